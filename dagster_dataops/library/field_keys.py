@@ -2,17 +2,18 @@
 
 An input key is a column name, or a selector if it contains ``.``, ``[`` or ``,``, such as
 ``meta.lang,texts[*].body``. A missing column counts as empty. A missing selected element is an
-error that names its path.
+error that names its path. A value that is neither a text nor ``null`` is an error of the record.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from dagster_dataops.errors import DefinitionError, MissingColumnError
+from dagster_dataops.errors import DefinitionError, MissingColumnError, NoTextError
 from dagster_dataops.records import Record
 from dagster_dataops.selectors.selector import Selector, is_selector
 
 Keys: TypeAlias = str | list[str]
+_LONGEST_SHOWN: Final = 60
 
 
 def key_pairs(input_key: Keys, output_key: Keys | None) -> list[tuple[str, str]]:
@@ -49,7 +50,15 @@ class FieldKey:
         self._key = key
         self._selector = Selector(key) if is_selector(key) else None
         self.text: Callable[[Record], str] = self._selected if self._selector else self._plain
-        """Return the selected elements as one text, joined by newlines."""
+        """Return the selected elements as one text, joined by newlines; ``null`` is empty.
+
+        Raises `NoTextError` if a value is no text, and `MissingColumnError`.
+        """
+
+    @property
+    def plain(self) -> bool:
+        """Whether the key is the name of a column."""
+        return self._selector is None
 
     @property
     def single(self) -> bool:
@@ -63,6 +72,15 @@ class FieldKey:
         changed: Record = self._selector.map(fn, record)
         return changed
 
+    def mapped_text(self, fn: Callable[[str], Any], record: Record) -> Record:
+        """Return ``record`` with ``fn`` applied to each selected text; missing and null are "".
+
+        Raises:
+            NoTextError: The value of a column is no text.
+            SelectedElementError: A selected element is no text, or ``fn`` failed on it.
+        """
+        return self.mapped(lambda value: fn(text_value(value, self._key)), record)
+
     def present(self, record: Record) -> list[Any]:
         """Return the selected elements; none if one of them is missing."""
         if self._selector is None:
@@ -73,8 +91,22 @@ class FieldKey:
             return []
 
     def _plain(self, record: Record) -> str:
-        return str(record.get(self._key) or "")
+        value = record.get(self._key)
+        return value if type(value) is str else text_value(value, self._key)
 
     def _selected(self, record: Record) -> str:
         assert self._selector is not None  # noqa: S101 - this is the method for selectors
-        return "\n".join(str(value or "") for value in self._selector.values(record))
+        return "\n".join(text_value(value, self._key) for value in self._selector.values(record))
+
+
+def text_value(value: object, key: str) -> str:
+    """Return a value that an input key selects as a text; ``None`` is the empty text.
+
+    Raises:
+        NoTextError: It is a number, a list or anything else but a text.
+    """
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    raise NoTextError(key, type(value).__name__, repr(value)[:_LONGEST_SHOWN])

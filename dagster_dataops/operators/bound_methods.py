@@ -6,19 +6,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.operators.chain import Chain
-from dagster_dataops.operators.chain_calls import (
+from dagster_dataops.operators.chains.batch_chain import (
+    async_batch_chain_function,
+    batch_chain_function,
+)
+from dagster_dataops.operators.chains.chain import Chain
+from dagster_dataops.operators.chains.chain_calls import (
     PartCall,
     PartTimes,
     async_chain_function,
     chain_function,
 )
-from dagster_dataops.operators.named_outputs import routed, routed_async
-from dagster_dataops.operators.operator import Operator, init_parameters
-from dagster_dataops.operators.record_context import OperatorContext
+from dagster_dataops.operators.definition.operator import Operator, init_parameters
+from dagster_dataops.operators.outcomes.named_outputs import routed, routed_async
+from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
 
 SKETCH: Final = "sketch"
+CHANGE: Final = "change"
 
 
 def record_function(
@@ -26,8 +31,9 @@ def record_function(
 ) -> Callable[..., Any]:
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
 
-    For a selection operator it is ``sketch``; it returns the sketch under the key `SKETCH`. That of
-    an operator with named outputs returns `Disposed`.
+    For an operator that takes batches it is ``forward_batch`` or ``forward_window``, a function of
+    a list. For a selection operator it is ``sketch`` or ``sketch_batch``; it returns each sketch
+    under the key `SKETCH`. That of an operator with named outputs returns `Disposed`.
 
     Args:
         operator: The operator.
@@ -41,25 +47,36 @@ def record_function(
         forward = plain_function(operator)
         forward = functools.partial(forward, context=context) if spec.takes_context else forward
         route = routed_async if spec.asynchronous else routed
-        return route(forward, spec.outputs) if spec.outputs else forward
-    sketch = _bound(operator, "sketch")
-    return _async_sketches(sketch) if spec.asynchronous else _sketches(sketch)
+        return route(forward, spec.outputs, batch=bool(spec.batch)) if spec.outputs else forward
+    sketch = plain_function(operator)
+    wrapped = _sketches if spec.batch else _sketch
+    if not spec.asynchronous:
+        return lambda given: wrapped(sketch(given))
+
+    async def sketched(given: Any) -> Any:
+        return wrapped(await sketch(given))
+
+    return sketched
 
 
 def _through_parts(
     operator: Chain, context: OperatorContext | None, times: PartTimes
 ) -> Callable[..., Any]:
-    calls = [
-        PartCall(name, record_function(part, context), part.__dataops__.spec.asynchronous)
-        for name, part in operator.parts
-    ]
-    made = async_chain_function if operator.__dataops__.spec.asynchronous else chain_function
-    return made(calls, times)
+    calls = []
+    for name, part in operator.parts:
+        spec = part.__dataops__.spec
+        forward = record_function(part, context)
+        calls.append(PartCall(name, forward, spec.asynchronous, bool(spec.batch)))
+    spec = operator.__dataops__.spec
+    if spec.batch:
+        made = async_batch_chain_function if spec.asynchronous else batch_chain_function
+        return made(calls, times)
+    return (async_chain_function if spec.asynchronous else chain_function)(calls, times)
 
 
 def plain_function(operator: Operator) -> Callable[..., Any]:
-    """Return ``forward`` as it is written, with all options bound."""
-    return _bound(operator, "forward")
+    """Return ``forward`` as it is written, with all options bound; or ``forward_batch``."""
+    return _bound(operator, operator.__dataops__.spec.method)
 
 
 def keep_function(operator: Operator, scratch: Path) -> Callable[[Iterator[Any]], Any]:
@@ -75,6 +92,11 @@ def keep_function(operator: Operator, scratch: Path) -> Callable[[Iterator[Any]]
     return keep
 
 
+def change_function(operator: Operator) -> Callable[[Record, Any], Any] | None:
+    """Return ``change`` of a selection operator; ``None`` if it changes no record."""
+    return _bound(operator, CHANGE) if hasattr(operator, CHANGE) else None
+
+
 def dataset_function(operator: Operator) -> Callable[..., Any]:
     """Return ``forward_batch_input`` as a function of the datasets."""
     return _bound(operator, "forward_batch_input")
@@ -85,23 +107,25 @@ def build_function(operator: Operator) -> Callable[..., Any]:
     return _bound(operator, "build")
 
 
+def write_function(operator: Operator) -> Callable[..., Any]:
+    """Return ``write`` of an export operator as a function of the records and the place."""
+    return _bound(operator, "write")
+
+
 def stream_function(operator: Operator) -> Callable[..., Any]:
     """Return ``stream`` as a function of the input streams."""
     return _bound(operator, "stream")
 
 
-def _sketches(sketch: Callable[[Record], Any]) -> Callable[[Record], Any]:
-    def sketched(record: Record) -> Any:
-        return {SKETCH: sketch(record)}
-
-    return sketched
+def _sketch(found: Any) -> dict[str, Any]:
+    return {SKETCH: found}
 
 
-def _async_sketches(sketch: Callable[[Record], Any]) -> Callable[[Record], Any]:
-    async def sketched(record: Record) -> Any:
-        return {SKETCH: await sketch(record)}
-
-    return sketched
+def _sketches(found: Any) -> Any:
+    """Return the sketches of a batch; an exception stands for a record that failed."""
+    if not isinstance(found, list):
+        return found
+    return [one if isinstance(one, Exception) else {SKETCH: one} for one in found]
 
 
 def _bound(operator: Operator, method: str) -> Callable[..., Any]:

@@ -9,18 +9,20 @@ import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import cloudpickle
 from typing_extensions import override
 
 from dagster_dataops.errors import WorkerError
-from dagster_dataops.operators.chain import Chain, Part, chain_of
-from dagster_dataops.operators.declared_columns import NOTHING
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.record_context import RunLink
-from dagster_dataops.operators.settings import ExecutionSettings
-from dagster_dataops.operators.spec import Invocation
+from dagster_dataops.operators.chains.chain import Chain, Part, chain_of
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.definition.spec import Invocation
+from dagster_dataops.operators.options.declared_columns import NOTHING
+from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.operators.outcomes.record_context import RunLink
+
+_PACKAGE: Final = __name__.partition(".")[0]
 
 
 def ship(operator: Operator) -> bytes:
@@ -112,6 +114,8 @@ def _rebuild_chain(
 def _importable(module: ModuleType) -> bool:
     """Return whether a new process can import ``module`` by name without importing Dagster."""
     parts = module.__name__.split(".")
+    if parts[0] == _PACKAGE:  # which holds names of its layer for Dagster once they were used
+        return parts[:2] != [_PACKAGE, "assets"]
     names = [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
     loaded = [sys.modules.get(name) for name in names]
     return all(

@@ -2,9 +2,10 @@
 
 import importlib
 import inspect
+import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 from typing_extensions import override
 
@@ -14,19 +15,16 @@ from dagster_dataops.errors import (
     OperatorOptionError,
 )
 from dagster_dataops.operators.bound_methods import dataset_function, plain_function
-from dagster_dataops.operators.declared_columns import DECLARATIONS, ColumnDeclarations, Declaration
-from dagster_dataops.operators.decorated_function import P, R, RegisteredFunction
-from dagster_dataops.operators.operator import (
+from dagster_dataops.operators.definition.decorated_function import P, R, RegisteredFunction
+from dagster_dataops.operators.definition.operator import (
     OUTPUTS,
     Operator,
     OperatorMeta,
     unknown_operator,
 )
-from dagster_dataops.operators.reader_base import FunctionReader, Readable, gives_stream
-from dagster_dataops.operators.settings import SETTING_NAMES
-from dagster_dataops.operators.signature import nearest, parameters_of
-from dagster_dataops.operators.spec import OperatorSpec
-from dagster_dataops.operators.spec_builder import (
+from dagster_dataops.operators.definition.reader_base import FunctionReader, Readable, gives_stream
+from dagster_dataops.operators.definition.spec import OperatorSpec
+from dagster_dataops.operators.definition.spec_builder import (
     KINDS,
     Method,
     checked_name,
@@ -34,8 +32,16 @@ from dagster_dataops.operators.spec_builder import (
     spec_of_function,
     with_outputs,
 )
+from dagster_dataops.operators.options.declared_columns import (
+    DECLARATIONS,
+    ColumnDeclarations,
+    Declaration,
+)
+from dagster_dataops.operators.options.settings import SETTING_NAMES
+from dagster_dataops.operators.options.signature import nearest, parameters_of
 
 C = TypeVar("C", bound=type)
+Outputs: TypeAlias = Sequence[str] | Callable[..., Sequence[str]]
 _PREFIX = "data."
 
 
@@ -44,8 +50,8 @@ class OperatorRegistry:
 
     Args:
         runner: Runs an operator over data; used when an operator is called.
-        libraries: Modules that register further operators. They are imported when an unknown
-            name is requested.
+        libraries: Modules with a mapping ``GROUPS`` from names of groups to the modules that
+            register their operators. The module of a group is imported when the group is requested.
     """
 
     def __init__(
@@ -55,6 +61,7 @@ class OperatorRegistry:
         self._libraries = list(libraries)
         self._groups: dict[str, OperatorMeta] = {}
         self._operators: dict[str, dict[str, OperatorMeta]] = {}
+        self._described: dict[str, int] = {}  # number of operators in the docstring of a group
 
     def new_group(self, name: str) -> Any:
         """Return the group ``name``, created if needed; inherit from it to register classes."""
@@ -77,7 +84,7 @@ class OperatorRegistry:
         self._operators.setdefault(group.__dataops_group__, {})
         return self._groups.setdefault(group.__dataops_group__, group)
 
-    def __call__(
+    def __call__(  # noqa: PLR0913 - what a registration can say
         self,
         group: str,
         *,
@@ -85,7 +92,8 @@ class OperatorRegistry:
         reads: Declaration | None = None,
         writes: Declaration | None = None,
         columns: Declaration | None = None,
-        outputs: Sequence[str] = (),
+        outputs: Outputs = (),
+        window: int | None = None,
         **settings: Any,
     ) -> "Registration":
         """Return a decorator that registers a function or a class.
@@ -100,11 +108,15 @@ class OperatorRegistry:
                 alone for any type; or a function of the options that returns either form.
             writes: The columns that the operator adds to the existing ones.
             columns: All columns of the result, for example of a reader or a decoder.
-            outputs: The names of several results, such as ``("train", "test")``; ``forward`` then
-                returns `To` or a list of them.
+            outputs: The names of several results, such as ``("train", "test")``, or a function of
+                the options that returns them; ``forward`` then returns `To` or a list of them.
+            window: The number of records of a window, for operators with ``forward_window``; the
+                same as ``_batch_size``.
             **settings: Execution settings such as ``_concurrency_mode``.
         """
         name = _group_name(group)
+        if window is not None:
+            settings["_batch_size"] = window
         _check_registration(name, rewrite_func, settings)
         declared = ColumnDeclarations(reads=reads, writes=writes, columns=columns)
         return Registration(self, name, rewrite_func, settings, declared, outputs)
@@ -120,7 +132,7 @@ class OperatorRegistry:
         method: Method,
         settings: dict[str, Any],
         declared: ColumnDeclarations,
-        outputs: Sequence[str] = (),
+        outputs: Outputs = (),
     ) -> Any:
         """Register a function or a plain class; return the object that replaces it."""
         if inspect.isclass(target):
@@ -134,27 +146,40 @@ class OperatorRegistry:
 
     def groups(self) -> list[str]:
         """Return the sorted names of all groups, including those of the libraries."""
-        self._load_libraries()
-        return sorted(self._groups)
+        return sorted({*self._groups, *self._modules_of_groups()})
 
     def operators(self, group: str) -> list[str]:
         """Return the sorted names of the operators of ``group``, including the libraries'."""
-        self._load_libraries()
+        self._load(group)
         return sorted(self._operators.get(group, ()))
 
     def group(self, name: str) -> Any:
         """Return a group, or raise `UnknownOperatorError`."""
         if name not in self._groups:
-            self._load_libraries()
+            self._load(name)
         if name not in self._groups:
             raise unknown_operator(f"data.{name}", [f"data.{known}" for known in self.groups()])
+        self._describe(name)
         return self._groups[name]
+
+    def _describe(self, name: str) -> None:
+        """Write the operators of a group and their first sentences into its docstring."""
+        group, known = self._groups[name], self._operators[name]
+        if self._described.get(name) == len(known):
+            return
+        self._described[name] = len(known)
+        module = sys.modules.get(self._modules_of_groups().get(name, ""))
+        title = (module and module.__doc__) or f"The operators of group {name}."
+        lines = [
+            f"- {one}: {_first_sentence(known[one].__dataops_spec__)}" for one in sorted(known)
+        ]
+        group.__doc__ = "\n".join([title.strip(), "", *lines])
 
     def operator(self, group: str, name: str) -> OperatorMeta:
         """Return an operator's class, or raise `UnknownOperatorError`."""
         found = self._operators[group].get(name)
         if found is None:
-            self._load_libraries()
+            self._load(group)
             found = self._operators[group].get(name)
         if found is None:
             known = [f"data.{group}.{other}" for other in self.operators(group)]
@@ -176,7 +201,7 @@ class OperatorRegistry:
         group: str,
         settings: dict[str, Any],
         declared: ColumnDeclarations,
-        outputs: Sequence[str],
+        outputs: Outputs,
     ) -> type:
         if isinstance(target, OperatorMeta):
             reason = "it inherits from a group, which registers it; leave the decorator off"
@@ -199,7 +224,7 @@ class OperatorRegistry:
         method: Method,
         settings: dict[str, Any],
         declared: ColumnDeclarations,
-        outputs: Sequence[str],
+        outputs: Outputs,
     ) -> RegisteredFunction[Any, Any]:
         function = getattr(function, "function", function)  # already registered in another group
         if not inspect.isfunction(function):
@@ -243,9 +268,16 @@ class OperatorRegistry:
             reader.columns = staticmethod(columns) if callable(columns) else columns
         self._operators[spec.group][spec.name] = operator
 
-    def _load_libraries(self) -> None:
-        while self._libraries:
-            importlib.import_module(self._libraries.pop())
+    def _modules_of_groups(self) -> dict[str, str]:
+        """Return the modules of the libraries by the group that each registers."""
+        groups = [importlib.import_module(library).GROUPS for library in self._libraries]
+        return {group: module for mapping in groups for group, module in mapping.items()}
+
+    def _load(self, group: str) -> None:
+        """Import the module of a group, if the libraries have one."""
+        module = self._modules_of_groups().get(group)
+        if module is not None:
+            importlib.import_module(module)
 
 
 class Registration:
@@ -258,7 +290,7 @@ class Registration:
         method: Method,
         settings: dict[str, Any],
         declared: ColumnDeclarations,
-        outputs: Sequence[str],
+        outputs: Outputs,
     ) -> None:
         self._registry = registry
         self._given = (group, method, settings, declared, outputs)
@@ -340,6 +372,10 @@ def _same_place(one: OperatorSpec, other: OperatorSpec) -> bool:
     file = _file_of(one)
     same_name = one.target.__qualname__ == other.target.__qualname__
     return same_name and file is not None and file == _file_of(other)
+
+
+def _first_sentence(spec: OperatorSpec) -> str:
+    return " ".join(spec.description.partition("\n\n")[0].split())
 
 
 def _location_text(spec: OperatorSpec) -> str:

@@ -1,0 +1,70 @@
+"""`AnalyzedText`: a text and what operators found out about it, each computed on first use."""
+
+import threading
+from collections.abc import Callable
+from typing import Final, TypeVar, TypeVarTuple, cast
+
+T = TypeVar("T")
+A = TypeVarTuple("A")
+_LONGEST_KEPT: Final = 1_000_000  # characters; the analysis of a text takes many times its size
+
+
+class AnalyzedText:
+    """A text with the results of functions of it.
+
+    A result depends only on the text, the function and its arguments, so it is never out of date.
+
+    Args:
+        text: The text.
+
+    Attributes:
+        text: The text.
+    """
+
+    __slots__ = ("_found", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._found: dict[object, object] = {}
+
+    def get(self, function: "Callable[[AnalyzedText, *A], T]", *arguments: *A) -> T:
+        """Return ``function(self, *arguments)``, computed once; do not change it.
+
+        The function must be pure, and the arguments hashable.
+        """
+        key = (function, arguments)
+        try:
+            return cast("T", self._found[key])
+        except KeyError:
+            found = self._found[key] = function(self, *arguments)
+            return found
+
+    def split(self, function: Callable[[str], list[str]]) -> list[str]:
+        """Return ``function(text)``, computed once: words, sentences or lines. Do not change it."""
+        try:
+            return cast("list[str]", self._found[function])
+        except KeyError:
+            found = self._found[function] = function(self.text)
+            return found
+
+
+class _Latest(threading.local):
+    analyzed = AnalyzedText("")
+
+
+_latest: Final = _Latest()
+
+
+def analyzed(text: str) -> AnalyzedText:
+    """Return the analysis of a text; the same object again while its thread asks for equal texts.
+
+    So operators that see a text one after the other, as in a chain, share its analysis. Each thread
+    holds one text of up to 1,000,000 characters; longer ones are not shared.
+    """
+    latest = _latest.analyzed
+    if latest.text == text:
+        return latest
+    made = AnalyzedText(text)
+    if len(text) <= _LONGEST_KEPT:
+        _latest.analyzed = made
+    return made

@@ -1,0 +1,33 @@
+"""Parsers of Markdown, and the plain text of its parts."""
+
+from functools import cache
+from typing import Any, Final
+
+from dagster_dataops.errors import MissingExtraError
+
+_BREAKS: Final = frozenset({"softbreak", "hardbreak"})
+
+
+@cache
+def commonmark_parser(*, blocks: bool = False) -> Any:
+    """Return the parser of CommonMark.
+
+    Args:
+        blocks: Whether it finds blocks alone, which takes a fraction of the time.
+
+    Raises:
+        MissingExtraError: markdown-it-py is not installed.
+    """
+    try:
+        from markdown_it import MarkdownIt
+    except ImportError:
+        raise MissingExtraError("An operator on Markdown", "markdown") from None
+    parser = MarkdownIt("commonmark")
+    if blocks:
+        parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+def inline_text(tokens: list[Any]) -> str:
+    """Return the text of the tokens in a paragraph or heading, without marks."""
+    return "".join("\n" if token.type in _BREAKS else str(token.content) for token in tokens)

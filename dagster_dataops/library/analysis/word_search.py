@@ -1,0 +1,105 @@
+"""`WordSearch`: find many words in a text at once."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+from dagster_dataops.errors import DefinitionError, MissingExtraError
+
+
+class WordSearch:
+    """Finds the occurrences of words or phrases in a text, in one pass.
+
+    Args:
+        feature: Name of the operator, for errors.
+        words: The words and phrases.
+        whole_words: Whether a letter, digit or underscore before or after excludes an occurrence.
+        ignore_case: Whether to compare in lower case.
+        extra: The extra of the operator, for errors.
+
+    Raises:
+        DefinitionError: There is no word, or an empty one.
+        MissingExtraError: pyahocorasick is not installed.
+    """
+
+    def __init__(
+        self,
+        feature: str,
+        words: Iterable[str],
+        *,
+        whole_words: bool,
+        ignore_case: bool,
+        extra: str = "word-lists",
+    ) -> None:
+        self._whole, self._lower, self._needs = whole_words, ignore_case, (feature, extra)
+        self._words = sorted({word.lower() if ignore_case else word for word in words})
+        if not all(self._words):
+            msg = f"{feature}: the words include the empty text"
+            raise DefinitionError(msg)
+        self._automaton = _automaton(self._needs, self._words)
+
+    def found(self, text: str) -> Iterator[str]:
+        """Yield the word of each occurrence; occurrences may overlap."""
+        if not self._words:
+            return
+        if self._lower:
+            text = text.lower()
+        for last, word in self._automaton.iter(text):
+            if not self._whole or _is_whole(text, last - len(word) + 1, last + 1):
+                yield word
+
+    def first(self, text: str) -> str | None:
+        """Return the word of the first occurrence; ``None`` if there is none."""
+        return next(self.found(text), None)
+
+    def count(self, text: str) -> int:
+        """Return the number of occurrences."""
+        return sum(1 for _ in self.found(text))
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_automaton"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._automaton = _automaton(self._needs, self._words)
+
+
+def words_from(words: "Iterable[str] | str | Path") -> list[str]:
+    """Return a list of words; from a file, its lines that are neither blank nor begin with ``#``.
+
+    Raises:
+        DefinitionError: The file cannot be read.
+    """
+    if not isinstance(words, (str, Path)):
+        return list(words)
+    try:
+        lines = Path(words).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"The words in {words} cannot be read: {error}; give a list, or a file in UTF-8"
+        raise DefinitionError(msg) from None
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def _automaton(needs: tuple[str, str], words: list[str]) -> Any:
+    try:
+        from ahocorasick import Automaton
+    except ImportError:
+        raise MissingExtraError(*needs) from None
+    automaton: Any = Automaton()
+    for word in words:
+        automaton.add_word(word, word)
+    automaton.make_automaton()
+    return automaton
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    return not (start and _in_word(text[start - 1])) and not (
+        end < len(text) and _in_word(text[end])
+    )
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

@@ -1,0 +1,103 @@
+"""``chunk.Characters``: cut a text at a pattern, or after a number of characters."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.chunk.pieces import Pieces, check_limit
+from dagster_dataops.records import Record
+
+chunk: Any = data_register.new_group("chunk")
+
+
+class Characters(chunk):
+    r"""Cut a text at a pattern, or after a number of characters; one record for each piece.
+
+    Reads ``input_key``. Writes the piece to ``output_key`` (by default ``input_key``) and its
+    number, from 0, to ``index_key``.
+
+    - ``split_pattern`` alone: cut at each match of this regular expression. Pieces of white space
+      are left out, and so are the matches.
+    - ``max_len`` alone (``split_pattern=None``): pieces of ``max_len`` characters, each beginning
+      ``max_len - overlap_len`` characters after the one before. The last piece may lie wholly
+      inside the one before it. A text that fits is one piece.
+    - Both: while the rest of the text is longer than ``max_len``, cut at the last match within
+      ``max_len`` characters. Without a match, cut at ``max_len`` characters; the next piece repeats
+      the last ``overlap_len`` of them.
+
+    Defaults: ``max_len=None``, ``split_pattern="\n\n"``, ``overlap_len=0``.
+
+    The pieces are those of Data-Juicer's ``text_chunk_mapper``, which recurses once for each piece
+    and so fails on long texts. A pattern that matches no character cannot stop the cutting here.
+    ``text.Chunk`` looks for a good place itself.
+    """
+
+    def __init__(
+        self,
+        max_len: int | None = None,
+        split_pattern: str | None = r"\n\n",
+        overlap_len: int = 0,
+        input_key: str = "text",
+        output_key: str | None = None,
+        *,
+        index_key: str | None = "chunk",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if max_len is None and split_pattern is None:
+            msg = "chunk.Characters needs max_len, split_pattern or both"
+            raise DefinitionError(msg)
+        check_limit("max_len", max_len, 1)
+        check_limit("overlap_len", overlap_len, 0)
+        if max_len is not None and overlap_len >= max_len:
+            msg = f"overlap_len must be below max_len={max_len}, got {overlap_len}"
+            raise DefinitionError(msg)
+        self._max, self._overlap = max_len, overlap_len
+        self._pattern = None if split_pattern is None else _compiled(split_pattern)
+        self._pieces = Pieces(input_key, output_key, index_key)
+
+    def forward(self, record: Record) -> list[Record]:
+        return self._pieces.records(record, self._cut(self._pieces.text(record)))
+
+    def _cut(self, text: str) -> list[str]:
+        if self._max is None:
+            assert self._pattern is not None  # noqa: S101 - one of both is given
+            return [piece for piece in _between(self._pattern, text) if piece.strip()]
+        if len(text) <= self._max:
+            return [text]
+        if self._pattern is None:
+            starts = range(0, len(text), self._max - self._overlap)
+            return [text[start : start + self._max] for start in starts]
+        return list(self._cut_at_matches(self._pattern, text, self._max))
+
+    def _cut_at_matches(self, pattern: re.Pattern[str], text: str, most: int) -> Iterator[str]:
+        start = 0
+        while len(text) - start > most:
+            window = text[start : start + most]
+            last = max(pattern.finditer(window), key=re.Match.start, default=None)
+            if last is None or last.end() == 0:
+                yield window
+                start += most - self._overlap
+            else:
+                yield window[: last.start()]
+                start += last.end()
+        yield text[start:]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        msg = f"split_pattern {pattern!r} is no regular expression: {error}"
+        raise DefinitionError(msg) from None
+
+
+def _between(pattern: re.Pattern[str], text: str) -> Iterator[str]:
+    """Yield the text between the matches."""
+    start = 0
+    for match in pattern.finditer(text):
+        yield text[start : match.start()]
+        start = match.end()
+    yield text[start:]

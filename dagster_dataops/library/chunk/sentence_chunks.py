@@ -1,0 +1,162 @@
+"""``chunk.Sentences``: cut a text between sentences."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.library.analysis.sentence_splitting import sentences_function
+from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
+from dagster_dataops.library.chunk.pieces import Pieces, check_limit
+from dagster_dataops.records import Record
+
+chunk: Any = data_register.new_group("chunk")
+
+_MOST_AT_ONCE: Final = 8  # characters for each token of the limit
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+    tokens: int
+
+
+class Sentences(chunk):
+    """Cut a text between sentences, as many whole ones in a piece as fit; one record a piece.
+
+    Reads ``input_key``. Writes the piece to ``output_key`` (by default ``input_key``) and its
+    number, from 0, to ``index_key``. A text without sentences makes no piece.
+
+    A piece is the part of the text from its first sentence to the end of its last one, with up to
+    ``max_chars=1000`` characters; or, if ``max_tokens`` is given, with up to that many tokens of
+    ``tokenizer="o200k_base"``, counted for each sentence and again for the piece (``max_chars``
+    then counts only if it is given). A sentence that is longer is cut at its last space that fits,
+    or anywhere if there is none. A piece begins with the last ``overlap_sentences=0`` sentences of
+    the piece before it, as far as the next sentence fits behind them. ``sentences="rule"`` (or
+    ``"spacy"``, ``"newline"``, a function) and ``language="en"`` are as in ``text.SplitSentences``.
+    Tokens are counted with the extra ``tokens``; ``"spacy"`` has the extra ``spacy``.
+    """
+
+    def __init__(
+        self,
+        max_chars: int | None = None,
+        max_tokens: int | None = None,
+        overlap_sentences: int = 0,
+        tokenizer: str = "o200k_base",
+        sentences: str | Callable[[str], list[str]] = "rule",
+        *,
+        language: str = "en",
+        input_key: str = "text",
+        output_key: str | None = None,
+        index_key: str | None = "chunk",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_limit("max_chars", max_chars, 1)
+        check_limit("max_tokens", max_tokens, 4)  # a character may have four
+        check_limit("overlap_sentences", overlap_sentences, 0)
+        if max_chars is None and max_tokens is None:
+            max_chars = 1000
+        self._max_chars, self._max_tokens = max_chars, max_tokens
+        self._count = None if max_tokens is None else tokenizer_of(tokenizer).count
+        self._overlap = overlap_sentences
+        self._sentences = sentences_function(sentences, language)
+        self._pieces = Pieces(input_key, output_key, index_key)
+
+    def forward(self, record: Record) -> list[Record]:
+        text = self._pieces.text(record)
+        spans = [part for span in self._spans(text) for part in self._fitting(text, *span)]
+        return self._pieces.records(record, list(self._packed(text, spans)))
+
+    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield start and end of each sentence.
+
+        Raises:
+            UnfitRecordError: A function of the user returned what is no part of the text.
+        """
+        position = 0
+        for sentence in self._sentences(text):
+            start = text.find(sentence, position)
+            if start < 0:
+                msg = f"sentences returned {sentence[:80]!r}, which is no part of the text in order"
+                raise UnfitRecordError(msg)
+            position = start + len(sentence)
+            if sentence:
+                yield start, position
+
+    def _tokens(self, text: str, start: int, end: int) -> int:
+        return 0 if self._count is None else self._count(text[start:end])
+
+    def _fits(self, text: str, start: int, end: int) -> bool:
+        too_long = self._max_chars is not None and end - start > self._max_chars
+        return not too_long and self._tokens(text, start, end) <= (self._max_tokens or 0)
+
+    def _fitting(self, text: str, start: int, end: int) -> Iterator[_Span]:
+        """Yield a sentence as it is, or in parts that fit, with their tokens."""
+        while start < end:
+            cut = self._cut(text, start, end)
+            yield _Span(start, cut, self._tokens(text, start, cut))
+            start = cut
+            while start < end and text[start].isspace():
+                start += 1
+
+    def _cut(self, text: str, start: int, end: int) -> int:
+        """Return the end of the longest part that fits, at a space if there is one."""
+        size = min(size for size in (self._max_chars, self._max_tokens) if size is not None)
+        fits = partial(self._fits, text, start)
+        if end - start <= _MOST_AT_ONCE * size and fits(end):
+            return end
+        cut = _last_fitting(fits, start + 1, end, size)
+        space = text.rfind(" ", start + 1, cut + 1) if cut < end else -1
+        return space if space > start else cut
+
+    def _packed(self, text: str, spans: list[_Span]) -> Iterator[str]:
+        """Yield pieces of as many spans as fit."""
+        first = 0  # the first span of the piece
+        fresh = 0  # the first span that no piece has yet
+        while fresh < len(spans):
+            after = self._reach(text, spans, first, fresh)
+            if after == fresh:  # the repeated sentences leave no room
+                first += 1
+                continue
+            yield text[spans[first].start : spans[after - 1].end]
+            fresh = after
+            first = max(fresh - self._overlap, first + 1)
+
+    def _reach(self, text: str, spans: list[_Span], first: int, fresh: int) -> int:
+        """Return the span after the last one that fits into the piece; ``fresh`` if none does."""
+        start = spans[first].start
+        tokens = sum(span.tokens for span in spans[first:fresh])
+        after = fresh
+        while after < len(spans):
+            span = spans[after]
+            tokens += span.tokens
+            too_long = self._max_chars is not None and span.end - start > self._max_chars
+            if too_long or (self._max_tokens is not None and tokens > self._max_tokens):
+                break
+            after += 1
+        while after > max(fresh, first + 1) and not self._fits(text, start, spans[after - 1].end):
+            after -= 1
+        return after
+
+
+def _last_fitting(fits: Callable[[int], bool], low: int, high: int, step: int) -> int:
+    """Return the largest number up to ``high`` that fits, at least ``low``.
+
+    Few numbers far above the result are tried, since these cost most.
+    """
+    while low < high:
+        tried = min(low + step, high)
+        if not fits(tried):
+            high = tried - 1
+            break
+        low = tried
+        step *= 2
+    while low < high:
+        tried = (low + high + 1) // 2
+        if fits(tried):
+            low = tried
+        else:
+            high = tried - 1
+    return low

@@ -1,0 +1,5 @@
+"""Group ``decontaminate``: operators that find texts of benchmarks in training data."""
+
+from dagster_dataops.library.decontaminate import contamination
+
+__all__ = ["contamination"]

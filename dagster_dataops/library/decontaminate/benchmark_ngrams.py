@@ -1,0 +1,66 @@
+"""The n-grams of benchmarks, each with the task that it belongs to."""
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from dagster_dataops.library.analysis.simplified_text import simplified
+from dagster_dataops.library.analysis.word_ngrams import ngrams
+from dagster_dataops.library.analysis.word_splitting import Splitter
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.given_records import Given, given_records
+
+Benchmark: TypeAlias = Given | Mapping[str, Given]
+
+
+class BenchmarkNgrams:
+    """Computes the n-grams of texts and of the records of benchmarks.
+
+    Args:
+        size: The number of words in an n-gram.
+        words: Splits a simplified text.
+    """
+
+    def __init__(self, size: int, words: Splitter) -> None:
+        self._size, self._split = size, words
+
+    def words(self, text: str) -> list[str]:
+        """Return the words of a simplified text."""
+        return self._split(simplified(text))
+
+    def of_text(self, text: str) -> list[str]:
+        """Return the n-grams of a text, in order."""
+        return ngrams(self.words(text), self._size)
+
+    def of_parts(self, query: str, label: str, *, inside: bool, across: bool) -> Iterator[str]:
+        """Yield the n-grams of a label, and those that reach from the query to it.
+
+        Args:
+            query: The question.
+            label: The answer.
+            inside: Whether to yield n-grams of the query alone, too.
+            across: Whether to yield n-grams with words of both.
+        """
+        asked, answered = self.words(query), self.words(label)
+        yield from ngrams(answered, self._size)
+        if inside:
+            yield from ngrams(asked, self._size)
+        if across and self._size > 1:
+            most = self._size - 1
+            yield from ngrams(asked[-most:] + answered[:most], self._size)
+
+
+def benchmark_records(
+    benchmark: Benchmark, task_key: str, query_key: str, label_key: str
+) -> Iterator[tuple[str, str, str]]:
+    """Yield task, query and label of each record of a benchmark, or of several by their names.
+
+    Raises:
+        DefinitionError: ``benchmark`` is no dataset.
+        InputError: A file cannot be read.
+        NoTextError: A query or label is no text.
+    """
+    named = benchmark if isinstance(benchmark, Mapping) else {"": benchmark}
+    task, query, label = FieldKey(task_key), FieldKey(query_key), FieldKey(label_key)
+    for name, given in named.items():
+        for record in given_records("benchmark", given):
+            yield name or task.text(record) or "benchmark", query.text(record), label.text(record)

@@ -1,0 +1,160 @@
+"""``decontaminate.NGrams`` and ``decontaminate.Overlap``: find benchmarks in training data."""
+
+from typing import Any
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
+from dagster_dataops.library.decontaminate.benchmark_ngrams import (
+    Benchmark,
+    BenchmarkNgrams,
+    benchmark_records,
+)
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops.records import Record
+
+decontaminate: Any = data_register.new_group("decontaminate")
+
+_REASON = "contaminated"
+
+
+class NGrams(decontaminate):
+    """Drop records that have an n-gram of words in common with a benchmark.
+
+    Reads ``input_key``. ``benchmark`` is a dataset with a question in ``query_key`` and an answer
+    in ``label_key``: a list of records, the path of a jsonl file, or a dict of these by the name of
+    the task. Otherwise the name of the task is in ``task_key``. Its n-grams are those of the
+    answers; with ``find_query_ngrams`` those of the questions; with ``find_overlap_ngrams`` those
+    with words of both. Texts are compared without case, punctuation, diacritics and the values of
+    numbers. Typical sizes: 12 (datatrove), 13 (GPT-3), 8 (Llama). A question or answer of fewer
+    words has no n-gram.
+
+    ``mode="drop"`` drops with the reason ``contaminated``. ``"tag"`` drops nothing, and writes the
+    first common n-gram to ``contaminated_ngram``, its task to ``contaminated_task`` and the reason
+    to ``reason_key``; ``null`` without one. ``"both"`` drops, and writes ``null`` to the others.
+
+    As in datatrove, which splits words by spaCy (``words="spacy"``, extra ``spacy``). On purpose,
+    questions count by default: the short answers of GSM8K have few n-grams. The n-grams are held in
+    memory.
+    """
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        input_key: str = "text",
+        *,
+        query_key: str = "query",
+        label_key: str = "label",
+        task_key: str = "task",
+        ngram_size: int = 12,
+        find_query_ngrams: bool = True,
+        find_overlap_ngrams: bool = True,
+        words: str | Splitter = "whitespace",
+        language: str = "en",
+        mode: str = "drop",
+        reason_key: str = "drop_reason",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        _check(ngram_size, mode)
+        self._column = FieldKey(input_key)
+        self._mode, self._reason_key = mode, reason_key
+        self._ngrams = BenchmarkNgrams(ngram_size, words_function(words, language))
+        self._tasks: dict[str, str] = {}
+        for task, query, label in benchmark_records(benchmark, task_key, query_key, label_key):
+            found = self._ngrams.of_parts(
+                query, label, inside=find_query_ngrams, across=find_overlap_ngrams
+            )
+            for ngram in found:
+                self._tasks.setdefault(ngram, task)
+
+    def forward(self, record: Record) -> Record | Drop | None:
+        ngrams = self._ngrams.of_text(self._column.text(record))
+        found = None
+        if not self._tasks.keys().isdisjoint(ngrams):
+            found = next(ngram for ngram in ngrams if ngram in self._tasks)
+        if found is not None and self._mode != "tag":
+            return Drop(_REASON)
+        if self._mode != "drop":
+            record["contaminated_ngram"] = found
+            record["contaminated_task"] = None if found is None else self._tasks[found]
+            record[self._reason_key] = None if found is None else _REASON
+        return None
+
+
+class Overlap(decontaminate):
+    """Drop records of whose words a large share occurs in n-grams of a benchmark.
+
+    Reads ``input_key``. ``benchmark``, ``query_key``, ``label_key`` and ``words`` as in `NGrams`;
+    question and answer count as one text. The overlap is the share of the words of a text that are
+    part of an n-gram that the benchmark has, too; 0 for a text without words. A record is dropped
+    if its overlap is at least ``threshold``: 0.8 for records that are mostly benchmark, 0.2 for all
+    that are not clean, after Llama 2 (Touvron et al. 2023), which also lets some words differ.
+
+    ``mode="drop"`` drops with the reason ``contaminated``. ``"tag"`` drops nothing, and writes the
+    overlap to ``benchmark_overlap`` in ``stats_key`` and the reason to ``reason_key``. ``"both"``
+    drops, and writes the overlap of the others.
+    """
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        input_key: str = "text",
+        *,
+        query_key: str = "query",
+        label_key: str = "label",
+        ngram_size: int = 10,
+        threshold: float = 0.8,
+        words: str | Splitter = "whitespace",
+        language: str = "en",
+        mode: str = "drop",
+        stats_key: str = "stats",
+        reason_key: str = "drop_reason",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        _check(ngram_size, mode)
+        if not 0 < threshold <= 1:
+            msg = f"threshold must be more than 0 and at most 1, got {threshold}"
+            raise DefinitionError(msg)
+        self._column, self._size, self._threshold = FieldKey(input_key), ngram_size, threshold
+        self._mode, self._stats_key, self._reason_key = mode, stats_key, reason_key
+        self._ngrams = BenchmarkNgrams(ngram_size, words_function(words, language))
+        self._known = {
+            ngram
+            for _, query, label in benchmark_records(benchmark, "task", query_key, label_key)
+            for ngram in self._ngrams.of_text(f"{query} {label}")
+        }
+
+    def forward(self, record: Record) -> Record | Drop | None:
+        overlap = self._overlap(self._column.text(record))
+        reason = _REASON if overlap >= self._threshold else None
+        if reason is not None and self._mode != "tag":
+            return Drop(reason)
+        if self._mode != "drop":
+            stats: Any = record.get(self._stats_key) or {}
+            record[self._stats_key] = {**stats, "benchmark_overlap": overlap}
+        if self._mode == "tag":
+            record[self._reason_key] = reason
+        return None
+
+    def _overlap(self, text: str) -> float:
+        ngrams = self._ngrams.of_text(text)
+        if self._known.isdisjoint(ngrams):
+            return 0.0
+        covered = end = 0
+        for at, ngram in enumerate(ngrams):
+            if ngram in self._known:
+                covered += at + self._size - max(at, end)
+                end = at + self._size
+        return covered / (len(ngrams) + self._size - 1)
+
+
+def _check(ngram_size: int, mode: str) -> None:
+    if ngram_size < 1:
+        msg = f"ngram_size must be at least 1, got {ngram_size}"
+        raise DefinitionError(msg)
+    if mode not in {"drop", "tag", "both"}:
+        msg = f"mode must be drop, tag or both, got {mode!r}"
+        raise DefinitionError(msg)

@@ -1,0 +1,17 @@
+"""Group ``dedup``: operators that remove repeated records, sentences, lines and passages.
+
+They process the records in parallel, with a checkpoint, and then decide in input order. Memory is
+limited; more data goes to files in the node's folder.
+"""
+
+from dagster_dataops.library.dedup import (
+    against,
+    exact,
+    near_duplicates,
+    sentences,
+    simhash,
+    substrings,
+    urls,
+)
+
+__all__ = ["against", "exact", "near_duplicates", "sentences", "simhash", "substrings", "urls"]

@@ -1,0 +1,176 @@
+"""``dedup.Against``: drop records that occur in another dataset; ``dedup.Index``: index one."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import xxhash
+
+from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.word_splitting import Splitter
+from dagster_dataops.library.dedup.algorithms.lsh_bands import choose_bands, pack_buckets
+from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
+from dagster_dataops.library.dedup.algorithms.option_checks import check_range, minhash
+from dagster_dataops.library.dedup.exact import dedup, normalization
+from dagster_dataops.library.dedup.urls import canonical_url
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.given_records import Given, given_records
+from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.library.sorted_keys import SortedKeys, write_sorted
+from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops.records import Record
+
+_KEYS: Final = "keys"
+_OPTIONS: Final = "options.json"
+_INPUT_KEYS: Final = {"exact": "text", "url": "url", "near": "text"}
+_KEY_BYTES: Final = {"exact": 16, "url": 16, "near": 8}
+
+
+class _Keys:
+    """Computes the keys of records: a digest of text or URL, or the buckets of its MinHash.
+
+    Args:
+        by: ``exact``, ``url`` or ``near``.
+        options: The other options of the operators.
+    """
+
+    def __init__(self, by: str, **options: Any) -> None:
+        if by not in _INPUT_KEYS:
+            msg = f"by must be exact, url or near, got {by!r}"
+            raise DefinitionError(msg)
+        self.by = by
+        self.options = {"by": by, **options}
+        self._column = FieldKey(options["input_key"] or _INPUT_KEYS[by])
+        self._normalized = normalization(options["normalize"], ignore_case=False)
+        if by == "near":
+            check_range("threshold", options["threshold"], 0.01, 1.0)
+            self._minhash = minhash("dedup.Against")
+            self._ngrams = NgramHashes(options["ngram_size"], options["words"])
+            self._shape = choose_bands(options["threshold"], options["permutations"])
+
+    def of(self, record: Record) -> list[bytes]:
+        """Return the keys of a record; none for a record without a URL."""
+        text = self._column.text(record)
+        if self.by == "near":
+            return self._buckets(text)
+        if self.by == "url":
+            text = canonical_url(text)
+            if not text:
+                return []
+        elif self._normalized is not None:
+            text = self._normalized(text)
+        return [xxhash.xxh3_128_digest(text.encode("utf-8", "surrogatepass"))]
+
+    def _buckets(self, text: str) -> list[bytes]:
+        hashes = self._ngrams.of(text)
+        bands, rows = self._shape
+        digest = self._minhash.digest_matrix_from_flat_token_hashes(
+            hashes, [0, len(hashes)], bands * rows, self.options["seed"]
+        )
+        packed = bytes.fromhex(pack_buckets(digest.to_rows()[0], bands, rows))
+        return [packed[start : start + 8] for start in range(0, len(packed), 8)]
+
+
+class Index(dedup):
+    """Build the index of a dataset for ``dedup.Against``, as an artefact.
+
+    Options as there. The index has 16 bytes per record on disk; with ``by="near"`` 8 bytes per band
+    and record. Building uses up to ``max_memory_mb`` MB, and the same space on disk once more.
+    """
+
+    def __init__(
+        self,
+        by: str = "exact",
+        *,
+        input_key: str | None = None,
+        normalize: str = "none",
+        threshold: float = 0.8,
+        permutations: int = 128,
+        ngram_size: int = 5,
+        words: str | Splitter = "regex",
+        seed: int = 0,
+        max_memory_mb: int = 256,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._keys = _Keys(
+            by,
+            input_key=input_key,
+            normalize=normalize,
+            threshold=threshold,
+            permutations=permutations,
+            ngram_size=ngram_size,
+            words=words,
+            seed=seed,
+        )
+        self._max_bytes = memory_bytes(max_memory_mb)
+
+    def build(self, records: Iterator[Record], folder: Path) -> None:
+        keys = (key for record in records for key in self._keys.of(record))
+        write_sorted(keys, _KEY_BYTES[self._keys.by], folder / _KEYS, self._max_bytes)
+        path = folder / _OPTIONS
+        with storage(path, "write"):
+            path.write_text(json.dumps(self._keys.options, default=str, sort_keys=True))
+
+
+class Against(dedup):
+    """Drop records that occur in another dataset, such as a former release.
+
+    Reads ``input_key``, by default ``text``, or ``url`` with ``by="url"``. ``reference`` is the
+    other dataset: a list of records, the path of a jsonl file (these two are held in memory), or an
+    artefact of ``dedup.Index`` with the same options, which is read from disk. A changed jsonl file
+    under the same path is not noticed by finished results; an artefact is.
+
+    ``by="exact"`` compares texts (``normalize`` as in `Exact`), ``"url"`` URLs as `Url` does,
+    ``"near"`` drops texts that agree in a band with one of the other dataset, as `NearDuplicate`
+    finds them (``threshold``, ``permutations``, ``ngram_size``, ``words``, ``seed``; extra
+    ``dedup``). Records without a URL stay. The reason of drops is ``seen``.
+    """
+
+    def __init__(
+        self,
+        reference: Given,
+        by: str = "exact",
+        *,
+        input_key: str | None = None,
+        normalize: str = "none",
+        threshold: float = 0.8,
+        permutations: int = 128,
+        ngram_size: int = 5,
+        words: str | Splitter = "regex",
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._keys = _Keys(
+            by,
+            input_key=input_key,
+            normalize=normalize,
+            threshold=threshold,
+            permutations=permutations,
+            ngram_size=ngram_size,
+            words=words,
+            seed=seed,
+        )
+        self._seen: SortedKeys | frozenset[bytes] = self._indexed(reference)
+
+    def _indexed(self, reference: Given) -> SortedKeys | frozenset[bytes]:
+        folder = Path(reference) if isinstance(reference, (str, os.PathLike)) else None
+        if folder is None or not folder.is_dir():
+            records: Iterable[Record] = given_records("reference", reference)
+            return frozenset(key for record in records for key in self._keys.of(record))
+        path = folder / _OPTIONS
+        with storage(path, "read"):
+            built = json.loads(path.read_text())
+        wanted = json.loads(json.dumps(self._keys.options, default=str))
+        if built != wanted:
+            msg = f"the index at {folder} was built with {built}, and this operator has {wanted}"
+            raise DefinitionError(msg)
+        return SortedKeys(folder / _KEYS, _KEY_BYTES[self._keys.by])
+
+    def forward(self, record: Record) -> Drop | None:
+        seen = any(key in self._seen for key in self._keys.of(record))
+        return Drop("seen") if seen else None

@@ -1,0 +1,41 @@
+"""`DiskArray`: an array of integers in a file, so that the system can free its memory."""
+
+import mmap
+import os
+from pathlib import Path
+from typing import Final
+
+from dagster_dataops.datasets.durable_files import storage
+
+_ITEM_BYTES: Final = 8
+
+
+class DiskArray:
+    """An array of unsigned 64-bit integers, initially all zero.
+
+    Args:
+        path: The file, which must not exist.
+        count: The number of integers.
+
+    Attributes:
+        values: The integers.
+    """
+
+    def __init__(self, path: Path, count: int) -> None:
+        size = max(1, count) * _ITEM_BYTES
+        with storage(path, "write"):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                _reserve(descriptor, size)
+                self._map = mmap.mmap(descriptor, size)
+            finally:
+                os.close(descriptor)
+        self.values: memoryview = memoryview(self._map).cast("Q")
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    """Reserve disk space, so that a full disk is an error here and no signal later."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:
+        os.ftruncate(descriptor, size)

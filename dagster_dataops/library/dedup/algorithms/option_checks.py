@@ -1,0 +1,70 @@
+"""Options that several operators of the group share: checks, ranks, packages."""
+
+import math
+import sys
+from typing import Any, Final
+
+from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.records import Record
+
+_LEAST: Final = -sys.float_info.max  # JSON has no infinity
+
+
+def rank_value(record: Record, keep: str, text: str) -> float:
+    """Return the value by which one of similar records is kept.
+
+    Args:
+        record: The record.
+        keep: ``first`` for none, ``longest`` for the length of ``text``, or the column of a number,
+            of which a missing value and NaN are less than all others.
+        text: The text of the record.
+
+    Raises:
+        TypeError: The value is no number.
+    """
+    if keep in {"first", "longest"}:
+        return len(text) if keep == "longest" else 0
+    value = record.get(keep)
+    if value is None:
+        return _LEAST
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        found = f"a {type(value).__name__}: {value!r:.60}"
+        msg = f"keep={keep!r} needs numbers in that column, found {found}"
+        raise TypeError(msg)
+    return _LEAST if math.isnan(value) else value
+
+
+def check_linkage(linkage: str) -> None:
+    """Raise `DefinitionError` for an unknown linkage."""
+    if linkage not in {"kept", "component"}:
+        msg = f"linkage must be kept or component, got {linkage!r}"
+        raise DefinitionError(msg)
+
+
+def check_range(option: str, value: float, least: float, most: float) -> None:
+    """Raise `DefinitionError` for a value outside of a range."""
+    if not least <= value <= most:
+        msg = f"{option} must be between {least} and {most}, got {value}"
+        raise DefinitionError(msg)
+
+
+def minhash(operator: str) -> Any:
+    """Return the class that computes MinHash.
+
+    Raises:
+        MissingExtraError: A package of the extra is not installed.
+    """
+    need_numpy(operator)
+    try:
+        from rensa import RMinHash
+    except ImportError:
+        raise MissingExtraError(operator, "dedup") from None
+    return RMinHash
+
+
+def need_numpy(operator: str) -> None:
+    """Raise `MissingExtraError` if numpy is not installed."""
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(operator, "dedup") from None

@@ -1,0 +1,107 @@
+"""`SketchFiles`: the sketches of all records in files, read by band or by record."""
+
+import base64
+import os
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from dagster_dataops.datasets.durable_files import storage
+
+_BLOCK_BYTES: Final = 1 << 20
+_BUCKET_BYTES: Final = 8
+_HASH_BYTES: Final = 4
+
+
+class SketchFiles:
+    """Stores sketches: lists of the buckets, the rank value and the n-gram hashes.
+
+    Args:
+        folder: An empty folder.
+        bands: The number of buckets of each record.
+
+    Attributes:
+        count: The number of records.
+    """
+
+    def __init__(self, folder: Path, bands: int) -> None:
+        import numpy
+
+        self._numpy = numpy
+        self._bands = bands
+        self._block = max(1, _BLOCK_BYTES // (_BUCKET_BYTES * bands))  # records
+        self._paths = [folder / name for name in ("buckets", "ranks", "hashes", "ends")]
+        self._open: list[BinaryIO] = []
+        self._end = 0  # of the stored hashes, in bytes
+        self.count = 0
+
+    def write(self, sketches: Iterable[list[Any]]) -> None:
+        """Write all sketches."""
+        rest = iter(sketches)
+        self._create()
+        while block := list(islice(rest, self._block)):
+            self.count += len(block)
+            with storage(self._paths[0].parent, "write"):
+                self._write_block(block)
+        for file in self._open:
+            with storage(Path(file.name), "write"):
+                file.flush()
+
+    def _write_block(self, block: list[list[Any]]) -> None:
+        buckets, ranks, hashes, ends = self._open
+        rows = bytes.fromhex("".join(sketch[0] for sketch in block))
+        matrix = self._numpy.frombuffer(rows, "<u8").reshape(len(block), self._bands)
+        buckets.write(matrix.T.tobytes())
+        if len(block[0]) > 1:
+            values = [sketch[1] for sketch in block]
+            ranks.write(self._numpy.array(values, "<f8").tobytes())
+        for sketch in block if len(block[0]) > 2 else ():
+            self._end += hashes.write(base64.b64decode(sketch[2]))
+            ends.write(self._end.to_bytes(8, "little"))
+
+    def _create(self) -> None:
+        for path in self._paths:
+            with storage(path, "write"):
+                self._open.append(path.open("w+b"))
+
+    def buckets(self, band: int) -> Iterator[tuple[int, Any]]:
+        """Yield the position of the first record of a block, and the buckets of the block."""
+        for first in range(0, self.count, self._block):
+            length = min(self._block, self.count - first)
+            start = (first * self._bands + band * length) * _BUCKET_BYTES
+            yield first, self._numpy.frombuffer(self._read(0, start, length * _BUCKET_BYTES), "<u8")
+
+    def ranks(self) -> Any:
+        """Return the rank values of all records, in input order."""
+        return self._numpy.frombuffer(self._read(1, 0, self.count * 8), "<f8")
+
+    def hashes(self, position: int) -> Any:
+        """Return the sorted hashes of the n-grams of a record."""
+        both = self._read(3, max(0, position - 1) * 8, 16 if position else 8)
+        ends = [int.from_bytes(both[at : at + 8], "little") for at in range(0, len(both), 8)]
+        start = ends[0] if position else 0
+        return self._numpy.frombuffer(self._read(2, start, ends[-1] - start), "<u4")
+
+    def _read(self, number: int, start: int, length: int) -> bytes:
+        with storage(self._paths[number], "read"):
+            return os.pread(self._open[number].fileno(), length, start)
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._open:
+            file.close()
+
+
+def packed_hashes(hashes: Any) -> str:
+    """Return the high 32 bits of 64-bit hashes as text for a sketch, sorted and each once."""
+    import numpy
+
+    high = numpy.unique((hashes >> numpy.uint64(32)).astype("<u4"))
+    return base64.b64encode(high.tobytes()).decode()
+
+
+def packed_words(values: list[int]) -> str:
+    """Return 64-bit values as text for a sketch, in the place of hashes."""
+    data = b"".join(value.to_bytes(8, "little") for value in values)
+    return base64.b64encode(data).decode()

@@ -1,0 +1,180 @@
+"""``dedup.Sentences`` and ``dedup.Lines``: remove what occurred before in the set from texts."""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.sentence_splitting import sentences_function
+from dagster_dataops.library.analysis.simplified_text import simplified
+from dagster_dataops.library.analysis.word_splitting import words_function
+from dagster_dataops.library.dedup.algorithms.repeated_parts import pack_parts, repeated_parts
+from dagster_dataops.library.dedup.exact import dedup
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops.records import Record
+
+Splitter = Callable[[str], list[str]]
+
+
+class Sentences(dedup):
+    """Remove spans of sentences that occurred before in the set, and then records with too little.
+
+    Reads and writes ``input_key``. Each ``n_sentences`` sentences in a row are a span. A span that
+    occurred before, in an earlier record or earlier in the same one, is removed with all its
+    sentences; a repeat of fewer than ``min_words_to_remove_span`` words in a row stays. The rest
+    keeps its own white space, but none at the start. Spans are compared without case, punctuation,
+    diacritics and the values of numbers. Blank spans never match.
+
+    A text that lost something is dropped if it is empty, has fewer than ``min_doc_words`` words or
+    fewer than ``min_num_sentences`` sentences; 0 turns a minimum off. Unchanged texts stay.
+
+    ``split_sentences=False`` compares lines instead of sentences. ``sentences`` and ``words`` split
+    the text (extra ``spacy`` for ``"spacy"``).
+
+    From C4 (Raffel et al. 2020), as in datatrove, which splits by spaCy. On purpose, short repeats
+    stay as a whole (datatrove keeps their first sentence). The selection uses up to
+    ``max_memory_mb`` MB and 4 bytes per record, then 24 bytes per span on disk.
+    """
+
+    def __init__(
+        self,
+        input_key: str = "text",
+        *,
+        n_sentences: int = 3,
+        split_sentences: bool = True,
+        min_doc_words: int = 50,
+        min_num_sentences: int = 3,
+        min_words_to_remove_span: int = 0,
+        sentences: str | Splitter = "rule",
+        words: str | Splitter = "whitespace",
+        language: str = "en",
+        max_memory_mb: int = 256,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if n_sentences < 1:
+            msg = f"n_sentences must be at least 1, got {n_sentences}"
+            raise DefinitionError(msg)
+        self._column = single_column(input_key)
+        self._size, self._by_sentences = n_sentences, split_sentences
+        self._min_words, self._min_sentences = min_doc_words, min_num_sentences
+        self._min_removed = min_words_to_remove_span
+        self._sentences = sentences_function(sentences, language)
+        self._words = words_function(words, language)
+        self._max_bytes = memory_bytes(max_memory_mb)
+
+    def sketch(self, record: Record) -> str:
+        text = self._column.text(record)
+        parts = self._sentences(text) if self._by_sentences else text.splitlines()
+        simple = list(map(simplified, parts))
+        places = range(len(simple) - self._size + 1)
+        return pack_parts(" ".join(simple[at : at + self._size]) for at in places)
+
+    def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
+        found = repeated_parts(sketches, scratch, self._max_bytes)
+        return (repeats or True for repeats in found)
+
+    def change(self, record: Record, repeats: list[int]) -> Record | Drop:
+        text = self._column.text(record)
+        rest = self._without(text, repeats)
+        if rest == text or (rest and self._is_enough(rest)):
+            return self._column.mapped(lambda _: rest, record)
+        return Drop("repeated")
+
+    def _without(self, text: str, repeats: list[int]) -> str:
+        removed = {at for first in repeats for at in range(first, first + self._size)}
+        pieces = self._pieces(text) if self._by_sentences else text.splitlines()
+        if self._min_removed:
+            removed -= set(self._short_runs(pieces, removed))
+        kept = (piece for at, piece in enumerate(pieces) if at not in removed)
+        return ("" if self._by_sentences else "\n").join(kept).lstrip()
+
+    def _pieces(self, text: str) -> list[str]:
+        """Return the sentences, each with the white space before it."""
+        ends = [0]
+        for sentence in self._sentences(text):
+            start = text.find(sentence, ends[-1])
+            ends.append((start if start >= 0 else ends[-1]) + len(sentence))
+        return [text[start:end] for start, end in pairwise(ends)]
+
+    def _short_runs(self, pieces: list[str], removed: set[int]) -> Iterator[int]:
+        """Yield the numbers of removed pieces in runs with too few words to be removed."""
+        run: list[int] = []
+        for at in range(len(pieces) + 1):
+            if at in removed:
+                run.append(at)
+                continue
+            if len(self._words("\n".join(pieces[one] for one in run))) < self._min_removed:
+                yield from run
+            run = []
+
+    def _is_enough(self, text: str) -> bool:
+        enough = self._min_words <= 0 or len(self._words(text)) >= self._min_words
+        return enough and (
+            self._min_sentences <= 0 or len(self._sentences(text)) >= self._min_sentences
+        )
+
+
+class Lines(dedup):
+    r"""Remove lines that occurred before in the set, and records of which nothing is left.
+
+    Reads and writes ``input_key``. Lines are compared without case, punctuation, diacritics and the
+    values of numbers. The first occurrence in record and line order stays. Blank lines, and lines
+    of fewer than ``min_chars`` characters without white space at their ends, always stay. A text of
+    which only blank lines are left is dropped.
+
+    ``separator="\n\n"`` compares paragraphs. As in CCNet (Wenzek et al. 2020), but exact and over
+    the whole set instead of one shard. The selection uses up to ``max_memory_mb`` MB and 4 bytes
+    per record, then 24 bytes per line on disk.
+    """
+
+    def __init__(
+        self,
+        input_key: str = "text",
+        *,
+        separator: str = "\n",
+        min_chars: int = 0,
+        max_memory_mb: int = 256,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not separator:
+            msg = "separator is empty; give the text between lines"
+            raise DefinitionError(msg)
+        self._column = single_column(input_key)
+        self._separator, self._min_chars = separator, min_chars
+        self._max_bytes = memory_bytes(max_memory_mb)
+
+    def sketch(self, record: Record) -> str:
+        lines = self._column.text(record).split(self._separator)
+        return pack_parts(
+            simplified(line) if len(line.strip()) >= self._min_chars else "" for line in lines
+        )
+
+    def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
+        found = repeated_parts(sketches, scratch, self._max_bytes)
+        return (repeats or True for repeats in found)
+
+    def change(self, record: Record, repeats: list[int]) -> Record | Drop:
+        lines = self._column.text(record).split(self._separator)
+        gone = set(repeats)
+        kept = [line for at, line in enumerate(lines) if at not in gone]
+        if not any(map(str.strip, kept)):
+            return Drop("repeated")
+        return self._column.mapped(lambda _: self._separator.join(kept), record)
+
+
+def single_column(input_key: str) -> FieldKey:
+    """Return the key of one text that is changed in its place.
+
+    Raises:
+        DefinitionError: The key may select several elements.
+    """
+    column = FieldKey(input_key)
+    if not column.single:
+        msg = f"input_key {input_key!r} may select several elements; name one text"
+        raise DefinitionError(msg)
+    return column

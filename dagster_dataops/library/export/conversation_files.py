@@ -1,0 +1,154 @@
+"""``export.Alpaca``, ``ShareGPT``, ``Messages`` and ``ChatML``: conversations for training."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.exporters.exporter import ExportRecords, Place, UnfitValueError
+from dagster_dataops.exporters.json_lines import (
+    checked_compression,
+    compression_of,
+    opened,
+    write_array,
+)
+from dagster_dataops.library.chat.conversation_formats import (
+    CONVERSATIONS,
+    MESSAGES,
+    format_of,
+    to_alpaca,
+    to_messages,
+    to_sharegpt,
+)
+from dagster_dataops.library.export.tables import PathLike
+from dagster_dataops.records import Record, encode
+
+export: Any = data_register.new_group("export")
+
+_START, _END = "<|im_start|>", "<|im_end|>"  # the marks of ChatML
+_COLUMNS: Final = {"messages": MESSAGES, "sharegpt": CONVERSATIONS, "alpaca": "instruction"}
+_REMEDY: Final = "Repair or drop such records before, as by chat.Validate."
+
+
+class _Conversations:
+    """Writes converted records as JSON lines or as one JSON array, by the ending of the path."""
+
+    format = "json"
+    place: Place = "file"
+
+    def __init__(self, path: PathLike, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        name = str(path)
+        self._compression = checked_compression(compression_of(name))
+        plain = name.removesuffix(f".{self._compression}")
+        if not plain.endswith((".json", ".jsonl")):
+            msg = f"path is {name!r}; it must end in .json or .jsonl, perhaps with .gz or .zst"
+            raise DefinitionError(msg)
+        self._array = plain.endswith(".json")
+
+    def write(self, records: ExportRecords, place: Path) -> None:
+        """Write the converted records."""
+        lines = self._lines(records)
+        with opened(place, self._compression) as file:
+            if self._array:
+                write_array(lines, file)
+            else:
+                for line in lines:
+                    file.write(line)
+
+    def _lines(self, records: ExportRecords) -> Iterator[bytes]:
+        for index, record in enumerate(records):
+            try:
+                yield encode(self.converted(record))
+            except UnfitRecordError as error:
+                column = _COLUMNS.get(format_of(record) or "", "")
+                raise UnfitValueError(index, column, str(error), _REMEDY) from None
+
+    def converted(self, record: Record) -> Record:
+        """Return the record to write."""
+        raise NotImplementedError
+
+
+class Alpaca(_Conversations, export):
+    """Write conversations in the form of Alpaca: ``instruction``, ``input`` and ``output``.
+
+    A path that ends in ``.json`` gets one JSON array, one that ends in ``.jsonl`` an object per
+    line; ``.gz`` and ``.zst`` after it compress. Reads any format of ``chat.Detect``: messages,
+    ShareGPT, Alpaca, pairs such as question and answer. Other columns are left out. ``input`` is
+    always there; ``system`` and ``history``, the earlier turns, if there are any.
+
+    Turns out of order, turns of tools and a missing answer fail the export, with file and line.
+    """
+
+    def __init__(self, path: PathLike, **kwargs: Any) -> None:
+        super().__init__(path, **kwargs)
+
+    @override
+    def converted(self, record: Record) -> Record:
+        made = to_alpaca(to_messages(record))
+        if made.get("output") is None:
+            raise UnfitRecordError("the conversation does not end with an answer")
+        more = {key: made[key] for key in ("system", "history") if made.get(key)}
+        output = {"input": made.get("input") or "", "output": made["output"]}
+        return {"instruction": made["instruction"], **output, **more}
+
+
+class ShareGPT(_Conversations, export):
+    """Write conversations in the form of ShareGPT: ``conversations`` with ``from`` and ``value``.
+
+    The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
+    are left out, except ``system`` and ``tools``. The names are ``human``, ``gpt``, ``system`` and
+    ``observation``, or those of the input.
+    """
+
+    def __init__(self, path: PathLike, **kwargs: Any) -> None:
+        super().__init__(path, **kwargs)
+
+    @override
+    def converted(self, record: Record) -> Record:
+        return _selected(to_sharegpt(to_messages(record)), CONVERSATIONS, "system", "tools")
+
+
+class Messages(_Conversations, export):
+    """Write conversations as ``messages``, a list of objects with ``role`` and ``content``.
+
+    The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
+    are left out, except ``tools``.
+    """
+
+    def __init__(self, path: PathLike, **kwargs: Any) -> None:
+        super().__init__(path, **kwargs)
+
+    @override
+    def converted(self, record: Record) -> Record:
+        return _selected(to_messages(record), MESSAGES, "tools")
+
+
+class ChatML(_Conversations, export):
+    """Write conversations as ChatML, one text per conversation in the column ``text``.
+
+    The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
+    are left out. A content with a mark of ChatML is an error: it would end its message.
+    """
+
+    def __init__(self, path: PathLike, **kwargs: Any) -> None:
+        super().__init__(path, **kwargs)
+
+    @override
+    def converted(self, record: Record) -> Record:
+        parts: list[str] = []
+        messages: Any = to_messages(record)[MESSAGES]
+        for position, message in enumerate(messages):
+            content = message["content"]
+            for mark in (_START, _END):
+                if mark in content:
+                    raise UnfitRecordError(f"{MESSAGES}[{position}].content contains {mark}")
+            parts.append(f"{_START}{message['role']}\n{content}{_END}\n")
+        return {"text": "".join(parts)}
+
+
+def _selected(record: Record, *keys: str) -> Record:
+    return {key: record[key] for key in keys if record.get(key) is not None}

@@ -1,0 +1,113 @@
+"""``export.HuggingFace``: a dataset folder for ``datasets.load_from_disk`` and ``load_dataset``."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import xxhash
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.exporters.exporter import ExportRecords, Place
+from dagster_dataops.exporters.packages import require
+from dagster_dataops.exporters.parquet_table import checked_schema
+from dagster_dataops.hashing.file_digests import content_digest
+from dagster_dataops.library.export.tables import PathLike
+
+export: Any = data_register.new_group("export")
+
+_README: Final = """---
+configs:
+- config_name: default
+  data_files:
+  - split: {split}
+    path: {split}/data-*.arrow
+---
+"""
+
+
+class HuggingFace(export):
+    """Write a Hugging Face dataset folder with one split.
+
+    ``datasets.load_from_disk(folder)`` gives a ``DatasetDict``, and ``datasets.load_dataset(folder,
+    split="train")`` the split; the folder can be uploaded to the Hub. Types are inferred as in
+    ``export.Parquet``, and ``schema`` is as there. ``split="train"`` names the split;
+    ``shard_bytes=500_000_000`` is where a data file ends, in bytes of Arrow memory.
+
+    The folder is replaced whole. A folder with files that no export wrote is refused. Needs the
+    extra ``arrow``; the package ``datasets`` is only for reading.
+    """
+
+    format = "huggingface"
+    place: Place = "folder"
+
+    def __init__(
+        self,
+        folder: PathLike,  # noqa: ARG002 - taken by the engine
+        split: str = "train",
+        schema: Mapping[str, str] | None = None,
+        shard_bytes: int = 500_000_000,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        require("pyarrow", "export.HuggingFace", "arrow")
+        if not (split.isidentifier() and split.isascii()):
+            msg = f"split is {split!r}; it must be a plain identifier such as 'train'"
+            raise DefinitionError(msg)
+        if shard_bytes < 1:
+            msg = f"shard_bytes is {shard_bytes}; it must be 1 or more"
+            raise DefinitionError(msg)
+        self._split, self._schema, self._bytes = split, checked_schema(schema), shard_bytes
+
+    def write(self, records: ExportRecords, place: Path) -> None:
+        from dagster_dataops.exporters.arrow_types import ArrowTable, batches
+
+        table = ArrowTable(self._schema)
+        table.infer(records)
+        folder = place / self._split
+        folder.mkdir()
+        made = (table.batch(start, batch) for start, batch in batches(records))
+        names = _write_shards(table.schema, made, folder, self._bytes)
+        _write_json(folder / "dataset_info.json", {"citation": "", "description": ""})
+        _write_json(folder / "state.json", _state(folder, names, self._split))
+        _write_json(place / "dataset_dict.json", {"splits": [self._split]})
+        (place / "README.md").write_text(_README.format(split=self._split))
+
+
+def _write_shards(schema: Any, made: Iterator[Any], folder: Path, shard_bytes: int) -> list[str]:
+    """Write the batches to files and return the names of the files, which tell their number."""
+    import pyarrow as pa
+
+    paths: list[Path] = []
+    batch = next(made, None)
+    while batch is not None or not paths:
+        paths.append(folder / f"{len(paths)}.arrow")
+        written = 0
+        with pa.OSFile(str(paths[-1]), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
+            while batch is not None and (not written or written + batch.nbytes <= shard_bytes):
+                writer.write_batch(batch)
+                written += max(batch.nbytes, 1)
+                batch = next(made, None)
+    names = [f"data-{at:05d}-of-{len(paths):05d}.arrow" for at in range(len(paths))]
+    for path, name in zip(paths, names, strict=True):
+        path.rename(folder / name)
+    return names
+
+
+def _state(folder: Path, names: list[str], split: str) -> dict[str, Any]:
+    """Return the facts that `datasets` reads beside the data files."""
+    digests = " ".join(content_digest(folder / name) for name in names)
+    return {
+        "_data_files": [{"filename": name} for name in names],
+        "_fingerprint": xxhash.xxh3_64_hexdigest(digests.encode()),
+        "_format_columns": None,
+        "_format_kwargs": {},
+        "_format_type": None,
+        "_output_all_columns": False,
+        "_split": split,
+    }
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2))

@@ -1,0 +1,97 @@
+"""``export.Parquet``, ``Csv`` and ``Jsonl``: one file with the records as they are."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.exporters.csv_table import CsvTable
+from dagster_dataops.exporters.exporter import ExportRecords, Place
+from dagster_dataops.exporters.json_lines import JsonLines, checked_compression, compression_of
+from dagster_dataops.exporters.parquet_table import ParquetTable
+
+export: Any = data_register.new_group("export")
+PathLike: TypeAlias = str | os.PathLike[str]
+
+
+class Parquet(export):
+    """Write a Parquet file with typed columns.
+
+    The columns and types are those of all records: integers and numbers become ``double``, a
+    missing key is null, objects become structs. ``schema`` names the types of some columns, such as
+    ``{"id": "int64", "tags": "list<string>"}``; ``"json"`` writes the values as JSON texts, for
+    columns with values of several types. A column that holds nothing but objects without keys is
+    written so, too. A value that fits no type of its column fails the export, with file, line and
+    column.
+
+    ``row_group_rows=100_000`` is the most records in a row group, which also ends at 64 MiB;
+    ``compression="zstd"`` may also be ``snappy``, ``gzip``, ``brotli``, ``lz4`` or ``none``. Needs
+    the extra ``arrow``.
+    """
+
+    format = ParquetTable.format
+    place: Place = "file"
+
+    def __init__(
+        self,
+        path: PathLike,  # noqa: ARG002 - taken by the engine
+        schema: Mapping[str, str] | None = None,
+        row_group_rows: int = 100_000,
+        compression: str = "zstd",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._table = ParquetTable(schema, row_group_rows, compression)
+
+    def write(self, records: ExportRecords, place: Path) -> None:
+        self._table.write(records, place)
+
+
+class Csv(export):
+    """Write a CSV file: a header, and one row per record, in UTF-8.
+
+    The columns are those of all records, in the order of first occurrence, or ``columns``. A
+    missing key and null are an empty cell; objects and arrays are written as JSON, booleans as
+    ``true`` and ``false``. ``delimiter`` is a comma, or a tab if the path ends in ``.tsv``.
+    """
+
+    format = CsvTable.format
+    place: Place = "file"
+
+    def __init__(
+        self,
+        path: PathLike,
+        columns: Sequence[str] | None = None,
+        delimiter: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        usual = "\t" if str(path).endswith(".tsv") else ","
+        self._table = CsvTable(columns, usual if delimiter is None else delimiter)
+
+    def write(self, records: ExportRecords, place: Path) -> None:
+        self._table.write(records, place)
+
+
+class Jsonl(export):
+    """Write a JSON Lines file: one record per line, unchanged.
+
+    ``compression`` is ``None``, ``"gz"`` or ``"zst"`` (extra ``zstd``); ``None``
+    takes that of a path that ends in ``.gz`` or ``.zst``. Equal records give equal bytes.
+    """
+
+    format = JsonLines.format
+    place: Place = "file"
+
+    def __init__(self, path: PathLike, compression: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        by_ending = compression_of(str(path))
+        if compression is not None and by_ending not in {None, compression}:
+            msg = f"compression is {compression!r}, and the path ends in .{by_ending}"
+            raise DefinitionError(msg)
+        self._lines = JsonLines(checked_compression(compression or by_ending))
+
+    def write(self, records: ExportRecords, place: Path) -> None:
+        self._lines.write(records, place)

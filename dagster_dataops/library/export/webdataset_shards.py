@@ -1,0 +1,144 @@
+"""``export.WebDataset``: tar files with the members of each record in a row."""
+
+import re
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.exporters.exporter import ExportRecords, Place, UnfitValueError
+from dagster_dataops.library.export.tables import PathLike
+from dagster_dataops.records import Record, encode
+
+export: Any = data_register.new_group("export")
+
+_NUMBER: Final = re.compile(r"%0?(\d*)d|\{:0?(\d*)d?\}")  # `%06d` or `{:06d}`
+_KEY: Final = "__key__"
+_BLOCK: Final = tarfile.BLOCKSIZE
+_END_BYTES: Final = 2 * _BLOCK
+_BUFFER_BYTES: Final = 1 << 20
+_LONGEST_NAME: Final = 100  # of a plain header
+# The header of a plain file, by the ustar format: its name, mode, owner, group, size, modification
+# time, checksum, and type; then the format, and empty fields.
+_BEFORE_SIZE: Final = b"0000644\0" + b"0000000\0" * 2
+_AFTER_SIZE: Final = b"00000000000\0"
+_AFTER_SUM: Final = (b"0" + bytes(100) + b"ustar\x0000").ljust(_BLOCK - 156, b"\0")
+_SUM: Final = sum(_BEFORE_SIZE + _AFTER_SIZE + b" " * 8 + _AFTER_SUM)
+
+
+class WebDataset(export):
+    """Write the shards of a WebDataset: tar files that are read one after the other.
+
+    ``pattern``, such as ``"shards/train-%06d.tar"`` (or ``{:06d}``), names the shards, numbered
+    from 0, in a folder of their own. A shard ends before it would exceed ``shard_bytes``; a larger
+    record has a shard of its own. Each record is a member ``<key>.json``. ``members`` writes
+    columns instead: ``{"txt": "text", "json": "meta"}`` has one member per extension; texts are
+    written as they are, other values as JSON, and null not at all.
+
+    The key of a record is its column ``__key__``, or else its position with nine digits. A key with
+    a dot in its last part, or one like that of the record before, fails the export, with file and
+    line: readers could not tell the samples apart.
+
+    The folder is replaced whole. A folder with files that no export wrote is refused.
+    """
+
+    format = "webdataset"
+    place: Place = "pattern"
+
+    def __init__(
+        self,
+        pattern: PathLike,
+        shard_bytes: int = 1_000_000_000,
+        members: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        given = PurePath(pattern)
+        if len(_NUMBER.findall(given.name)) != 1 or str(given.parent) in {"", "."}:
+            msg = (
+                f"pattern is {str(pattern)!r}; it must name a folder of its own and have one place "
+                "for a number in the name, as in 'shards/train-%06d.tar'"
+            )
+            raise DefinitionError(msg)
+        if "{partition}" in given.name:
+            msg = f"pattern is {str(pattern)!r}; write {{partition}} as a folder, before the name"
+            raise DefinitionError(msg)
+        if shard_bytes < 1:
+            msg = f"shard_bytes is {shard_bytes}; it must be 1 or more"
+            raise DefinitionError(msg)
+        self._name, self._bytes = given.name, shard_bytes
+        self._members = None if members is None else dict(members)
+
+    def write(self, records: ExportRecords, place: Path) -> None:
+        remaining = self._samples(records)
+        sample = next(remaining, None)
+        number = 0
+        while sample is not None or not number:
+            path = place / self._name_of(number)
+            number += 1
+            written = 0
+            with path.open("xb", buffering=_BUFFER_BYTES) as tar:
+                while sample is not None and (
+                    not written or written + len(sample) <= self._bytes - _END_BYTES
+                ):
+                    written += tar.write(sample)
+                    sample = next(remaining, None)
+                tar.write(bytes(_END_BYTES + -(written + _END_BYTES) % tarfile.RECORDSIZE))
+
+    def _name_of(self, number: int) -> str:
+        return _NUMBER.sub(lambda found: f"{number:0{found[1] or found[2] or 1}d}", self._name)
+
+    def _samples(self, records: ExportRecords) -> Iterator[bytes]:
+        """Yield the members of each record as they are in a tar file."""
+        before = None
+        for index, record in enumerate(records):
+            key = record.get(_KEY, f"{index:09d}")
+            fault = _fault(key)
+            if key == before:
+                fault = f"the record before has the key {key!r}, too"
+            if fault:
+                remedy = f"Give each record another text without a dot in {_KEY}, or leave it out."
+                raise UnfitValueError(index, _KEY, fault, remedy)
+            before = key
+            members = self._contents(record)
+            yield b"".join(_member(f"{key}.{ending}", content) for ending, content in members)
+
+    def _contents(self, record: Record) -> Iterator[tuple[str, bytes]]:
+        if self._members is None:
+            rest = {name: value for name, value in record.items() if name != _KEY}
+            yield "json", encode(rest).rstrip(b"\n")
+            return
+        for ending, column in self._members.items():
+            value = record.get(column)
+            if isinstance(value, str):
+                yield ending, value.encode()
+            elif value is not None:
+                yield ending, encode({"": value})[4:-2]
+
+
+def _fault(key: object) -> str:
+    """Return why a value cannot be a key; empty if it can."""
+    if not isinstance(key, str) or not key:
+        return f"the key is {key!r}"
+    parts = key.split("/")
+    if "." in parts[-1] or "" in parts or ".." in parts or "\0" in key:
+        return f"the key is {key!r}, which names no sample"
+    return ""
+
+
+def _member(name: str, content: bytes) -> bytes:
+    """Return a file as it is in a tar file: header and padded content.
+
+    `tarfile` takes three times as long; it writes the headers of long and foreign names.
+    """
+    padding = bytes(-len(content) % _BLOCK)
+    if len(name) > _LONGEST_NAME or not name.isascii():
+        info = tarfile.TarInfo(name)
+        info.size, info.mode = len(content), 0o644
+        return info.tobuf(tarfile.PAX_FORMAT) + content + padding
+    named, size = name.encode().ljust(_LONGEST_NAME, b"\0"), b"%011o\0" % len(content)
+    checksum = b"%06o\0 " % (_SUM + sum(named) + sum(size))
+    header = named + _BEFORE_SIZE + size + _AFTER_SIZE + checksum + _AFTER_SUM
+    return header + content + padding

@@ -1,0 +1,67 @@
+"""The options ``mode``, ``stats_key`` and ``reason_key`` of operators that judge records."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops.records import Record
+
+MODES: Final = ("drop", "tag", "both")
+
+
+class FilterOutcome:
+    """Drops a record, or writes what was found about it.
+
+    Args:
+        mode: ``"drop"`` drops and writes nothing. ``"tag"`` keeps all records, and writes the
+            signals and the reason, ``None`` for records to keep. ``"both"`` drops, and writes the
+            signals into the kept records.
+        stats_key: The key of the signals, a dict.
+        reason_key: The key of the reason.
+
+    Raises:
+        DefinitionError: ``mode`` is none of these.
+    """
+
+    def __init__(
+        self, mode: str, stats_key: str = "stats", reason_key: str = "drop_reason"
+    ) -> None:
+        check_mode(mode)
+        self.drops, self.tags = mode != "tag", mode != "drop"
+        self._stats_key, self._reason_key = stats_key, reason_key
+
+    def of(self, record: Record, reason: str | None, signals: Mapping[str, Any]) -> Any:
+        """Return what ``forward`` returns.
+
+        Args:
+            record: The record, which may be changed.
+            reason: The reason to drop it; ``None`` to keep it.
+            signals: What was measured.
+
+        Raises:
+            TypeError: ``stats_key`` holds something else.
+        """
+        if reason is not None and self.drops:
+            return Drop(reason)
+        if self.tags:
+            before = record.get(self._stats_key) or {}
+            if not isinstance(before, dict):
+                kind = type(before).__name__
+                msg = f"key {self._stats_key!r} holds a {kind}, no dict; choose another stats_key"
+                raise TypeError(msg)
+            record[self._stats_key] = {**before, **signals}
+            if not self.drops:
+                record[self._reason_key] = reason
+        return record
+
+
+def check_mode(mode: str) -> None:
+    """Check the option ``mode``.
+
+    Raises:
+        DefinitionError: It is none of `MODES`.
+    """
+    if mode not in MODES:
+        msg = f"mode is {mode!r}; use 'drop', 'tag' or 'both'"
+        raise DefinitionError(msg)

@@ -1,0 +1,31 @@
+"""Group ``filters``: record operators that drop or tag texts by rules."""
+
+from dagster_dataops.library.filters import (
+    c4_cleaning,
+    character_rules,
+    field_rules,
+    length_rules,
+    line_rules,
+    listed_words,
+    pretraining_preset,
+    published_rules,
+    repetition_rules,
+    structure_rules,
+    url_rules,
+    word_rules,
+)
+
+__all__ = [
+    "c4_cleaning",
+    "character_rules",
+    "field_rules",
+    "length_rules",
+    "line_rules",
+    "listed_words",
+    "pretraining_preset",
+    "published_rules",
+    "repetition_rules",
+    "structure_rules",
+    "url_rules",
+    "word_rules",
+]

@@ -1,0 +1,170 @@
+"""Filters by the value of any field, by a pattern, or by a function."""
+
+import re
+from collections.abc import Callable, Mapping
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, Final, Literal
+
+from typing_extensions import override
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.filters.rules import (
+    Filter,
+    Judgement,
+    Rule,
+    TextFilter,
+    checked_choice,
+)
+from dagster_dataops.records import Record
+
+filters: Any = data_register.new_group("filters")
+
+_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "==": eq,
+    "!=": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+    "in": lambda found, value: found in value,
+    "not in": lambda found, value: found not in value,
+}
+_OPERATIONS: Final = (*_COMPARISONS, "exists", "matches")
+
+
+class Field(Filter, filters):
+    """Keep records whose field compares with a value.
+
+    ``key`` is a column or a selector of one or several elements, which must all compare. ``op`` is
+    ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in``, ``not in`` (``value`` is a list),
+    ``exists`` (``value`` False: is missing) or ``matches`` (``value`` is a regular expression that
+    is found in the text). A missing field compares with nothing: the record is dropped, except for
+    ``!=``, ``not in`` and ``exists`` with False. ``null`` is a value that exists; it is neither
+    smaller nor larger than another. Values of types that have no order are an error of the record.
+
+    Signal ``field_<key>``: whether it compares. Reason ``field_<key>``.
+
+    Source: ``specified_field_filter``, ``specified_numeric_field_filter`` and ``suffix_filter`` of
+    Data-Juicer; the threshold of LazyLLM's scores.
+
+    Args:
+        key: A column, or a selector.
+        op: The comparison.
+        value: The value to compare with.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        op: Literal[
+            "==", "!=", "<", "<=", ">", ">=", "in", "not in", "exists", "matches"
+        ] = "exists",
+        value: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._op = checked_choice("op", op, _OPERATIONS)
+        self._value = _checked_value(op, value)
+        self._field, self._name = FieldKey(key), f"field_{key}"[:100]
+
+    @override
+    def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
+        del thorough
+        fits = known[self._name] if self._name in known else self._fits(record)
+        return Judgement(None if fits else self._name, {self._name: fits})
+
+    def _fits(self, record: Record) -> bool:
+        found = self._field.present(record)
+        if self._op == "exists":
+            return bool(found) == (self._value is not False)
+        if not found:
+            return self._op in {"!=", "not in"}
+        return all(map(self._compares, found))
+
+    def _compares(self, found: Any) -> bool:
+        if self._op == "matches":
+            return isinstance(found, str) and self._value.search(found) is not None
+        if found is None and self._op in {"<", "<=", ">", ">="}:
+            return False
+        return bool(_COMPARISONS[self._op](found, self._value))
+
+
+def _checked_value(op: str, value: Any) -> Any:
+    """Return the value to compare with, a pattern compiled.
+
+    Raises:
+        DefinitionError: The operation cannot use it.
+    """
+    if op == "matches":
+        return compiled(value)
+    if op in {"in", "not in"} and not isinstance(value, (list, tuple, set, frozenset, str)):
+        msg = f"value of op {op!r} must be a list; got {type(value).__name__}"
+        raise DefinitionError(msg)
+    return value
+
+
+def compiled(pattern: Any) -> re.Pattern[str]:
+    """Return a regular expression, compiled.
+
+    Raises:
+        DefinitionError: It is malformed, or no text.
+    """
+    try:
+        return re.compile(pattern)
+    except (re.error, TypeError) as error:
+        msg = f"pattern {pattern!r} is no regular expression: {error}"
+        raise DefinitionError(msg) from None
+
+
+class Regex(TextFilter, filters):
+    """Drop texts in which a regular expression is found.
+
+    Reads ``input_key``. ``keep="no_match"`` drops texts with a match, ``keep="match"`` those
+    without. The time is that of Python's `re` with this pattern; avoid nested repetitions. Signal
+    ``regex_match`` (0 or 1); reason ``regex_match`` or ``no_regex_match``.
+
+    Source: ``RegexFilter`` of datatrove.
+
+    Args:
+        pattern: A regular expression of Python.
+        keep: ``no_match`` or ``match``.
+    """
+
+    def __init__(
+        self, pattern: str, *, keep: Literal["no_match", "match"] = "no_match", **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self._pattern = compiled(pattern)
+        if checked_choice("keep", keep, ("no_match", "match")) == "match":
+            self.rules = [Rule("no_regex_match", "regex_match", self._matches, least=1)]
+        else:
+            self.rules = [Rule("regex_match", "regex_match", self._matches, most=0)]
+
+    def _matches(self, text: AnalyzedText) -> int:
+        return int(self._pattern.search(text.text) is not None)
+
+
+class Lambda(Filter, filters):
+    """Keep records for which a function returns a true value.
+
+    ``fn`` takes the record, which it must not change. Signal ``lambda`` (True or False); reason
+    ``lambda``.
+
+    Source: ``LambdaFilter`` of datatrove.
+
+    Args:
+        fn: The function, from a record to a truth value.
+    """
+
+    def __init__(self, fn: Callable[[Record], Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._fn = fn
+
+    @override
+    def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
+        del thorough
+        fits = known["lambda"] if "lambda" in known else bool(self._fn(record))
+        return Judgement(None if fits else "lambda", {"lambda": fits})

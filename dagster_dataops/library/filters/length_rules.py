@@ -1,0 +1,186 @@
+"""Filters by the numbers of characters, words and lines of a text."""
+
+from functools import partial
+from typing import Any, Literal
+
+from dagster_dataops.data import data_register
+from dagster_dataops.library.analysis import character_signals, line_signals, word_signals
+from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
+from dagster_dataops.library.filters.rules import (
+    Signal,
+    TextFilter,
+    bounds,
+    checked_choice,
+    no_words,
+)
+
+filters: Any = data_register.new_group("filters")
+
+
+class TextLength(TextFilter, filters):
+    """Keep texts of ``min_len`` to ``max_len`` characters; white space counts.
+
+    Reads ``input_key``. Signal ``text_len``; reasons ``low_text_len``, ``high_text_len``. ``None``
+    is no limit. `text.LengthFilter` does not count white space.
+
+    Source: ``text_length_filter`` of Data-Juicer.
+
+    Args:
+        min_len: Smallest number of characters to keep; ``None`` for no limit.
+        max_len: Largest number of characters to keep; ``None`` for no limit.
+    """
+
+    def __init__(
+        self, *, min_len: int | None = 10, max_len: int | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.rules = bounds("text_len", character_signals.text_len, min_len, max_len)
+
+
+class WordCount(TextFilter, filters):
+    """Keep texts of ``min_num`` to ``max_num`` words.
+
+    Reads ``input_key``. Signal ``num_words``; reasons ``low_num_words``, ``high_num_words``.
+    ``None`` is no limit. With ``strip="special"``, words of nothing but Data-Juicer's special
+    characters (punctuation, digits, symbols) do not count; with ``strip=None``, all do.
+    ``preset="nemo"`` counts all words between white space, with limits 50 and 100,000 in place of
+    the defaults.
+
+    Source: ``words_num_filter`` of Data-Juicer; ``WordCountFilter`` of NeMo Curator.
+
+    Args:
+        min_num: Smallest number of words to keep; ``None`` for no limit.
+        max_num: Largest number of words to keep; ``None`` for no limit.
+        strip: ``special``, or ``None`` to count all words.
+        preset: ``datajuicer`` or ``nemo``.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_num: int | None = 10,
+        max_num: int | None = None,
+        strip: Literal["special"] | None = "special",
+        preset: Literal["datajuicer", "nemo"] = "datajuicer",
+        words: str | Splitter = "whitespace",
+        language: str = "en",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        checked_choice("strip", strip or "special", ("special",))
+        if checked_choice("preset", preset, ("datajuicer", "nemo")) == "nemo":
+            strip = None
+            min_num = 50 if min_num == 10 else min_num  # the default
+            max_num = 100_000 if max_num is None else max_num
+        split = words_function(words, language)
+        number: Signal = partial(word_signals.num_words, split=split)
+        if strip:
+            number = partial(word_signals.num_unspecial_words, split=split)
+        if strip and words == "whitespace":
+            number = word_signals.num_refined_words
+        self.rules = bounds("num_words", number, min_num, max_num)
+
+
+class AverageLineLength(TextFilter, filters):
+    """Keep texts whose lines have ``min_len`` to ``max_len`` characters on average.
+
+    Reads ``input_key``. Line ends count; an empty text has 0. Signal ``avg_line_length``; reasons
+    ``low_avg_line_length``, ``high_avg_line_length``. ``None`` is no limit.
+
+    Source: ``average_line_length_filter`` of Data-Juicer.
+
+    Args:
+        min_len: Smallest number of characters to keep; ``None`` for no limit.
+        max_len: Largest number of characters to keep; ``None`` for no limit.
+    """
+
+    def __init__(
+        self, *, min_len: float | None = 10, max_len: float | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.rules = bounds("avg_line_length", line_signals.avg_line_length, min_len, max_len)
+
+
+class MaximumLineLength(TextFilter, filters):
+    """Keep texts whose longest line has ``min_len`` to ``max_len`` characters.
+
+    Reads ``input_key``. Signal ``max_line_length``; reasons ``low_max_line_length``,
+    ``high_max_line_length``. ``None`` is no limit.
+
+    Source: ``maximum_line_length_filter`` of Data-Juicer.
+
+    Args:
+        min_len: Smallest number of characters to keep; ``None`` for no limit.
+        max_len: Largest number of characters to keep; ``None`` for no limit.
+    """
+
+    def __init__(
+        self, *, min_len: int | None = 10, max_len: int | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.rules = bounds("max_line_length", line_signals.max_line_length, min_len, max_len)
+
+
+class MeanWordLength(TextFilter, filters):
+    """Keep texts whose words have 3 to 10 characters on average.
+
+    Reads ``input_key``. Signal ``mean_word_length``; reasons ``empty`` (no words),
+    ``low_mean_word_length``, ``high_mean_word_length``. ``None`` is no limit.
+
+    Source: ``MeanWordLengthFilter`` of NeMo Curator, which fails on a text without words.
+
+    Args:
+        min_mean_word_length: Smallest mean length of words to keep; ``None`` for no limit.
+        max_mean_word_length: Largest mean length of words to keep; ``None`` for no limit.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_mean_word_length: float | None = 3,
+        max_mean_word_length: float | None = 10,
+        words: str | Splitter = "whitespace",
+        language: str = "en",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        split = words_function(words, language)
+        self.nothing = partial(no_words, split=split)
+        mean = partial(word_signals.mean_word_length, split=split)
+        self.rules = bounds("mean_word_length", mean, min_mean_word_length, max_mean_word_length)
+
+
+class LongWord(TextFilter, filters):
+    """Drop texts with a word of more than ``max_word_length`` characters.
+
+    Reads ``input_key``. Signal ``max_word_length``; reasons ``empty`` (no words),
+    ``high_max_word_length``. Finds minified code and encoded data.
+
+    Source: ``LongWordFilter`` of NeMo Curator, which fails on a text without words.
+
+    Args:
+        max_word_length: Largest length of a word to keep; ``None`` for no limit.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_word_length: int | None = 1000,
+        words: str | Splitter = "whitespace",
+        language: str = "en",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        split = words_function(words, language)
+        self.nothing = partial(no_words, split=split)
+        longest = partial(word_signals.max_word_length, split=split)
+        self.rules = bounds("max_word_length", longest, None, max_word_length)

@@ -1,0 +1,261 @@
+"""Filters of published corpora: Gopher, FineWeb and mC4."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from dagster_dataops.data import data_register
+from dagster_dataops.library.analysis import line_signals, repetition_signals, word_signals
+from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
+from dagster_dataops.library.analysis.line_signals import BULLETS, filled_lines
+from dagster_dataops.library.analysis.word_signals import STOP_WORDS, Splitter
+from dagster_dataops.library.analysis.word_splitting import words_function
+from dagster_dataops.library.filters.rules import EMPTY, Rule, TextFilter, no_text
+
+filters: Any = data_register.new_group("filters")
+
+Shares = Sequence[Sequence[float]]
+
+
+class GopherQuality(TextFilter, filters):
+    """Keep texts that look like prose, by the quality rules of Gopher.
+
+    Reads ``input_key``. Words of nothing but punctuation count neither in the number of words nor
+    in their mean length, but in all shares. The reasons, in order: ``gopher_short_doc``,
+    ``gopher_long_doc`` (``min_doc_words``, ``max_doc_words``), ``gopher_below_avg_threshold``,
+    ``gopher_above_avg_threshold`` (``min_avg_word_length``, ``max_avg_word_length``),
+    ``gopher_too_many_hashes``, ``gopher_too_many_ellipsis`` (``max_symbol_word_ratio``, marks per
+    word), ``gopher_too_many_bullets`` (lines that start with one of ``bullets``),
+    ``gopher_too_many_end_ellipsis`` (lines that end in an ellipsis),
+    ``gopher_below_alpha_threshold`` (smallest share of words with a letter:
+    ``max_non_alpha_words_ratio`` or, under a better name, ``min_alpha_words_ratio``),
+    ``gopher_enough_stop_words`` (fewer than ``min_stop_words`` different ``stop_words``, in lower
+    case), and ``empty`` for a text without words that passes all of these.
+
+    ``None`` switches a rule off. With ``words="spacy"`` (extra ``spacy``), decisions are those of
+    datatrove 0.10; commas then count as words without a letter, and far more texts are dropped.
+
+    Source: Rae et al. 2021, arXiv:2112.11446, A1.1; ``GopherQualityFilter`` of datatrove, where a
+    maximum of 0 switches a rule off; here it is a maximum.
+
+    Args:
+        min_doc_words: Smallest number of words to keep; ``None`` for no limit.
+        max_doc_words: Largest number of words to keep; ``None`` for no limit.
+        min_avg_word_length: Smallest mean length of words to keep; ``None`` for no limit.
+        max_avg_word_length: Largest mean length of words to keep; ``None`` for no limit.
+        max_symbol_word_ratio: Largest number of hashes, and of ellipses, per word to keep; ``None``
+            for no limit.
+        max_bullet_lines_ratio: Largest share of lines with a bullet to keep; ``None`` for no limit.
+        max_ellipsis_lines_ratio: Largest share of lines that end in an ellipsis to keep; ``None``
+            for no limit.
+        max_non_alpha_words_ratio: Smallest share of words with a letter to keep; ``None`` for no
+            limit. It is a minimum, as upstream.
+        min_alpha_words_ratio: The same under a better name; it goes before the other.
+        min_stop_words: Smallest number of different stop words to keep; ``None`` for no limit.
+        stop_words: The stop words; ``None`` for the, be, to, of, and, that, have, with.
+        bullets: How lines with a bullet begin.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_doc_words: int | None = 50,
+        max_doc_words: int | None = 100_000,
+        min_avg_word_length: float | None = 3,
+        max_avg_word_length: float | None = 10,
+        max_symbol_word_ratio: float | None = 0.1,
+        max_bullet_lines_ratio: float | None = 0.9,
+        max_ellipsis_lines_ratio: float | None = 0.3,
+        max_non_alpha_words_ratio: float | None = 0.8,
+        min_alpha_words_ratio: float | None = None,
+        min_stop_words: int | None = 2,
+        stop_words: Sequence[str] | None = None,
+        bullets: Sequence[str] = BULLETS,
+        words: str | Splitter = "whitespace",
+        language: str = "en",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        of = partial(partial, split=words_function(words, language))
+        number, length = (
+            of(word_signals.num_content_words),
+            of(word_signals.avg_content_word_length),
+        )
+        hashes, ellipses = of(word_signals.hash_word_ratio), of(word_signals.ellipsis_word_ratio)
+        bullet = partial(line_signals.bullet_line_ratio, bullets=tuple(bullets))
+        letters = of(word_signals.alpha_word_ratio)
+        alpha = (
+            max_non_alpha_words_ratio if min_alpha_words_ratio is None else min_alpha_words_ratio
+        )
+        stops = STOP_WORDS if stop_words is None else frozenset(stop_words)
+        stop = of(word_signals.num_stop_words, stop_words=stops)
+        most = max_symbol_word_ratio
+        self.rules = [
+            Rule("gopher_short_doc", "num_content_words", number, min_doc_words),
+            Rule("gopher_long_doc", "num_content_words", number, most=max_doc_words),
+            Rule("gopher_below_avg_threshold", "avg_word_length", length, min_avg_word_length),
+            Rule("gopher_above_avg_threshold", "avg_word_length", length, most=max_avg_word_length),
+            Rule("gopher_too_many_hashes", "hash_word_ratio", hashes, most=most),
+            Rule("gopher_too_many_ellipsis", "ellipsis_word_ratio", ellipses, most=most),
+            Rule(
+                "gopher_too_many_bullets", "bullet_line_ratio", bullet, None, max_bullet_lines_ratio
+            ),
+            Rule(
+                "gopher_too_many_end_ellipsis",
+                "ellipsis_line_ratio",
+                line_signals.ellipsis_line_ratio,
+                most=max_ellipsis_lines_ratio,
+            ),
+            Rule("gopher_below_alpha_threshold", "alpha_word_ratio", letters, alpha),
+            Rule("gopher_enough_stop_words", "num_stop_words", stop, min_stop_words),
+            Rule(EMPTY, "num_words", of(word_signals.num_words), 1),
+        ]
+
+
+class GopherRepetition(TextFilter, filters):
+    """Drop texts that repeat themselves, by the repetition rules of Gopher.
+
+    Reads ``input_key``. A rule drops a text whose share is larger than its limit; ``None`` switches
+    it off. The reasons, in order: ``empty`` for a text without characters; ``dup_para_frac``,
+    ``dup_para_char_frac`` (paragraphs between blank lines that repeat an earlier one, and their
+    characters); ``dup_line_frac``, ``dup_line_char_frac`` (the same for lines); ``top_<n>_gram``
+    for each ``(n, limit)`` of ``top_n_grams`` (characters in the most frequent n words, which in a
+    text of n words is the text); ``duplicated_<n>_n_grams`` for each of ``dup_n_grams`` (characters
+    in n words that repeat earlier ones, read from left to right without overlap). With numpy it is
+    faster.
+
+    Source: Rae et al. 2021, arXiv:2112.11446, table A1; ``GopherRepetitionFilter`` of datatrove,
+    exactly with ``words="spacy"`` (extra ``spacy``).
+
+    Args:
+        dup_line_frac: Largest share of repeated lines to keep; ``None`` for no limit.
+        dup_para_frac: Largest share of repeated paragraphs to keep; ``None`` for no limit.
+        dup_line_char_frac: Largest share of characters in repeated lines to keep; ``None`` for no
+            limit.
+        dup_para_char_frac: Largest share of characters in repeated paragraphs to keep; ``None`` for
+            no limit.
+        top_n_grams: Pairs of a number of words and the largest share of characters in the most
+            frequent such n-gram.
+        dup_n_grams: Pairs of a number of words and the largest share of characters in repeated such
+            n-grams.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+    """
+
+    nothing = staticmethod(no_text)
+
+    def __init__(
+        self,
+        *,
+        dup_line_frac: float | None = 0.3,
+        dup_para_frac: float | None = 0.3,
+        dup_line_char_frac: float | None = 0.2,
+        dup_para_char_frac: float | None = 0.2,
+        top_n_grams: Shares = ((2, 0.20), (3, 0.18), (4, 0.16)),
+        dup_n_grams: Shares = ((5, 0.15), (6, 0.14), (7, 0.13), (8, 0.12), (9, 0.11), (10, 0.10)),
+        words: str | Splitter = "whitespace",
+        language: str = "en",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        of = partial(partial, split=words_function(words, language))
+        limits = {
+            "dup_para_frac": dup_para_frac,
+            "dup_para_char_frac": dup_para_char_frac,
+            "dup_line_frac": dup_line_frac,
+            "dup_line_char_frac": dup_line_char_frac,
+        }
+        named = [(name, getattr(repetition_signals, name), limit) for name, limit in limits.items()]
+        named += [
+            (f"top_{int(n)}_gram", of(repetition_signals.top_ngram_share, size=int(n)), limit)
+            for n, limit in top_n_grams
+        ]
+        duplicate = repetition_signals.duplicate_ngram_share
+        named += [
+            (f"duplicated_{int(n)}_n_grams", of(duplicate, size=int(n)), limit)
+            for n, limit in dup_n_grams
+        ]
+        self.rules = [Rule(name, name, value, most=limit) for name, value, limit in named]
+
+
+def _no_lines(text: AnalyzedText) -> bool:
+    return not filled_lines(text)
+
+
+class FineWebQuality(TextFilter, filters):
+    """Drop lists, menus and fragments, by the quality rules of FineWeb.
+
+    Reads ``input_key``. The reasons, in order: ``empty`` (no line but blank ones);
+    ``line_punct_ratio`` (less than ``line_punct_thr`` of the lines end in one of ``stop_chars``, by
+    default the marks that end a sentence in any script; a space at the end of a line counts; with
+    ``line_punct_exclude_zero``, texts without such a line pass); ``short_line_ratio`` (more than
+    ``short_line_thr`` of the lines have at most ``short_line_length`` characters);
+    ``char_dup_ratio`` (more than ``char_duplicates_ratio`` of the characters are in repeated
+    lines); ``list_ratio`` (more than ``new_line_ratio`` newlines per word).
+
+    Source: Penedo et al. 2024, arXiv:2406.17557, section 3.6; ``FineWebQualityFilter`` of
+    datatrove, exactly with ``words="spacy"`` (extra ``spacy``).
+
+    Args:
+        line_punct_thr: Smallest share of lines that end in a mark to keep; ``None`` for no limit.
+        line_punct_exclude_zero: Whether to keep texts without such a line.
+        stop_chars: The marks; ``None`` for those that end a sentence in any script.
+        short_line_thr: Largest share of short lines to keep; ``None`` for no limit.
+        short_line_length: Longest short line, in characters.
+        char_duplicates_ratio: Largest share of characters in repeated lines to keep; ``None`` for
+            no limit.
+        new_line_ratio: Largest number of newlines per word to keep; ``None`` for no limit.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+    """
+
+    nothing = staticmethod(_no_lines)
+
+    def __init__(
+        self,
+        *,
+        line_punct_thr: float | None = 0.12,
+        line_punct_exclude_zero: bool = False,
+        stop_chars: Sequence[str] | None = None,
+        short_line_thr: float | None = 0.67,
+        short_line_length: int = 30,
+        char_duplicates_ratio: float | None = 0.01,
+        new_line_ratio: float | None = 0.3,
+        words: str | Splitter = "whitespace",
+        language: str = "en",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        punct: Any = line_signals.line_punct_ratio
+        if stop_chars is not None:
+            punct = partial(line_signals.line_end_ratio, marks=tuple(stop_chars))
+        short = partial(line_signals.short_line_ratio, length=short_line_length)
+        dup = repetition_signals.char_dup_ratio
+        split = words_function(words, language)
+        newlines = partial(word_signals.newlines_per_word, split=split)
+        spared = 0.0 if line_punct_exclude_zero else None
+        self.rules = [
+            Rule("line_punct_ratio", "line_punct_ratio", punct, line_punct_thr, spared=spared),
+            Rule("short_line_ratio", "short_line_ratio", short, most=short_line_thr),
+            Rule("char_dup_ratio", "char_dup_ratio", dup, most=char_duplicates_ratio),
+            Rule("list_ratio", "newlines_per_word", newlines, most=new_line_ratio),
+        ]
+
+
+class C4Paragraph(TextFilter, filters):
+    """Keep texts whose third longest line has 200 characters or more.
+
+    Reads ``input_key``; lines are the parts between newlines. The reason is ``< 3 paragraphs``.
+
+    Source: the rule of mC4, Xue et al. 2021, arXiv:2010.11934; ``C4ParagraphFilter`` of datatrove.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        longest = line_signals.third_longest_line
+        self.rules = [Rule("< 3 paragraphs", "third_longest_line", longest, 200)]

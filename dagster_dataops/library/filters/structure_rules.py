@@ -1,0 +1,197 @@
+"""Filters by sentences, different words, punctuation, characters and lines of a text."""
+
+import re
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any, Final, Literal
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis import line_signals
+from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
+from dagster_dataops.library.analysis.sentence_splitting import sentences_function
+from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
+from dagster_dataops.library.filters.rules import (
+    Rule,
+    TextFilter,
+    blank,
+    bounds,
+    checked_choice,
+    no_words,
+)
+
+filters: Any = data_register.new_group("filters")
+
+_MARK: Final = re.compile(r"[^\w\s]|\n")
+_FEW_LINES: Final = 3
+
+
+class SentenceCount(TextFilter, filters):
+    """Keep texts with ``min_num=3`` to ``max_num=None`` sentences.
+
+    Reads ``input_key``. ``sentences`` and ``language`` are as in `text.SplitSentences`. Signal
+    ``num_sentences``; reasons ``empty``, ``low_num_sentences``, ``high_num_sentences``.
+
+    Source: ``sentence_count_filter`` of LazyLLM, which downloads a splitter for English.
+    """
+
+    nothing = staticmethod(blank)
+
+    def __init__(
+        self,
+        *,
+        min_num: int | None = 3,
+        max_num: int | None = None,
+        sentences: str | Splitter = "rule",
+        language: str = "en",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        count = partial(_num_sentences, split=sentences_function(sentences, language))
+        self.rules = bounds("num_sentences", count, min_num, max_num)
+
+
+class UniqueWordRatio(TextFilter, filters):
+    """Keep texts in which the different words are at least ``min_ratio=0.1`` of the words.
+
+    Reads ``input_key``. Case does not count. ``words`` and ``language`` are as in
+    `filters.GopherQuality`; by default, words are runs of letters and digits, and single characters
+    in Chinese and Japanese. Signal ``unique_word_ratio``; reasons ``empty``,
+    ``low_unique_word_ratio``.
+
+    Source: ``unique_word_filter`` of LazyLLM.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_ratio: float | None = 0.1,
+        words: str | Splitter = "regex",
+        language: str = "en",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        split = words_function(words, language)
+        self.nothing = partial(no_words, split=split)
+        ratio = partial(_unique_word_ratio, split=split)
+        self.rules = bounds("unique_word_ratio", ratio, min_ratio, None)
+
+
+class PunctuationGap(TextFilter, filters):
+    """Drop texts with more than ``max_length=112`` words in a row without a mark.
+
+    Reads ``input_key``. A mark is a line end, or anything that is neither a letter, a digit, an
+    underscore nor white space. With ``unit="characters"``, for scripts without spaces, characters
+    count instead of words. Signal ``punctuation_gap``; reasons ``empty``,
+    ``high_punctuation_gap``.
+
+    Source: ``no_punc_filter`` of LazyLLM.
+    """
+
+    nothing = staticmethod(blank)
+
+    def __init__(
+        self,
+        *,
+        max_length: int | None = 112,
+        unit: Literal["words", "characters"] = "words",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        checked_choice("unit", unit, ("words", "characters"))
+        longest = _longest_words if unit == "words" else _longest_characters
+        self.rules = bounds("punctuation_gap", longest, None, max_length)
+
+
+class CharacterShare(TextFilter, filters):
+    """Keep texts in which ``min_ratio=None`` to ``max_ratio`` of the characters are listed ones.
+
+    Reads ``input_key``. ``characters`` is a text of them, such as ``"{}"`` for code. Signal
+    ``character_share``; reasons ``empty``, ``low_character_share``, ``high_character_share``.
+
+    Source: ``curly_bracket_filter`` of LazyLLM, with 0.08 for ``{}``.
+    """
+
+    nothing = staticmethod(blank)
+
+    def __init__(
+        self,
+        characters: str,
+        *,
+        min_ratio: float | None = None,
+        max_ratio: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not characters or (min_ratio is None and max_ratio is None):
+            msg = "filters.CharacterShare needs characters, and min_ratio or max_ratio"
+            raise DefinitionError(msg)
+        share = partial(_character_share, characters=frozenset(characters))
+        self.rules = bounds("character_share", share, min_ratio, max_ratio)
+
+
+class LinesContaining(TextFilter, filters):
+    """Drop texts in which fewer than ``min_other_lines=3`` lines have none of the substrings.
+
+    Reads ``input_key``. Blank lines do not count, and a text with up to three lines is kept. Case
+    does not count. The default ``substrings`` are those of JavaScript. Signal ``other_lines``, the
+    number of such lines; reasons ``empty``, ``low_other_lines``.
+
+    Source: ``javascript_filter`` of LazyLLM, one of whose patterns never matches.
+    """
+
+    nothing = staticmethod(blank)
+
+    def __init__(
+        self,
+        substrings: Sequence[str] = (
+            "javascript",
+            "<script",
+            "</script",
+            "function(",
+            "=>",
+            "console.log",
+            "document.",
+            "window.",
+            "addeventlistener",
+            "typeof ",
+        ),
+        *,
+        min_other_lines: int = 3,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if isinstance(substrings, str) or not substrings or not all(substrings):
+            msg = f"substrings is {substrings!r}; give a list of texts that are not empty"
+            raise DefinitionError(msg)
+        marks = "|".join(re.escape(one.lower()) for one in substrings)
+        count = partial(_other_lines, pattern=re.compile(marks), least=min_other_lines)
+        self.rules = [Rule("low_other_lines", "other_lines", count, least=min_other_lines)]
+
+
+def _num_sentences(text: AnalyzedText, split: Splitter) -> int:
+    return len(text.split(split))
+
+
+def _unique_word_ratio(text: AnalyzedText, split: Splitter) -> float:
+    words = text.split(split)
+    return len(set(map(str.lower, words))) / len(words) if words else 0.0
+
+
+def _longest_words(text: AnalyzedText) -> int:
+    return max(len(part.split()) for part in _MARK.split(text.text))
+
+
+def _longest_characters(text: AnalyzedText) -> int:
+    return max(len(part.strip()) for part in _MARK.split(text.text))
+
+
+def _character_share(text: AnalyzedText, characters: Collection[str]) -> float:
+    return sum(map(text.text.count, characters)) / len(text.text) if text.text else 0.0
+
+
+def _other_lines(text: AnalyzedText, pattern: re.Pattern[str], least: int) -> int:
+    """Return the number of lines without a match; at least ``least`` for a text with few lines."""
+    lines = line_signals.filled_lines(text)
+    others = sum(pattern.search(line.lower()) is None for line in lines)
+    return max(others, least) if len(lines) <= _FEW_LINES else others

@@ -1,0 +1,168 @@
+"""Filters by the words of a text: common words, words of symbols, words in a list."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from dagster_dataops.data import data_register
+from dagster_dataops.library.analysis import word_signals
+from dagster_dataops.library.analysis.stop_words import stop_words_of
+from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
+from dagster_dataops.library.filters.rules import Rule, TextFilter, bounds, no_words
+
+filters: Any = data_register.new_group("filters")
+
+
+class SymbolsToWords(TextFilter, filters):
+    """Drop texts in which more than a share of the words are an ellipsis or runs of ``#``.
+
+    Reads ``input_key``. A word is one if its runs of ``#`` are more than half as many as its
+    characters; a run counts as one, so ``#`` is one and ``####`` is not. Signal
+    ``symbol_word_ratio``; reasons ``empty``, ``high_symbol_word_ratio``.
+
+    Source: ``SymbolsToWordsFilter`` of NeMo Curator, which fails on a text without words.
+
+    Args:
+        max_symbol_to_word_ratio: Largest share to keep; ``None`` for no limit.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_symbol_to_word_ratio: float | None = 0.1,
+        words: str | Splitter = "whitespace",
+        language: str = "en",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        split = words_function(words, language)
+        self.nothing = partial(no_words, split=split)
+        ratio = partial(word_signals.symbol_word_ratio, split=split)
+        self.rules = bounds("symbol_word_ratio", ratio, None, max_symbol_to_word_ratio)
+
+
+class CommonEnglishWords(TextFilter, filters):
+    """Keep texts with ``min_num_common_words`` of the, be, to, of, and, that, have, with.
+
+    Reads ``input_key``. Each occurrence counts, in lower case only. With ``stop_at_false``,
+    counting stops at the minimum. Signal ``num_common_words``; reason ``low_num_common_words``.
+
+    Source: ``CommonEnglishWordsFilter`` of NeMo Curator, where ``stop_at_false`` is on by default.
+
+    Args:
+        min_num_common_words: Smallest number of occurrences to keep; ``None`` for no limit.
+        stop_at_false: Whether counting stops at the minimum.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_num_common_words: int | None = 2,
+        stop_at_false: bool = False,
+        words: str | Splitter = "whitespace",
+        language: str = "en",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        most = min_num_common_words if stop_at_false else None
+        split = words_function(words, language)
+        number = partial(word_signals.stop_word_count, split=split, most=most)
+        self.rules = bounds("num_common_words", number, min_num_common_words, None)
+
+
+class WordsWithoutAlphabets(TextFilter, filters):
+    """Keep texts in which ``min_words_with_alphabets`` of the words have a letter.
+
+    Reads ``input_key``. Signal ``alphabetic_word_ratio``; reasons ``empty``,
+    ``low_alphabetic_word_ratio``.
+
+    Source: ``WordsWithoutAlphabetsFilter`` of NeMo Curator, which fails on a text without words.
+
+    Args:
+        min_words_with_alphabets: Smallest share to keep; ``None`` for no limit.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_words_with_alphabets: float | None = 0.8,
+        words: str | Splitter = "whitespace",
+        language: str = "en",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        split = words_function(words, language)
+        self.nothing = partial(no_words, split=split)
+        ratio = partial(word_signals.alphabetic_word_ratio, split=split)
+        self.rules = bounds("alphabetic_word_ratio", ratio, min_words_with_alphabets, None)
+
+
+class StopWordRatio(TextFilter, filters):
+    """Keep texts in which ``min_ratio`` to ``max_ratio`` of the words are stop words.
+
+    Reads ``input_key``. Words are the parts between spaces, tabs and newlines, in lower case and
+    stripped of special characters; in Chinese, Japanese and Thai, single characters are counted.
+    The stop words are those of ``lang``, an ISO 639-1 code, or ``stop_words``. Signal
+    ``stopwords_ratio``; reasons ``low_stopwords_ratio``, ``high_stopwords_ratio``. ``None`` is no
+    limit.
+
+    Lists ship for 20 languages: ar cs da de el en es fi fr hi hu id it nl no pl pt ru sv tr. They
+    are short, so ratios are lower than Data-Juicer's.
+
+    Source: ``stopwords_filter`` of Data-Juicer, whose lists are downloaded.
+
+    Args:
+        min_ratio: Smallest share to keep; ``None`` for no limit.
+        max_ratio: Largest share to keep; ``None`` for no limit.
+        lang: ISO 639-1 code of the list to use.
+        stop_words: Words to use in place of the list.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_ratio: float | None = 0.3,
+        max_ratio: float | None = None,
+        lang: str = "en",
+        stop_words: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        listed = (
+            stop_words_of(lang) if stop_words is None else frozenset(map(str.lower, stop_words))
+        )
+        ratio = partial(word_signals.share_in_list, listed=listed)
+        self.rules = bounds("stopwords_ratio", ratio, min_ratio, max_ratio)
+
+
+class FlaggedWords(TextFilter, filters):
+    """Drop texts in which more than ``max_ratio`` of the words are in a list.
+
+    Reads ``input_key``. ``words`` is the list; case does not count. Words of the text are the parts
+    between spaces, tabs and newlines, in lower case and stripped of special characters. Signal
+    ``flagged_words_ratio``; reason ``high_flagged_words_ratio``.
+
+    Source: ``flagged_words_filter`` of Data-Juicer, whose lists are downloaded.
+
+    Args:
+        words: The list.
+        max_ratio: Largest share to keep; ``None`` for no limit.
+    """
+
+    def __init__(
+        self, words: Sequence[str], *, max_ratio: float | None = 0.045, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        listed = frozenset(map(str.lower, words))
+        ratio = partial(word_signals.share_in_list, listed=listed)
+        name = "flagged_words_ratio"
+        self.rules = [Rule(f"high_{name}", name, ratio, most=max_ratio)]

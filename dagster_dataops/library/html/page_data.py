@@ -1,0 +1,127 @@
+"""Operators of group ``html`` that take data from a page: metadata and tables."""
+
+import re
+from typing import Any, Final
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import MissingExtraError
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.html.html_source import readable
+from dagster_dataops.records import Record
+
+html: Any = data_register.new_group("html")
+
+_HTML_TAG: Final = re.compile(
+    r"<html\b[^>]{0,1000}?\blang\s{0,9}=\s{0,9}[\"']?([\w-]{1,35})", re.IGNORECASE
+)
+_HEAD: Final = 5_000  # characters in which the tag stands
+
+
+class Metadata(html):
+    """Find the title, author, date, language and address of an HTML page.
+
+    Reads ``input_key`` and writes ``output_key``: a dict with the keys ``title``, ``author``,
+    ``date`` (YYYY-MM-DD), ``lang`` (as the page declares it) and ``url`` (the canonical address),
+    each a text or ``None``. Needs the extra ``html``. The work is done by trafilatura.
+
+    Args:
+        input_key: The key of the page.
+        output_key: Where the dict is written.
+    """
+
+    def __init__(
+        self, input_key: str = "html", output_key: str = "metadata", **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        try:
+            from trafilatura import extract_metadata
+        except ImportError:
+            raise MissingExtraError("html.Metadata", "html") from None
+        self._extract = extract_metadata
+        self._column, self._written = FieldKey(input_key), output_key
+
+    def forward(self, record: Record) -> Record:
+        page = readable(self._column.text(record))
+        found = self._extract(page) if page.strip() else None
+        declared = _HTML_TAG.search(page, 0, _HEAD)
+        record[self._written] = {
+            "title": getattr(found, "title", None),
+            "author": getattr(found, "author", None),
+            "date": getattr(found, "date", None),
+            "lang": declared[1] if declared else None,
+            "url": getattr(found, "url", None),
+        }
+        return record
+
+
+class Tables(html):
+    """Find the tables of an HTML page.
+
+    Reads ``input_key`` and writes ``output_key``: a list of tables, each a list of rows, each a
+    list of the texts of the cells. White space in a cell becomes one space. A table in a cell comes
+    after the outer table, and its text is not in the cell. Needs the extra ``html``.
+
+    Args:
+        input_key: The key of the page.
+        output_key: Where the list is written.
+    """
+
+    def __init__(self, input_key: str = "html", output_key: str = "tables", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        try:
+            from lxml import etree
+        except ImportError:
+            raise MissingExtraError("html.Tables", "html") from None
+        self._etree = etree
+        self._column, self._written = FieldKey(input_key), output_key
+
+    def forward(self, record: Record) -> Record:
+        page = readable(self._column.text(record))
+        record[self._written] = self._tables(page) if "<" in page else []
+        return record
+
+    def _tables(self, page: str) -> list[Any]:
+        parser = self._etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+        root = self._etree.fromstring(page.encode(), parser)
+        if root is None:
+            return []
+        reader = _TableReader()
+        for event, element in self._etree.iterwalk(root, events=("start", "end")):
+            (reader.start if event == "start" else reader.end)(element)
+        return reader.tables()
+
+
+class _TableReader:
+    """Collects the cells of tables, from the starts and ends of elements."""
+
+    def __init__(self) -> None:
+        self._found: list[list[list[list[str]]]] = []  # tables of rows of cells of pieces
+        self._open: list[list[list[list[str]]]] = []
+
+    def start(self, element: Any) -> None:
+        """Begin a table, a row or a cell, and take the text."""
+        if element.tag == "table":
+            self._open.append([])
+            self._found.append(self._open[-1])
+        elif self._open and element.tag == "tr":
+            self._open[-1].append([])
+        elif self._open and element.tag in {"td", "th"} and self._open[-1]:
+            self._open[-1][-1].append([])
+        self._add(element.text)
+
+    def end(self, element: Any) -> None:
+        """End a table, and take the text after the element."""
+        if element.tag == "table":
+            self._open.pop()
+        self._add(element.tail)
+
+    def tables(self) -> list[list[list[str]]]:
+        """Return the tables without empty rows."""
+        return [
+            [[" ".join("".join(cell).split()) for cell in row] for row in table if row]
+            for table in self._found
+        ]
+
+    def _add(self, text: str | None) -> None:
+        if text and self._open and self._open[-1] and self._open[-1][-1]:
+            self._open[-1][-1][-1].append(text)

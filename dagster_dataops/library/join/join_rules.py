@@ -1,0 +1,120 @@
+"""`JoinRules`: what two records with the same key become."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import xxhash
+
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.canonical_form import canonical
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
+from dagster_dataops.records import Record
+
+_HOW: Final = ("left", "inner", "semi", "anti", "outer")
+_DUPLICATES: Final = ("error", "first", "last", "all")
+
+
+class JoinRules:
+    """The options of a join.
+
+    Args:
+        on: The key columns of the left side.
+        right_on: Those of the right side, as many; ``None`` for the same names.
+        how: Which records are kept.
+        duplicates: What happens if several records of the right side have a key.
+        columns: The columns that are taken; ``None`` for all but the key.
+        suffix: Appended to a taken column that the left side has, too.
+
+    Attributes:
+        how: As given.
+        duplicates: As given.
+
+    Raises:
+        DefinitionError: An option has an unknown value.
+    """
+
+    def __init__(
+        self,
+        on: Keys,
+        right_on: Keys | None,
+        how: str,
+        duplicates: str,
+        columns: Sequence[str] | None,
+        suffix: str,
+    ) -> None:
+        _check("how", how, _HOW)
+        _check("duplicates", duplicates, _DUPLICATES)
+        pairs = key_pairs(on, right_on)
+        self._left = [FieldKey(read) for read, _ in pairs]
+        self._right = [FieldKey(read) for _, read in pairs]
+        self._key_names = {read for _, read in pairs}
+        self.how, self.duplicates = how, duplicates
+        self._columns, self._suffix = columns, suffix
+
+    def left_key(self, record: Record) -> bytes | None:
+        """Return a digest of the key of a left record; ``None`` if a part is missing or null."""
+        return _digest(self._left, record)
+
+    def right_key(self, record: Record) -> bytes | None:
+        """Return a digest of the key of a right record; ``None`` if a part is missing or null."""
+        return _digest(self._right, record)
+
+    def joined(self, left: Record, found: list[Record]) -> list[Record]:
+        """Return what a left record becomes.
+
+        Args:
+            left: The record.
+            found: The right records with its key, in input order.
+
+        Raises:
+            ValueError: There are several, and ``duplicates`` is ``error``.
+        """
+        if self.how in {"semi", "anti"}:
+            return [left] if bool(found) == (self.how == "semi") else []
+        if len(found) > 1:
+            found = self._chosen(left, found)
+        if not found and self.how == "inner":
+            return []
+        return [self._merged(left, right) for right in found or [{}]]
+
+    def _chosen(self, left: Record, found: list[Record]) -> list[Record]:
+        match self.duplicates:
+            case "first":
+                return found[:1]
+            case "last":
+                return found[-1:]
+            case "all":
+                return found
+        key = [value for column in self._left for value in column.present(left)]
+        msg = (
+            f"{len(found)} records of the other side have the key {str(key)[:100]}; choose one by "
+            "duplicates='first' or 'last', or take all by 'all'"
+        )
+        raise ValueError(msg)
+
+    def _merged(self, left: Record, right: Record) -> Record:
+        if self._columns is not None:
+            taken = {name: right.get(name) for name in self._columns}
+        else:
+            taken = {name: value for name, value in right.items() if name not in self._key_names}
+        renamed = {
+            f"{name}{self._suffix}" if name in left else name: value
+            for name, value in taken.items()
+        }
+        return {**left, **renamed}
+
+
+def _check(option: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        msg = f"{option} must be one of {', '.join(allowed)}, got {value!r}"
+        raise DefinitionError(msg)
+
+
+def _digest(columns: Sequence[FieldKey], record: Record) -> bytes | None:
+    values: list[Any] = []
+    for column in columns:
+        found = column.present(record)
+        if not found or None in found:
+            return None
+        values.append(found)
+    return xxhash.xxh3_128_digest(canonical(values))

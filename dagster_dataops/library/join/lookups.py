@@ -1,0 +1,147 @@
+"""``join.Lookup``: add the columns of a table; ``join.Table``: a table on disk."""
+
+import mmap
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.field_keys import Keys
+from dagster_dataops.library.given_records import Given, given_records
+from dagster_dataops.library.join.join_rules import JoinRules
+from dagster_dataops.library.join.merging import ROW_BYTES, join
+from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.library.sorted_keys import SortedKeys, write_sorted
+from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops.records import Record, decode, encode
+
+_ROWS: Final = "rows.jsonl"
+_KEYS: Final = "keys"
+_DIGEST_BYTES: Final = 16
+_KEY_BYTES: Final = 24  # a digest and the position of the row
+
+
+class Table(join):
+    """Build a table for ``join.Lookup``, as an artefact that is read from disk.
+
+    ``on`` is the key column, or several; records whose key is missing or ``null`` are left out.
+    Building uses up to ``max_memory_mb`` MB. The table has the size of the records and 24 bytes for
+    each.
+    """
+
+    def __init__(self, on: Keys, *, max_memory_mb: int = 256, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._rules = JoinRules(on, None, "left", "all", None, "")
+        self._max_bytes = memory_bytes(max_memory_mb)
+
+    def build(self, records: Iterator[Record], folder: Path) -> None:
+        path = folder / _ROWS
+        with storage(path, "write"), path.open("wb") as file:
+
+            def keys() -> Iterator[bytes]:
+                for record in records:
+                    key = self._rules.right_key(record)
+                    if key is not None:
+                        yield key + file.tell().to_bytes(_KEY_BYTES - _DIGEST_BYTES)
+                        file.write(encode(record))
+
+            write_sorted(keys(), _KEY_BYTES, folder / _KEYS, self._max_bytes)
+
+
+class Lookup(join):
+    """Add the columns of a table to the records with its keys.
+
+    Reads ``on``, and writes ``columns`` of the table. ``table`` is a list of records, the path of a
+    jsonl file, or an artefact of ``join.Table`` with the same key. The first two are held in
+    memory, up to ``max_memory_mb`` MB. A changed jsonl file under the same path is not noticed by
+    finished results; an artefact is.
+
+    ``on``, ``right_on`` (the key of the table), ``duplicates``, ``columns`` and ``suffix`` as in
+    `Merge`, with the table as the right side. ``how="left"`` keeps every record, ``"inner"`` and
+    ``"semi"`` drop records without a match (reason ``no_match``), ``"anti"`` those with one
+    (``match``); ``"semi"`` and ``"anti"`` add nothing.
+
+    Other than `Merge`, it processes the records in parallel, with a checkpoint.
+    """
+
+    def __init__(
+        self,
+        table: Given,
+        on: Keys,
+        *,
+        right_on: Keys | None = None,
+        how: str = "left",
+        duplicates: str = "error",
+        columns: Sequence[str] | None = None,
+        suffix: str = "_right",
+        max_memory_mb: int = 256,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._rules = JoinRules(on, right_on, how, duplicates, columns, suffix)
+        if how == "outer":
+            msg = "how='outer' needs all records of both sides; use join.Merge"
+            raise DefinitionError(msg)
+        folder = Path(table) if isinstance(table, (str, os.PathLike)) else None
+        self._rows: _HeldRows | _StoredRows
+        if folder is not None and folder.is_dir():
+            self._rows = _StoredRows(folder)
+        else:
+            self._rows = _HeldRows(table, self._rules, memory_bytes(max_memory_mb))
+
+    def forward(self, record: Record) -> list[Record] | Drop:
+        key = self._rules.left_key(record)
+        lines = [] if key is None else self._rows.of(key)
+        joined = self._rules.joined(record, list(map(decode, lines)))
+        return joined or Drop("match" if lines else "no_match")
+
+
+class _HeldRows:
+    """The rows of a table in memory, by the digests of their keys."""
+
+    def __init__(self, table: Given, rules: JoinRules, max_bytes: int) -> None:
+        self._lines: dict[bytes, list[bytes]] = {}
+        size = 0
+        for record in given_records("table", table):
+            key = rules.right_key(record)
+            if key is None:
+                continue
+            line = encode(record)
+            self._lines.setdefault(key, []).append(line)
+            size += ROW_BYTES + len(line)
+            if size > max_bytes:
+                msg = (
+                    f"the table takes more than {max_bytes >> 20} MB of memory; make it an "
+                    "artefact by join.Table, use join.Merge, or raise max_memory_mb"
+                )
+                raise DefinitionError(msg)
+
+    def of(self, key: bytes) -> list[bytes]:
+        return self._lines.get(key, [])
+
+
+class _StoredRows:
+    """The rows of an artefact of ``join.Table``. Pickled as its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._keys = SortedKeys(folder / _KEYS, _KEY_BYTES)
+        path = folder / _ROWS
+        with storage(path, "read"), path.open("rb") as file:
+            full = path.stat().st_size > 0
+            self._rows = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if full else None
+
+    def of(self, key: bytes) -> list[bytes]:
+        return [self._line(int.from_bytes(one[-8:])) for one in self._keys.starting_with(key)]
+
+    def _line(self, start: int) -> bytes:
+        assert self._rows is not None  # noqa: S101 - there are keys, so there are rows
+        return self._rows[start : self._rows.find(b"\n", start)]
+
+    @override
+    def __reduce__(self) -> Any:
+        return _StoredRows, (self._folder,)

@@ -1,0 +1,127 @@
+"""Operators of group ``language`` that identify languages."""
+
+from typing import Any, Literal, TypeAlias
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.unicode_normalization import without_long_runs
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.filter_outcome import FilterOutcome
+from dagster_dataops.library.language.identifiers import Identifier, identifier
+from dagster_dataops.records import Record
+
+language: Any = data_register.new_group("language")
+
+Backend: TypeAlias = Literal["py3langid", "lingua", "fasttext"]
+
+
+class Identify(language):
+    """Identify the language of a text.
+
+    Reads ``input_key``, and writes the language (ISO 639-1, or 639-3 for languages without such a
+    code) to ``lang_key`` and a score from 0 to 1 to ``score_key``. A blank text has the language
+    ``None`` and the score 0. Needs the extra ``language``, or that of the backend.
+
+    Args:
+        input_key: The key of the text.
+        backend: ``"py3langid"``: 97 languages and more, its model is 4.5 MB. ``"lingua"``: 75
+            languages, better on short texts, slower, 98 MB; extra ``lingua``. ``"fasttext"``: a
+            model file of your own, such as lid.176, which datatrove and Data-Juicer use.
+        max_chars: The text is read up to the last word that ends there.
+        model_path: The model of fastText.
+        lang_key: The key of the language.
+        score_key: The key of the score.
+    """
+
+    def __init__(
+        self,
+        input_key: str = "text",
+        *,
+        backend: Backend = "py3langid",
+        max_chars: int = 2000,
+        model_path: str | None = None,
+        lang_key: str = "lang",
+        score_key: str = "lang_score",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        _check_length(max_chars)
+        self._identify, self._max_chars = identifier(backend, model_path), max_chars
+        self._column, self._lang_key, self._score_key = FieldKey(input_key), lang_key, score_key
+
+    def forward(self, record: Record) -> Record:
+        found = _identified(self._identify, self._column.text(record), self._max_chars)
+        record[self._lang_key], record[self._score_key] = found
+        return record
+
+
+class Filter(language):
+    """Keep records whose text is in one of ``languages`` with a score of ``min_score`` or more.
+
+    Reads ``input_key``. Reasons to drop a record, in this order: ``empty`` for a blank text,
+    ``language``, ``language_score``. Signals: ``lang`` and ``lang_score``, as `language.Identify`
+    finds them. Needs the extra ``language``, or that of the backend. As ``LanguageFilter`` of
+    datatrove, whose score must be greater than ``min_score``.
+
+    Args:
+        languages: ISO 639-1 codes; an empty list for all.
+        input_key: The key of the text.
+        min_score: The smallest score to keep.
+        backend: As in `language.Identify`.
+        max_chars: As in `language.Identify`.
+        model_path: As in `language.Identify`.
+        label_only: As ``mode="tag"``.
+        mode: ``"drop"``, ``"tag"`` to write the signals and the reason instead, or ``"both"`` to
+            drop and to write the signals into the kept records.
+        stats_key: The key of the signals.
+        reason_key: The key of the reason.
+    """
+
+    def __init__(
+        self,
+        languages: str | list[str],
+        input_key: str = "text",
+        *,
+        min_score: float = 0.65,
+        backend: Backend = "py3langid",
+        max_chars: int = 2000,
+        model_path: str | None = None,
+        label_only: bool = False,
+        mode: Literal["drop", "tag", "both"] = "drop",
+        stats_key: str = "stats",
+        reason_key: str = "drop_reason",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        _check_length(max_chars)
+        self._languages = frozenset([languages] if isinstance(languages, str) else languages)
+        self._min_score, self._max_chars = min_score, max_chars
+        self._identify, self._column = identifier(backend, model_path), FieldKey(input_key)
+        self._outcome = FilterOutcome("tag" if label_only else mode, stats_key, reason_key)
+
+    def forward(self, record: Record) -> Any:
+        text = self._column.text(record)
+        lang, score = _identified(self._identify, text, self._max_chars)
+        signals = {"lang": lang, "lang_score": score}
+        return self._outcome.of(record, self._reason(text, lang, score), signals)
+
+    def _reason(self, text: str, lang: str | None, score: float) -> str | None:
+        if not text or text.isspace():
+            return "empty"
+        if self._languages and lang not in self._languages:
+            return "language"
+        return None if score >= self._min_score else "language_score"
+
+
+def _check_length(max_chars: int) -> None:
+    if max_chars < 1:
+        msg = f"max_chars must be at least 1, got {max_chars}"
+        raise DefinitionError(msg)
+
+
+def _identified(identify: Identifier, text: str, max_chars: int) -> tuple[str | None, float]:
+    if len(text) > max_chars:
+        text = "".join(text[: max_chars + 1].rsplit(None, 1)[:1])[:max_chars]
+    if not text or text.isspace():
+        return None, 0.0
+    return identify(without_long_runs(text))

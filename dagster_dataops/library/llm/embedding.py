@@ -1,0 +1,79 @@
+"""``llm.Embed``: vectors of texts."""
+
+from typing import Annotated, Any, Final
+
+from dagster_dataops.errors import BadReplyError
+from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.llm.text_prompts import llm
+from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
+from dagster_dataops.models.model_session import Endpoint
+from dagster_dataops.records import JsonValue, Record
+
+
+class Embed(ModelOperator, llm):
+    """Write the vector of a text, by the model ``model``.
+
+    Reads ``input_key="text"`` and writes ``output_key="embedding"``, a list of numbers; of
+    ``dimensions`` numbers if the model supports that. Each request has the texts of ``batch_size``
+    records. If the server refuses one, it is divided until the bad text is alone.
+    """
+
+    def __init__(
+        self,
+        input_key: str = "text",
+        output_key: str = "embedding",
+        *,
+        model: str = "text-embedding-3-small",
+        dimensions: int | None = None,
+        batch_size: int = 32,
+        client: Annotated[Any, Operational] = DEFAULT_CLIENT,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(model, client, **{"_batch_size": batch_size, "_max_workers": 16, **kwargs})
+        self.output_key = output_key
+        self._column = FieldKey(input_key)
+        self._dimensions = dimensions
+
+    async def forward_batch(self, records: list[Record]) -> list[Record]:
+        texts = [self._column.text(record) for record in records]
+        vectors = await embedded(self, texts, self._dimensions)
+        return [
+            {**record, self.output_key: vector}
+            for record, vector in zip(records, vectors, strict=True)
+        ]
+
+
+async def embedded(
+    operator: ModelOperator, texts: list[str], dimensions: int | None = None
+) -> list[JsonValue]:
+    """Return the vectors of texts, by one request.
+
+    Args:
+        operator: The operator that asks; it is open.
+        texts: The texts.
+        dimensions: Length of the vectors, if the model supports it.
+    """
+    request: dict[str, Any] = {"model": operator.model, "input": texts, "encoding_format": "float"}
+    if dimensions is not None:
+        request["dimensions"] = dimensions
+    reply, _ = await operator.call(request, endpoint=_EMBEDDINGS)
+    return _vectors(request, reply)
+
+
+def _vectors(request: dict[str, Any], reply: dict[str, Any]) -> list[JsonValue]:
+    """Return the vectors of a reply in the order of the texts.
+
+    Raises:
+        BadReplyError: Some are missing.
+    """
+    count = len(request["input"])
+    items = reply.get("data")
+    found = {one["index"]: one["embedding"] for one in items} if isinstance(items, list) else {}
+    if sorted(found) != list(range(count)):
+        reason = f"the reply has vectors of the texts {sorted(found)[:10]}, not of all {count}"
+        raise BadReplyError(reason)
+    return [found[at] for at in range(count)]
+
+
+_EMBEDDINGS: Final = Endpoint("/embeddings", _vectors)

@@ -1,0 +1,71 @@
+"""``llm.SelfConsistency``: the answer that most of several samples agree on."""
+
+import re
+from collections import Counter
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.errors import DefinitionError, InvalidOutputError
+from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
+from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops.records import Record
+
+_LAST_NUMBER: Final = r"(-?\d[\d,]*(?:\.\d+)?)\D*\Z"
+
+
+class SelfConsistency(TextPrompt, llm):
+    """Answer a question ``samples`` times, and keep the answer that most samples agree on.
+
+    Reads ``input_key="question"`` and writes ``output_key="answer"``, ``agreement``, the share of
+    the samples with that answer, and ``reasoning``, the first of their texts. ``answer`` is a
+    regular expression that finds the answer in a text: its first group, by default the last number.
+    Of answers that are equally frequent the first one counts. Records with an agreement below
+    ``least`` are dropped for the reason ``no_agreement``; a record none of whose samples has an
+    answer fails. The template ``prompt`` sees ``text``, the question.
+
+    Source: Wang et al. 2022, arXiv:2203.11171.
+    """
+
+    prompt = "{{ text }}\n\nThink step by step. End with the answer alone on the last line."
+
+    def __init__(
+        self,
+        input_key: str = "question",
+        output_key: str = "answer",
+        *,
+        samples: int = 8,
+        answer: str = _LAST_NUMBER,
+        least: float = 0.0,
+        temperature: float | None = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(input_key, output_key=output_key, temperature=temperature, **kwargs)
+        try:
+            self._pattern = re.compile(answer)
+        except re.error as error:
+            msg = f"answer {answer!r} is no regular expression: {error}"
+            raise DefinitionError(msg) from None
+        self.samples, self.least = samples, least
+        self.require("answer", fits=self._pattern.groups >= 1, reason="needs a group: (...)")
+        self.require("samples", fits=samples >= 1, reason="must be 1 or more")
+        self.require("least", fits=0 <= least <= 1, reason="is a share from 0 to 1")
+
+    @override
+    async def forward(self, record: Record) -> Record | Drop:
+        replies = await self.asks(self.messages(record), self.samples)
+        found = [(match[1], one.text) for one in replies if (match := self._match(one.text))]
+        if not found:
+            reason = f"none of {self.samples} samples has an answer; one of them: {replies[0].text}"
+            raise InvalidOutputError(reason[:2000])
+        votes = Counter(answer for answer, _ in found)
+        best, count = votes.most_common(1)[0]
+        agreement = count / self.samples
+        if agreement < self.least:
+            return Drop("no_agreement")
+        reasoning = next(text for answer, text in found if answer == best)
+        more: Record = {"agreement": agreement, "reasoning": reasoning}
+        return {**record, self.output_key: best, **more}
+
+    def _match(self, text: str) -> re.Match[str] | None:
+        return self._pattern.search(text.strip())

@@ -1,0 +1,97 @@
+"""``llm.SemanticDedup``: remove texts that mean the same as another one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from typing_extensions import override
+
+from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.library.dedup.algorithms.option_checks import check_range, need_numpy
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.llm.embedding import embedded
+from dagster_dataops.library.llm.text_prompts import llm
+from dagster_dataops.library.llm.vector_files import VectorFile, packed_vector
+from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
+from dagster_dataops.operators.outcomes.record_context import OperatorContext
+from dagster_dataops.records import Record
+
+
+def _written(**options: Any) -> list[str]:
+    return [options["cluster_key"]] if options.get("cluster_key") else []
+
+
+class SemanticDedup(ModelOperator, llm, writes=_written):  # type: ignore[call-arg]  # by the metaclass
+    """Drop records whose text means the same as that of a record before.
+
+    Reads ``input_key="text"``. The model ``model`` makes a vector of each text, of ``batch_size``
+    texts a request; with ``vector_key``, the column of that name has the vectors, and no model is
+    called. A record is dropped if the cosine of its vector and that of a kept record is at least
+    ``threshold``. The first record of those that are near is kept.
+
+    Up to ``exact_up_to`` records, each is compared with all kept ones. With more, only those are
+    compared that are on the same side of 16 random hyperplanes, for as many sets of hyperplanes as
+    find 99 % of the pairs at the threshold, at most 256 sets.
+
+    With ``cluster_key`` nothing is dropped. That column becomes ``{"id": position of the kept
+    record, "kept": bool}``.
+
+    The selection uses up to ``max_memory_mb`` MB and two bytes a number of the vectors. Needs the
+    extra ``dedup``.
+
+    Source: Abbas et al. 2023, arXiv:2303.09540. There the vectors are clustered first; here
+    all pairs count.
+    """
+
+    def __init__(
+        self,
+        input_key: str = "text",
+        *,
+        threshold: float = 0.95,
+        model: str = "text-embedding-3-small",
+        dimensions: int | None = None,
+        batch_size: int = 32,
+        vector_key: str | None = None,
+        cluster_key: str | None = None,
+        exact_up_to: int = 100_000,
+        max_memory_mb: int = 256,
+        client: Annotated[Any, Operational] = DEFAULT_CLIENT,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(model, client, **{"_batch_size": batch_size, "_max_workers": 16, **kwargs})
+        check_range("threshold", threshold, 0.01, 1.0)
+        need_numpy("llm.SemanticDedup")
+        self._column, self._dimensions = FieldKey(input_key), dimensions
+        self._vectors = None if vector_key is None else FieldKey(vector_key)
+        self._threshold, self._exact_up_to = threshold, exact_up_to
+        self._cluster_key = cluster_key
+        self._max_bytes = memory_bytes(max_memory_mb)
+
+    @override
+    async def open(self, context: OperatorContext) -> None:
+        if self._vectors is None:
+            await super().open(context)
+
+    async def sketch_batch(self, records: list[Record]) -> list[str]:
+        if self._vectors is not None:
+            return [packed_vector(_only(self._vectors.present(record))) for record in records]
+        texts = [self._column.text(record) for record in records]
+        return [packed_vector(one) for one in await embedded(self, texts, self._dimensions)]
+
+    def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
+        vectors = VectorFile(scratch / "vectors", sketches)
+        found = vectors.representatives(self._threshold, self._exact_up_to, self._max_bytes)
+        for position, kept in found:
+            if self._cluster_key is None:
+                yield position == kept
+            else:
+                yield {"id": kept, "kept": position == kept}
+
+    def change(self, record: Record, cluster: dict[str, Any]) -> Record:
+        return {**record, str(self._cluster_key): cluster}
+
+
+def _only(found: list[Any]) -> Any:
+    """Return the only value of a column; ``None`` without one."""
+    return found[0] if len(found) == 1 else None

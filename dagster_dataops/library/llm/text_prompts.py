@@ -1,0 +1,38 @@
+"""`TextPrompt`: what operators that ask about one text have in common."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from typing_extensions import override
+
+from dagster_dataops.data import data_register
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.models.llm_operator import LLMOperator
+from dagster_dataops.records import Record
+
+llm: Any = data_register.new_group("llm")
+
+
+class TextPrompt(LLMOperator):
+    """An operator that asks about the text of ``input_key``.
+
+    Its templates see the text as ``text``, the columns by name, and what `values` adds.
+
+    Args:
+        input_key: Column name, or a selector.
+        **kwargs: As of `LLMOperator`.
+    """
+
+    def __init__(self, input_key: str = "text", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._column = FieldKey(input_key)
+
+    def set_format(self, form: dict[str, Any]) -> None:
+        """Set the form of the replies, which the operator itself decides."""
+        reason = "is decided by the operator; use llm.Extract for another one"
+        self.require("response_format", fits=self.response_format is None, reason=reason)
+        self.response_format = form
+
+    @override
+    def values(self, record: Record) -> Mapping[str, Any]:
+        return {**super().values(record), "text": self._column.text(record)}

@@ -1,0 +1,171 @@
+"""`VectorFile`: unit vectors of all records in a file, and which of them are near to others."""
+
+import base64
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.library.dedup.algorithms.representatives import Representatives, Similarity
+
+_BLOCK: Final = 512  # vectors that are compared at once
+_KEPT_BLOCK: Final = 8192
+_ROUNDING: Final = 1e-6  # of a cosine
+_BITS: Final = 16  # of a bucket
+_RECALL: Final = 0.99  # of pairs at the threshold
+_MOST_TABLES: Final = 256
+_SEED: Final = 0
+
+
+def packed_vector(vector: object) -> str:
+    """Return a vector as text: of length 1, in half precision.
+
+    Raises:
+        ValueError: It is no vector, or of length 0.
+    """
+    import numpy
+
+    values = numpy.asarray(vector, numpy.float64)
+    length = float(numpy.linalg.norm(values)) if values.ndim == 1 else 0.0
+    if not 0 < length < math.inf:
+        msg = f"a vector is a list of finite numbers that are not all 0; found {vector!r:.80}"
+        raise ValueError(msg)
+    return base64.b64encode((values / length).astype("<f2").tobytes()).decode()
+
+
+class VectorFile:
+    """The unit vectors of all records in a file.
+
+    Args:
+        path: The file, which must not exist.
+        packed: The vectors, as `packed_vector` returns them.
+
+    Attributes:
+        count: The number of vectors.
+
+    Raises:
+        ValueError: Vectors have different lengths.
+    """
+
+    def __init__(self, path: Path, packed: Iterable[str]) -> None:
+        import numpy
+
+        self.count, size = 0, 0
+        with storage(path, "write"), path.open("xb") as file:
+            for text in packed:
+                vector = base64.b64decode(text)
+                if self.count and len(vector) != size:
+                    msg = f"vector {self.count} has {len(vector) // 2} numbers, others {size // 2}"
+                    raise ValueError(msg)
+                size = file.write(vector)
+                self.count += 1
+        self._scratch = path.parent
+        shape = (self.count, size // 2)
+        self._vectors: Any = numpy.zeros(shape, "<f2")
+        if self.count:
+            self._vectors = numpy.memmap(path, "<f2", "r", shape=shape)
+
+    def representatives(
+        self, threshold: float, exact_up_to: int, max_bytes: int
+    ) -> Iterator[tuple[int, int]]:
+        """Yield position, and position of the vector that represents it: its own if it is kept.
+
+        A vector is represented by the first kept one whose cosine with it is at least
+        ``threshold``.
+
+        Args:
+            threshold: The least cosine of vectors that are near.
+            exact_up_to: With more vectors, only those in one bucket are compared.
+            max_bytes: Approximate limit of the memory with buckets.
+        """
+        if self.count <= exact_up_to:
+            return self._by_all(threshold)
+        return self._by_buckets(threshold, max_bytes)
+
+    def _by_all(self, threshold: float) -> Iterator[tuple[int, int]]:
+        """Compare each vector with all kept ones, a block at a time."""
+        import numpy
+
+        kept = numpy.zeros(self._vectors.shape, "<f2")
+        positions: list[int] = []  # of the kept ones
+        for start in range(0, self.count, _BLOCK):
+            block = self._block(start)
+            before = len(positions)
+            first = _first_near(kept[:before], block, threshold)
+            near = block @ block.T >= threshold - _ROUNDING
+            for number in range(len(block)):
+                inside = [at - start for at in positions[before:]]
+                owner = int(first[number])
+                if owner < 0 and near[number, inside].any():
+                    owner = before + int(near[number, inside].argmax())
+                if owner < 0:
+                    kept[len(positions)] = self._vectors[start + number]
+                    positions.append(start + number)
+                yield start + number, positions[owner]
+
+    def _block(self, start: int) -> Any:
+        """Return some vectors from a position on, with the length 1 in single precision."""
+        return _unit(self._vectors[start : start + _BLOCK])
+
+    def _by_buckets(self, threshold: float, max_bytes: int) -> Iterator[tuple[int, int]]:
+        """Compare vectors on the same side of some random hyperplanes."""
+        tables = tables_for(threshold)
+        similarity = Similarity(
+            bands=tables, linkage="kept", limit=threshold, measure=_cosine, ranked=False
+        )
+        folder = self._scratch / "buckets"
+        folder.mkdir()
+        return iter(Representatives(self._sketches(tables), similarity, folder, max_bytes))
+
+    def _sketches(self, tables: int) -> Iterator[list[Any]]:
+        import numpy
+
+        width = self._vectors.shape[1]
+        planes = numpy.random.default_rng(_SEED).standard_normal((width, tables * _BITS), "f4")
+        for start in range(0, self.count, _BLOCK):
+            block = self._block(start)
+            sides = (block @ planes > 0).reshape(len(block), tables, _BITS)
+            bits = numpy.packbits(sides, axis=2).astype("<u8")
+            numbers = numpy.arange(tables, dtype="<u8") << _BITS
+            buckets = (bits[:, :, 0] << 8 | bits[:, :, 1]) + numbers
+            padded = numpy.zeros((len(block), width + width % 2), "<f2")
+            padded[:, :width] = self._vectors[start : start + _BLOCK]
+            for row, vector in zip(buckets.astype("<u8"), padded, strict=True):
+                yield [row.tobytes().hex(), 0, base64.b64encode(vector.tobytes())]
+
+
+def tables_for(threshold: float) -> int:
+    """Return how many buckets a vector needs, so that pairs at a cosine are found."""
+    agree = (1 - math.acos(min(1.0, threshold)) / math.pi) ** _BITS
+    if agree >= 1:
+        return 1
+    return min(_MOST_TABLES, math.ceil(math.log(1 - _RECALL) / math.log(1 - agree)))
+
+
+def _first_near(kept: Any, block: Any, threshold: float) -> Any:
+    """Return for each vector of a block the first kept one that is near; -1 for none."""
+    import numpy
+
+    found = numpy.full(len(block), -1)
+    for start in range(0, len(kept), _KEPT_BLOCK):
+        near = block @ _unit(kept[start : start + _KEPT_BLOCK]).T >= threshold - _ROUNDING
+        new = near.any(axis=1) & (found < 0)
+        found[new] = start + near[new].argmax(axis=1)
+    return found
+
+
+def _unit(vectors: Any) -> Any:
+    """Return vectors in single precision with the length 1."""
+    import numpy
+
+    values = vectors.astype("f4")
+    return values / numpy.linalg.norm(values, axis=-1, keepdims=True)
+
+
+def _cosine(one: Any, other: Any, _: float) -> float:
+    """Return the cosine of two vectors, given as 32-bit words; 1 only for equal ones."""
+    if (one == other).all():
+        return 1.0
+    cosine = float(_unit(one.view("<f2")) @ _unit(other.view("<f2")))
+    return min(cosine + _ROUNDING, 1 - 1e-9)

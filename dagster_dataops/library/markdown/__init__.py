@@ -1,0 +1,5 @@
+"""Group ``markdown``: operators on Markdown texts."""
+
+from dagster_dataops.library.markdown import sections
+
+__all__ = ["sections"]

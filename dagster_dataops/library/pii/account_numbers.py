@@ -1,0 +1,71 @@
+"""Find phone numbers, payment cards and bank accounts in a text."""
+
+import re
+from typing import Final
+
+from dagster_dataops.library.pii.text_spans import Spans
+
+# Patterns that begin with a set of characters are fast; so what must not be before comes after.
+_PHONE: Final = re.compile(
+    r"[+(0-9](?<![\w+].)(?:"
+    r"(?<=\+)[0-9]{1,3}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?[0-9]{1,4}(?:[ .-]?[0-9]{2,4}){1,4}"
+    r"|(?:(?<=\()[0-9]{3}\) ?|(?<=[0-9])[0-9]{2}[ .-])[0-9]{3}[ .-][0-9]{4}"  # North American
+    r")(?![\w-])"
+)
+_CARD: Final = re.compile(r"[2-6](?<![\w.-].)(?:[ -]?[0-9]){12,18}(?![\w-])")
+_IBAN_START: Final = re.compile(r"[A-Z](?<!\w.)[A-Z][0-9]{2}(?=[ A-Z0-9])")
+_NO_DIGIT: Final = re.compile(r"\D+")
+# Characters of an account number, and the countries (ISO 13616).
+_COUNTRIES: Final = (
+    "15:NO 16:BE 18:DK,FI,FK,FO,GL,NL,SD 19:MK,SI 20:AT,BA,EE,KZ,LT,LU,MN,XK 21:CH,HR,LI,LV "
+    "22:BG,BH,CR,DE,GB,GE,IE,ME,RS,VA 23:AE,GI,IL,IQ,OM,SO,TL 24:AD,CZ,ES,MD,PK,RO,SA,SE,SK,TN,VG "
+    "25:LY,PT,ST 26:IS,TR 27:BI,DJ,FR,GR,IT,MC,MR,SM 28:AL,AZ,BY,CY,DO,GT,HU,LB,NI,PL,SV "
+    "29:BR,EG,PS,QA,UA 30:JO,KW,MU,YE 31:MT,SC 32:LC 33:RU"
+)
+
+
+def _pattern(length: int) -> re.Pattern[str]:
+    return re.compile(rf"[A-Z0-9]{{4}}(?: ?[A-Z0-9]){{{length - 4}}}(?![A-Za-z0-9])")
+
+
+_IBANS: Final = {
+    country: _pattern(int(item[:2]))
+    for item in _COUNTRIES.split(" ")
+    for country in item[3:].split(",")
+}
+
+
+def phones(text: str) -> Spans:
+    """Yield phone numbers: international ones with a plus, and ten digits in American groups."""
+    for match in _PHONE.finditer(text):
+        if 8 <= len(_NO_DIGIT.sub("", match[0])) <= 15:
+            yield match.span()
+
+
+def cards(text: str) -> Spans:
+    """Yield numbers of payment cards: 13 to 19 digits with a valid check digit (Luhn)."""
+    for match in _CARD.finditer(text):
+        if _has_check_digit(_NO_DIGIT.sub("", match[0])):
+            yield match.span()
+
+
+def _has_check_digit(digits: str) -> bool:
+    values = [int(digit) for digit in reversed(digits)]
+    doubled = (sum(divmod(2 * value, 10)) for value in values[1::2])
+    return (sum(values[::2]) + sum(doubled)) % 10 == 0
+
+
+def ibans(text: str) -> Spans:
+    """Yield international bank account numbers with the length of their country, checked."""
+    place = 0
+    for start in _IBAN_START.finditer(text):
+        pattern = _IBANS.get(start[0][:2]) if start.start() >= place else None
+        found = pattern.match(text, start.start()) if pattern else None
+        if found and _has_remainder_one(found[0].replace(" ", "")):
+            place = found.end()
+            yield found.span()
+
+
+def _has_remainder_one(number: str) -> bool:
+    """Return whether the check digits of an account number are right (ISO 7064, mod 97)."""
+    return int("".join(str(int(one, 36)) for one in number[4:] + number[:4])) % 97 == 1

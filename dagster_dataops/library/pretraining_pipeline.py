@@ -1,0 +1,189 @@
+"""A ready pipeline that makes a pretraining corpus of raw texts, as nodes or as chains.
+
+>>> from dagster_dataops.library.pretraining_pipeline import pretraining_pipeline
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from dagster_dataops import data
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.pipelines.pipeline import Pipeline
+
+Steps = dict[str, Operator]
+
+# Characters that show nothing, controls, and what stands for unreadable characters. The joiners of
+# emoji and of Indian and Persian scripts are not among them.
+_INVISIBLE: Final = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u2060-\u2063\ufeff\ufffd]"
+_NOTICE: Final = (
+    r"(?i)\b(?:copyright|all rights reserved|confidential|proprietary information|trade secret|"
+    r"internal use only|do not (?:copy|distribute)|watermark)\b|"
+    "版权所有|保留所有权利|机密文件|内部资料|严禁转载|禁止复制|仅供内部使用|未经授权"
+)
+_FILLER: Final = (
+    r"(?i)lorem\s+ipsum|dolor\s+sit\s+amet|consectetur\s+adipis|占位符|示例文本|"
+    r"placeholder\s+text|dummy\s+text"
+)
+_IDENTITY_TERMS: Final = {
+    "en": [
+        "id number",
+        "id card",
+        "identity card",
+        "identification number",
+        "national id",
+        "passport number",
+        "social security number",
+        "driver's license number",
+        "tax id",
+    ],
+    "zh": ["身份证", "证件号", "护照号", "驾驶证", "社保号"],
+}
+_BULLETS: Final = tuple("•‣◦⁃■□▪▫●○◆◇▶►◀→⇒➤–—-*+✓✔★☆·・")
+_PARTICLES: Final = "的了吗呢吧啊呀嘛是在和与就都而及或着也很到"
+_TAGS: Final = [r"https?://[^\s<>]+", r"</?[A-Za-z!][^<>]*>"]
+_EMOJI: Final = (
+    "[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u27bf\ufe0f\u200d\U000e0020-\U000e007f]+"
+)
+
+
+def pretraining_pipeline(
+    name: str = "pretraining",
+    *,
+    input_key: str = "text",
+    language: Literal["en", "zh"] = "en",
+    min_chars: int = 100,
+    max_chars: int = 100_000,
+    min_words: int = 10,
+    max_words: int = 10_000,
+    max_tokens: int = 1024,
+    tokenizer: str = "o200k_base",
+    blocked_words: Sequence[str] | str = (),
+    chained: bool = False,
+) -> Pipeline:
+    """Return a pipeline of 24 steps: filters, near-duplicates, cleaning, pieces.
+
+    The steps are those of LazyLLM's ``build_text_pt_pipeline``, in the same order, made of
+    operators of the library. Differences on purpose: entities are decoded, not deleted; line ends
+    stay; notices and identity terms are found as words; the joiners of emoji are no invisible
+    characters; a short last piece is kept; no word list is shipped.
+
+    Args:
+        name: Name of the pipeline.
+        input_key: The column of the text. A piece replaces it, with its number in ``chunk``.
+        language: ``"en"`` counts words, ``"zh"`` characters.
+        min_chars: Least number of characters without white space.
+        max_chars: Largest number of characters without white space.
+        min_words: Least number of words, in Chinese of characters.
+        max_words: Largest number of words, in Chinese of characters.
+        max_tokens: Largest number of tokens in a piece.
+        tokenizer: As in ``chunk.Tokens``.
+        blocked_words: Words, or the path of a file; a text with two or more is dropped.
+        chained: Whether the steps before and after ``near_duplicates`` are one chain each, so that
+            three results are written instead of 24.
+
+    Returns:
+        A pipeline. It needs the extras ``library`` and ``dedup``.
+
+    Raises:
+        DefinitionError: The language is unknown.
+    """
+    if language not in _IDENTITY_TERMS:
+        msg = f"language is {language!r}; use 'en' or 'zh'"
+        raise DefinitionError(msg)
+    filters = {
+        "null_content": data.text.LengthFilter(1, input_key=input_key),
+        "char_count": data.text.LengthFilter(min_chars, max_chars, input_key=input_key),
+        "word_count": _word_count(input_key, language, min_words, max_words),
+        **_content_filters(input_key, language),
+        **_shape_filters(input_key, language),
+        "word_blocklist": data.filters.Blocklist(
+            blocked_words, max_hits=1, whole_words=language == "en", input_key=input_key
+        ),
+    }
+    refiners = {
+        "remove_html_url": data.text.Replace(_TAGS, input_key=input_key),
+        "decode_html_entity": data.text.FixUnicode(input_key, unescape_html=True),
+        "remove_emoji": data.text.Replace(_EMOJI, input_key=input_key),
+        "remove_extra_spaces": data.text.NormalizeWhitespace(input_key, collapse=True),
+        "token_chunker": data.chunk.Sentences(
+            max_tokens=max_tokens, tokenizer=tokenizer, language=language, input_key=input_key
+        ),
+    }
+    unique = data.dedup.NearDuplicate(input_key, threshold=0.85)
+    with Pipeline(name) as made:
+        _add(made, "filtered", filters, chained=chained)
+        made.add("near_duplicates", unique)
+        _add(made, "refined", refiners, chained=chained)
+    return made
+
+
+def _add(made: Pipeline, name: str, steps: Steps, *, chained: bool) -> None:
+    if not chained:
+        for step, operator in steps.items():
+            made.add(step, operator)
+        return
+    with Pipeline() as line:
+        _add(line, name, steps, chained=False)
+    (node,) = line.chained().graph.nodes.values()  # its parts have the names of the steps
+    made.add(name, node.operator)
+
+
+def _word_count(input_key: str, language: str, least: int, most: int) -> Any:
+    if language == "zh":
+        return data.text.LengthFilter(least, most, input_key=input_key)
+    return data.filters.WordCount(min_num=least, max_num=most, strip=None, input_key=input_key)
+
+
+def _content_filters(input_key: str, language: str) -> Steps:
+    return {
+        "sentence_count": data.filters.SentenceCount(
+            min_num=3, max_num=1000, language=language, input_key=input_key
+        ),
+        "special_char": data.filters.Regex(_INVISIBLE, input_key=input_key),
+        "watermark": data.filters.Regex(_NOTICE, input_key=input_key),
+        "idcard": data.filters.Blocklist(
+            _IDENTITY_TERMS[language],
+            max_hits=2,
+            whole_words=language == "en",
+            input_key=input_key,
+        ),
+        "javascript": data.filters.LinesContaining(input_key=input_key),
+        "lorem_ipsum": data.filters.Regex(_FILLER, input_key=input_key),
+        "colon_end": data.filters.Regex(r"[:：]\s*\Z", input_key=input_key),
+    }
+
+
+def _shape_filters(input_key: str, language: str) -> Steps:
+    off = dict.fromkeys(
+        (
+            "min_doc_words",
+            "max_doc_words",
+            "min_avg_word_length",
+            "max_avg_word_length",
+            "max_symbol_word_ratio",
+            "max_ellipsis_lines_ratio",
+            "max_non_alpha_words_ratio",
+            "min_stop_words",
+        )
+    )
+    stop_words = (
+        data.filters.StopWordRatio(min_ratio=None, max_ratio=0.6, input_key=input_key)
+        if language == "en"
+        else data.filters.CharacterShare(_PARTICLES, max_ratio=0.5, input_key=input_key)
+    )
+    return {
+        "ellipsis_end": data.filters.Ellipsis(input_key=input_key),
+        "no_punc": data.filters.PunctuationGap(
+            unit="words" if language == "en" else "characters", input_key=input_key
+        ),
+        "curly_bracket": data.filters.CharacterShare("{}", max_ratio=0.08, input_key=input_key),
+        "bullet_point": data.filters.GopherQuality(
+            **off, bullets=_BULLETS, max_bullet_lines_ratio=0.9, input_key=input_key
+        ),
+        "symbol_ratio": data.filters.SymbolsToWords(
+            max_symbol_to_word_ratio=0.3, input_key=input_key
+        ),
+        "stop_word": stop_words,
+        "unique_word": data.filters.UniqueWordRatio(input_key=input_key),
+    }

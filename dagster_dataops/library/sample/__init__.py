@@ -1,0 +1,9 @@
+"""Group ``sample``: operators that split, sample, rank, sort and group records.
+
+Those that choose records decide by hashes or values of each record, so that the result does not
+depend on the number of workers. Those that see the whole set use bounded memory and files.
+"""
+
+from dagster_dataops.library.sample import choosing, ordering, splitting
+
+__all__ = ["choosing", "ordering", "splitting"]

@@ -1,0 +1,242 @@
+"""Selections by rank: ``sample.TopK``, ``sample.Reservoir``, ``sample.Balance``, ``sample.Mix``."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.canonical_form import canonical
+from dagster_dataops.library.external_sort import ExternalSort
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
+from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.library.sample.ordering import sort_key
+from dagster_dataops.library.sample.record_hashes import RecordHash
+from dagster_dataops.library.sample.splitting import sample
+from dagster_dataops.library.spill_lists import BitArray
+from dagster_dataops.records import Record
+
+
+class _Ranked:
+    """Sketches of records: the group and the sort key of each, sorted by both.
+
+    Args:
+        sketches: Group (text) and sort key (list) of each record.
+        scratch: An empty folder.
+        max_bytes: The approximate memory limit.
+        reverse: Whether higher sort keys come first.
+    """
+
+    def __init__(
+        self, sketches: Iterator[Any], scratch: Path, max_bytes: int, *, reverse: bool = False
+    ) -> None:
+        self._sorted = ExternalSort(scratch, max_bytes, reverse=reverse)
+        self.count = 0
+        for group, key in sketches:
+            self._sorted.add((group, *key), self.count.to_bytes(8))
+            self.count += 1
+
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """Yield each group and the number of its records."""
+        for group, entries in groupby(self._sorted, _group):
+            yield group, sum(1 for _ in entries)
+
+    def kept(self, most: Callable[[str, int], int]) -> Iterator[bool]:
+        """Yield for each record in input order whether it is one of the first of its group.
+
+        Args:
+            most: Returns how many records of a group are kept, for the group and its size.
+        """
+        chosen = BitArray(self.count)
+        for (group, size), (_, entries) in zip(
+            self.sizes(), groupby(self._sorted, _group), strict=True
+        ):
+            for _, _, position in islice(entries, most(group, size)):
+                chosen.set(int.from_bytes(position))
+        return iter(chosen)
+
+
+def _group(entry: Any) -> str:
+    return str(entry[0][0])
+
+
+class _Groups:
+    """Returns the group of a record as a text: a digest of some columns; empty for one group."""
+
+    def __init__(self, key: Keys | None) -> None:
+        self._columns = [] if key is None else [FieldKey(read) for read, _ in key_pairs(key, None)]
+
+    def of(self, record: Record) -> str:
+        if not self._columns:
+            return ""
+        found = [column.present(record) for column in self._columns]
+        return xxhash.xxh3_128_hexdigest(canonical(found))
+
+
+class TopK(sample):
+    """Keep the records with the largest values of ``key``, in all or in each group.
+
+    Keeps ``k`` records, or the share ``ratio`` of them, rounded up. With ``per``, one column or
+    several, these are kept of each group of equal values. ``reverse=False`` keeps the smallest
+    values. Values are numbers or texts. Missing values, ``null`` and NaN come last; of equal values
+    the first in input order is kept. The result is in input order.
+
+    The selection uses up to ``max_memory_mb`` MB and one bit per record, then files.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        k: int | None = None,
+        *,
+        ratio: float | None = None,
+        per: Keys | None = None,
+        reverse: bool = True,
+        max_memory_mb: int = 256,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if (k is None) == (ratio is None):
+            msg = f"give k or ratio, got k={k} and ratio={ratio}"
+            raise DefinitionError(msg)
+        if (k is not None and k < 0) or (ratio is not None and not 0 <= ratio <= 1):
+            msg = f"k must be at least 0 and ratio between 0 and 1, got k={k} and ratio={ratio}"
+            raise DefinitionError(msg)
+        self._key, self._k, self._ratio, self._reverse = FieldKey(key), k, ratio, reverse
+        self._name, self._groups = key, _Groups(per)
+        self._max_bytes = memory_bytes(max_memory_mb)
+
+    def sketch(self, record: Record) -> list[Any]:
+        value = sort_key(self._key, self._name, record, reverse=self._reverse)
+        return [self._groups.of(record), value]
+
+    def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
+        ranked = _Ranked(sketches, scratch, self._max_bytes, reverse=self._reverse)
+        return ranked.kept(self._most)
+
+    def _most(self, _: str, size: int) -> int:
+        if self._k is not None:
+            return self._k
+        return math.ceil(round((self._ratio or 0.0) * size, 9))
+
+
+class Reservoir(sample):
+    """Keep ``k`` records chosen at random, in all or in each group.
+
+    The choice is by a hash of the column ``key`` or of several, by default of the whole record,
+    with ``seed``: the records with the smallest hashes stay, of equal ones the first. So the result
+    does not depend on the order of different records, and a larger ``k`` keeps the same and more.
+    With ``per``, one column or several, ``k`` records of each group are kept. The result is in
+    input order.
+
+    The selection uses up to ``max_memory_mb`` MB and one bit per record, then files.
+    """
+
+    def __init__(
+        self,
+        k: int,
+        *,
+        key: Keys | None = None,
+        per: Keys | None = None,
+        seed: int = 0,
+        max_memory_mb: int = 256,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if k < 0:
+            msg = f"k must be at least 0, got {k}"
+            raise DefinitionError(msg)
+        self._k, self._hash, self._groups = k, RecordHash(key, seed), _Groups(per)
+        self._max_bytes = memory_bytes(max_memory_mb)
+
+    def sketch(self, record: Record) -> list[Any]:
+        return [self._groups.of(record), [self._hash.of(record)]]
+
+    def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
+        return _Ranked(sketches, scratch, self._max_bytes).kept(lambda _, __: self._k)
+
+
+class Balance(sample):
+    """Keep at most ``cap`` records of each group, so that frequent groups do not dominate.
+
+    The groups are the values of ``key``, one column or several. Without ``cap`` it is the size of
+    the smallest group. By default the first records of a group stay; with ``seed`` a random choice
+    by the hash of the whole record. The result is in input order.
+
+    The selection uses up to ``max_memory_mb`` MB and one bit per record, then files.
+    """
+
+    def __init__(
+        self,
+        key: Keys,
+        cap: int | None = None,
+        *,
+        seed: int | None = None,
+        max_memory_mb: int = 256,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if cap is not None and cap < 0:
+            msg = f"cap must be at least 0, got {cap}"
+            raise DefinitionError(msg)
+        self._groups, self._cap = _Groups(key), cap
+        self._hash = None if seed is None else RecordHash(None, seed)
+        self._max_bytes = memory_bytes(max_memory_mb)
+
+    def sketch(self, record: Record) -> list[Any]:
+        return [self._groups.of(record), [] if self._hash is None else [self._hash.of(record)]]
+
+    def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
+        ranked = _Ranked(sketches, scratch, self._max_bytes)
+        cap = self._cap
+        if cap is None:
+            cap = min((size for _, size in ranked.sizes()), default=0)
+        return ranked.kept(lambda _, __: cap)
+
+
+class Mix(sample):
+    """Keep as many records as possible so that groups have given shares of the result.
+
+    ``weights`` has the relative share of each group by its value of ``key``, such as
+    ``{"web": 0.7, "code": 0.3}``. Records of other groups are dropped. ``total`` limits the number
+    of records. The choice is random, by the hash of the whole record with ``seed``. The result is
+    in input order. To combine several inputs instead, use `combine.sample`.
+
+    The selection uses up to ``max_memory_mb`` MB and one bit per record, then files.
+    """
+
+    def __init__(
+        self,
+        weights: Mapping[str, float],
+        key: str = "source",
+        *,
+        total: int | None = None,
+        seed: int = 0,
+        max_memory_mb: int = 256,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not weights or not all(weight > 0 for weight in weights.values()):
+            msg = f"weights must be positive numbers by group, got {dict(weights)}"
+            raise DefinitionError(msg)
+        whole = sum(weights.values())
+        self._shares = {group: weight / whole for group, weight in weights.items()}
+        self._column, self._total = FieldKey(key), total
+        self._hash = RecordHash(None, seed)
+        self._max_bytes = memory_bytes(max_memory_mb)
+
+    def sketch(self, record: Record) -> list[Any]:
+        group = self._column.text(record)
+        return [group, [self._hash.of(record)]]
+
+    def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
+        ranked = _Ranked(sketches, scratch, self._max_bytes)
+        sizes = {group: size for group, size in ranked.sizes() if group in self._shares}
+        whole = min(sizes.get(group, 0) / share for group, share in self._shares.items())
+        if self._total is not None:
+            whole = min(whole, self._total)
+        most = {group: int(round(whole * share, 6)) for group, share in self._shares.items()}
+        return ranked.kept(lambda group, _: most.get(group, 0))

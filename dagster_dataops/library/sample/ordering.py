@@ -1,0 +1,128 @@
+"""``sample.Sort`` and ``sample.GroupBy``: put records into another order."""
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+import xxhash
+
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.canonical_form import canonical
+from dagster_dataops.library.external_sort import ExternalSort
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
+from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.library.sample.splitting import sample
+from dagster_dataops.records import Record, decode, encode
+
+
+class Sort(sample):
+    """Sort the records by ``key``, one column or several.
+
+    Values are numbers or texts; texts are compared by code points. ``reverse=True`` sorts from the
+    largest to the smallest. Missing values, ``null`` and NaN come last in both directions. Records
+    with equal values stay in input order.
+
+    Sorting runs in one process, from the start after a kill. It uses up to ``max_memory_mb`` MB,
+    then files of the size of the input in the folder for temporary files.
+    """
+
+    def __init__(
+        self, key: Keys, *, reverse: bool = False, max_memory_mb: int = 256, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self._keys = [(FieldKey(read), read) for read, _ in key_pairs(key, None)]
+        self._reverse = reverse
+        self._max_bytes = memory_bytes(max_memory_mb)
+
+    def forward_batch_input(self, records: Iterable[Record]) -> Iterator[Record]:
+        with TemporaryDirectory(prefix="dataops-sort-") as folder:
+            found = ExternalSort(Path(folder), self._max_bytes, reverse=self._reverse)
+            for record in records:
+                found.add(self._key_of(record), encode(record))
+            for _, _, line in found:
+                yield decode(line)
+
+    def _key_of(self, record: Record) -> tuple[Any, ...]:
+        keys = (sort_key(key, name, record, reverse=self._reverse) for key, name in self._keys)
+        return tuple(part for key in keys for part in key)
+
+
+class GroupBy(sample):
+    """Make one record of the records with equal values of ``key``, one column or several.
+
+    Writes these columns, and to ``output_key`` the list of the records of the group, in input
+    order; with ``max_per_group`` only its first records. Groups are in the order of their
+    first record. A missing value is ``null``.
+
+    Grouping runs in one process, from the start after a kill. It uses up to ``max_memory_mb`` MB
+    and one group, then files of the size of the input in the folder for temporary files.
+    """
+
+    def __init__(
+        self,
+        key: Keys,
+        output_key: str = "records",
+        *,
+        max_per_group: int | None = None,
+        max_memory_mb: int = 256,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if max_per_group is not None and max_per_group < 1:
+            msg = f"max_per_group must be at least 1, got {max_per_group}"
+            raise DefinitionError(msg)
+        self._keys = [read for read, _ in key_pairs(key, None)]
+        self._columns = [FieldKey(read) for read in self._keys]
+        self._output_key, self._most = output_key, max_per_group
+        self._max_bytes = memory_bytes(max_memory_mb)
+
+    def forward_batch_input(self, records: Iterable[Record]) -> Iterator[Record]:
+        with TemporaryDirectory(prefix="dataops-group-") as folder:
+            groups, order = Path(folder, "groups"), Path(folder, "order")
+            groups.mkdir()
+            order.mkdir()
+            by_group = ExternalSort(groups, self._max_bytes // 2)
+            for record in records:
+                values = [column.present(record) for column in self._columns]
+                by_group.add((xxhash.xxh3_128_digest(canonical(values)),), encode(record))
+            by_first = ExternalSort(order, self._max_bytes // 2)
+            for _, entries in groupby(by_group, lambda entry: entry[0]):
+                kept = list(islice(entries, self._most))
+                by_first.add((kept[0][1],), b"[" + b",".join(line for _, _, line in kept) + b"]")
+            for _, _, group in by_first:
+                yield self._grouped(orjson.loads(group))
+
+    def _grouped(self, records: list[Record]) -> Record:
+        found: dict[str, Any] = {}
+        for name, column in zip(self._keys, self._columns, strict=True):
+            values = column.present(records[0])
+            found[name] = values[0] if len(values) == 1 else values or None
+        return {**found, self._output_key: records}
+
+
+def sort_key(key: FieldKey, name: str, record: Record, *, reverse: bool) -> list[Any]:
+    """Return what a record is sorted by, so that missing values come last.
+
+    Args:
+        key: A column.
+        name: Its name, for errors.
+        record: The record.
+        reverse: Whether the order is from the largest to the smallest.
+
+    Raises:
+        TypeError: The value is neither a number nor a text.
+    """
+    values = key.present(record)
+    value = values[0] if len(values) == 1 else values or None
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return [not reverse, 0, 0]
+    if isinstance(value, str):
+        return [reverse, 1, value]
+    if isinstance(value, (int, float)):
+        return [reverse, 0, value]
+    msg = f"{name!r} has a {type(value).__name__}: {value!r:.60}; sort by numbers or texts"
+    raise TypeError(msg)

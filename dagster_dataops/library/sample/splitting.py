@@ -1,0 +1,81 @@
+"""``sample.Split`` and ``sample.Rate``: decide about each record by its hash."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Any
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.field_keys import Keys
+from dagster_dataops.library.sample.record_hashes import RecordHash
+from dagster_dataops.operators.outcomes.named_outputs import To
+from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops.records import Record
+
+sample: Any = data_register.new_group("sample")
+
+
+def _outputs(fractions: Any, **_: Any) -> tuple[str, ...]:
+    return tuple(fractions)
+
+
+class Split(sample, outputs=_outputs):  # type: ignore[call-arg]  # taken by the metaclass
+    """Send each record to one of several outputs, by its hash.
+
+    ``fractions`` has the expected share of the records by the name of the output; the sum is 1.
+    The names are the outputs of the node, in this order. The hash is that of the column ``key`` or
+    of several, by default of the whole record, with ``seed``. So equal records go to the same
+    output, and adding records never moves others. With ``group_key`` the hash is that of these
+    columns alone, so that records of one group stay together; ``key`` is left out then. Records
+    without the key go to the same output.
+    """
+
+    def __init__(
+        self,
+        fractions: Mapping[str, float] = {"train": 0.9, "val": 0.05, "test": 0.05},
+        *,
+        key: Keys | None = None,
+        group_key: Keys | None = None,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if any(share < 0 for share in fractions.values()) or not math.isclose(
+            sum(fractions.values()), 1, abs_tol=1e-9
+        ):
+            msg = f"fractions must be positive and their sum 1, got {dict(fractions)}"
+            raise DefinitionError(msg)
+        if key is not None and group_key is not None:
+            msg = "give key or group_key, not both: records of one group have one hash"
+            raise DefinitionError(msg)
+        self._hash = RecordHash(key if group_key is None else group_key, seed)
+        self._outputs = list(fractions)
+        self._ends = list(accumulate(fractions.values()))[:-1]
+
+    def forward(self, record: Record) -> To:
+        return To(self._outputs[bisect_right(self._ends, self._hash.share(record))])
+
+
+class Rate(sample):
+    """Keep each record with probability ``rate``, decided by its hash.
+
+    The hash is that of the column ``key`` or of several, by default of the whole record, with
+    ``seed``. So equal records are kept together, adding records changes nothing for others, and a
+    higher rate keeps the same records and more. The reason of drops is ``sampled_out``.
+
+    Other than in datatrove, the result does not depend on the order of records or on workers.
+    """
+
+    def __init__(
+        self, rate: float, *, key: Keys | None = None, seed: int = 0, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if not 0 <= rate <= 1:
+            msg = f"rate must be between 0 and 1, got {rate}"
+            raise DefinitionError(msg)
+        self._rate, self._hash = rate, RecordHash(key, seed)
+
+    def forward(self, record: Record) -> Drop | None:
+        return None if self._hash.share(record) < self._rate else Drop("sampled_out")

@@ -1,0 +1,5 @@
+"""Group ``stats``: operators that measure texts and sum up what was measured."""
+
+from dagster_dataops.library.stats import summaries, text_signals, threshold_selection
+
+__all__ = ["summaries", "text_signals", "threshold_selection"]

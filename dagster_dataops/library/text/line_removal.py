@@ -1,0 +1,242 @@
+"""Operators of group ``text`` that remove lines and paragraphs."""
+
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.character_sets import PUNCTUATION
+from dagster_dataops.library.analysis.line_signals import POLICY
+from dagster_dataops.library.field_keys import Keys
+from dagster_dataops.library.text_mapping import TextMapping
+from dagster_dataops.records import Record
+
+text: Any = data_register.new_group("text")
+
+_SYMBOLS: Final = "".join(sorted(PUNCTUATION | {" "}))
+_PLACEHOLDER: Final = "lorem ipsum"
+_COMMENT_STARTS: Final = ("//", "#", "--")
+
+
+class RemoveSymbolLines(text):
+    """Remove lines of punctuation, such as separators.
+
+    A line goes if it has characters other than white space, and all of them are punctuation or
+    control characters; a run of such lines leaves one line ``replace``. Blank lines stay. Lines are
+    joined by a newline, so a newline at the end goes. Reads ``input_key`` (one key or several) and
+    writes ``output_key`` (by default, the same keys). As ``SymbolLinesFormatter`` of datatrove.
+
+    Args:
+        input_key: The key of the text.
+        output_key: Where the result is written.
+        replace: The line that replaces a run; empty for none.
+    """
+
+    def __init__(
+        self,
+        input_key: Keys = "text",
+        output_key: Keys | None = None,
+        *,
+        replace: str = "",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._mapping = TextMapping(partial(_without_symbols, replace), input_key, output_key)
+
+    def forward(self, record: Record) -> Record:
+        return self._mapping(record)
+
+
+def _without_symbols(replace: str, value: str) -> str:
+    kept = []
+    removing = False
+    for line in value.splitlines():
+        # The first test is cheap, and most lines of text pass it.
+        symbols = not line[:1].isalnum() and not line.strip(_SYMBOLS) and bool(line.strip())
+        if not symbols:
+            kept.append(line)
+        elif replace and not removing:
+            kept.append(replace)
+        removing = symbols
+    return "\n".join(kept)
+
+
+class RemoveBoilerplate(text):
+    """Remove paragraphs with notices about cookies, privacy and terms of use.
+
+    Paragraphs are separated by blank lines. With ``top_or_bottom_only``, the paragraphs with a
+    notice go if they are one block at the top or at the bottom of the text; otherwise the text
+    stays. Without it, a text with a notice becomes empty, and so does a text with "lorem ipsum".
+    Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
+
+    As ``BoilerPlateStringModifier`` of NeMo Curator, whose long sentences are found by their first
+    words here.
+
+    Args:
+        input_key: The key of the text.
+        output_key: Where the result is written.
+        top_or_bottom_only: Whether notices are removed from the top or bottom alone.
+    """
+
+    def __init__(
+        self,
+        input_key: Keys = "text",
+        output_key: Keys | None = None,
+        *,
+        top_or_bottom_only: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        change = partial(_without_notices, top_or_bottom_only=top_or_bottom_only)
+        self._mapping = TextMapping(change, input_key, output_key)
+
+    def forward(self, record: Record) -> Record:
+        return self._mapping(record)
+
+
+def _without_notices(value: str, *, top_or_bottom_only: bool) -> str:
+    if _PLACEHOLDER in value.lower():
+        return ""
+    paragraphs = value.split("\n\n")
+    found = [number for number, one in enumerate(paragraphs) if POLICY.search(one.lower())]
+    if not found:
+        return value
+    if not top_or_bottom_only:
+        return ""
+    first, last = found[0], found[-1]
+    whole = len(found) == len(paragraphs)
+    at_end = first == 0 or last == len(paragraphs) - 1
+    if whole or not at_end or last - first != len(found) - 1:
+        return value
+    return "\n\n".join(paragraphs[:first] + paragraphs[last + 1 :])
+
+
+class RemoveCopyrightHeader(text):
+    """Remove the copyright notice from the beginning of source code.
+
+    The first comment between ``/*`` and ``*/`` goes if it contains "copyright". If there is none,
+    the first lines go that are empty or begin with ``//``, ``#`` or ``--``. Reads ``input_key``
+    (one key or several) and writes ``output_key`` (by default, the same keys). As
+    ``clean_copyright_mapper`` of Data-Juicer.
+
+    Args:
+        input_key: The key of the text.
+        output_key: Where the result is written.
+    """
+
+    def __init__(
+        self, input_key: Keys = "text", output_key: Keys | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self._mapping = TextMapping(_without_copyright, input_key, output_key)
+
+    def forward(self, record: Record) -> Record:
+        return self._mapping(record)
+
+
+def _without_copyright(value: str) -> str:
+    start = value.find("/*")
+    end = value.find("*/", start + 2) if start >= 0 else -1
+    if end >= 0:
+        notice = "copyright" in value[start:end].lower()
+        return value[:start] + value[end + 2 :] if notice else value
+    lines = value.split("\n")
+    first = 0
+    while first < len(lines) and (not lines[first] or lines[first].startswith(_COMMENT_STARTS)):
+        first += 1
+    return "\n".join(lines[first:])
+
+
+class RemoveTableText(text):
+    r"""Remove rows of tables whose columns are separated by spaces, tabs or ``|``.
+
+    Two or more successive lines with the same number of columns are rows, also with blank lines
+    between them. The first line of a text is never one, nor is a last line without a newline. Each
+    number of columns from ``min_col`` to ``max_col`` is looked for in turn. Reads ``input_key``
+    (one key or several) and writes ``output_key`` (by default, the same keys).
+
+    As ``remove_table_text_mapper`` of Data-Juicer, but by lines, in linear time. Successive
+    sentences with the same number of words are rows, too: use it on tables alone.
+
+    Args:
+        input_key: The key of the text.
+        output_key: Where the result is written.
+        min_col: The smallest number of columns, 2 to 20.
+        max_col: The largest number of columns, 2 to 20.
+    """
+
+    def __init__(
+        self,
+        input_key: Keys = "text",
+        output_key: Keys | None = None,
+        *,
+        min_col: int = 2,
+        max_col: int = 20,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        for option, value in (("min_col", min_col), ("max_col", max_col)):
+            if not 2 <= value <= 20:
+                msg = f"{option} must be between 2 and 20, got {value}"
+                raise DefinitionError(msg)
+        self._columns = range(min_col, max_col + 1)
+        self._mapping = TextMapping(self._without_tables, input_key, output_key)
+
+    def forward(self, record: Record) -> Record:
+        return self._mapping(record)
+
+    def _without_tables(self, value: str) -> str:
+        if value.count("\n") < 3:
+            return value
+        rows = [_row(line) for line in value.split("\n")]
+        for columns in self._columns:
+            if sum(row.least <= columns <= row.most for row in rows) >= 2:
+                rows = _without_runs(rows, columns)
+        return "\n".join(row.line for row in rows)
+
+
+class _Row(NamedTuple):
+    """A line, and how many columns it can have as a row of a table; none if ``most`` is 0."""
+
+    line: str
+    least: int
+    most: int
+
+
+def _row(line: str) -> _Row:
+    cells = line.replace("\t", " ").split(" ")
+    if cells != line.split():  # empty cells, or other white space
+        return _Row(line, 0, 0)
+    return _Row(line, len(cells), sum(map(_most_columns, cells)))
+
+
+def _most_columns(cell: str) -> int:
+    """Return into how many parts that are not empty a cell can be cut at ``|``."""
+    if "|" not in cell:
+        return 1
+    parts, start = 1, 0
+    while (found := cell.find("|", start + 1)) >= 0 and found < len(cell) - 1:
+        parts, start = parts + 1, found + 1
+    return parts
+
+
+def _without_runs(rows: list[_Row], columns: int) -> list[_Row]:
+    """Return the rows without runs of two or more with this number of columns."""
+    kept = rows[:1]
+    place, last = 1, len(rows) - 1
+    while place < last:
+        end, found = place, 0
+        while end < last and rows[end].least <= columns <= rows[end].most:
+            end, found = _next_line(rows, end + 1), found + 1
+        if found < 2:
+            end = place + 1
+            kept.append(rows[place])
+        place = end
+    return kept + rows[place:]
+
+
+def _next_line(rows: list[_Row], place: int) -> int:
+    """Return the place of the next line that is not empty; the last place if there is none."""
+    while place < len(rows) - 1 and not rows[place].line:
+        place += 1
+    return place

@@ -1,0 +1,136 @@
+"""Operators of group ``text`` that work on sentences."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.sentence_splitting import sentences_function
+from dagster_dataops.library.field_keys import Keys
+from dagster_dataops.library.text_mapping import TextMapping
+from dagster_dataops.records import Record
+
+text: Any = data_register.new_group("text")
+
+# Data-Juicer cuts a line after a mark, after two ellipses, and after a mark in quotation marks, if
+# something else than a closing quotation mark follows. Its class of the last rule holds 2, 6 and
+# braces too.
+_ENDS: Final = re.compile("[.。！!？?…’”]")
+_RULES: Final = (
+    re.compile("([.。！!？?])([^’”])"),
+    re.compile("(……)([^’”])"),
+    re.compile("([.。！!？?{}62…][’”])([^’”])"),
+)
+_OUTSIDE: Final = {
+    "latin_han": re.compile(r"[^a-zA-Z0-9\u4e00-\u9fa5\t ]+"),
+    "any": re.compile(r"[^\w\t ]+"),
+}
+
+
+class SplitSentences(text):
+    """Split a text into a list of sentences.
+
+    Reads ``input_key`` and writes the list, stripped and without empty sentences, to
+    ``output_key``.
+
+    Args:
+        input_key: The key of the text.
+        output_key: Where the list is written.
+        sentences: ``"rule"``: after ``. ! ? …``, their Chinese, Hindi, Arabic and Urdu forms, and
+            closing quotes, but not after abbreviations; ``"spacy"``: as datatrove, needs the extra
+            ``spacy``; ``"newline"``; or a function from a text to a list.
+        language: ISO 639-1 code, for ``"spacy"``.
+    """
+
+    def __init__(
+        self,
+        input_key: str = "text",
+        output_key: str = "sentences",
+        *,
+        sentences: str | Callable[[str], list[str]] = "rule",
+        language: str = "en",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        split = sentences_function(sentences, language)
+        self._mapping = TextMapping(split, input_key, output_key)
+
+    def forward(self, record: Record) -> Record:
+        return self._mapping(record)
+
+
+class RemoveRepeatedSentences(text):
+    """Remove sentences that occurred before in the same text.
+
+    A sentence ends after ``. ! ?``, their Chinese forms, two ellipses, or a closing quotation mark
+    after one of them, and at the end of a line. Shorter sentences than
+    ``min_repeat_sentence_length`` always stay. Reads ``input_key`` (one key or several) and writes
+    ``output_key`` (by default, the same keys).
+
+    As ``remove_repeat_sentences_mapper`` of Data-Juicer. That compares Latin letters, Chinese
+    characters and digits alone, so it never removes a sentence in Cyrillic or Arabic script;
+    ``script="any"`` does.
+
+    Args:
+        input_key: The key of the text.
+        output_key: Where the result is written.
+        lowercase: Whether sentences are compared in lower case.
+        ignore_special_character: Whether only letters, digits, spaces and tabs are compared and
+            counted.
+        min_repeat_sentence_length: The number of characters from which a sentence is removed.
+        script: The letters that count: ``"latin_han"``, or ``"any"``.
+    """
+
+    def __init__(
+        self,
+        input_key: Keys = "text",
+        output_key: Keys | None = None,
+        *,
+        lowercase: bool = False,
+        ignore_special_character: bool = True,
+        min_repeat_sentence_length: int = 2,
+        script: Literal["latin_han", "any"] = "latin_han",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if script not in _OUTSIDE:
+            msg = f"script is {script!r}; use 'latin_han' or 'any'"
+            raise DefinitionError(msg)
+        self._lowercase, self._shortest = lowercase, min_repeat_sentence_length
+        self._ignored = _OUTSIDE[script] if ignore_special_character else None
+        self._mapping = TextMapping(self._without_repeated, input_key, output_key)
+
+    def forward(self, record: Record) -> Record:
+        return self._mapping(record)
+
+    def _without_repeated(self, value: str) -> str:
+        seen: set[str] = set()
+        lines = [
+            "".join(one for one in _sentences(line) if self._is_new(one, seen)) if line else line
+            for line in value.split("\n")
+        ]
+        return "\n".join(lines)
+
+    def _is_new(self, sentence: str, seen: set[str]) -> bool:
+        """Return whether a sentence stays; add it to those seen."""
+        compared = sentence.strip()
+        if not self._lowercase and len(compared) < self._shortest:
+            return True
+        if self._lowercase:
+            compared = compared.lower()
+        if self._ignored is not None:
+            compared = self._ignored.sub("", compared)
+        if len(compared) < self._shortest:
+            return True
+        before = len(seen)
+        seen.add(compared)
+        return len(seen) > before
+
+
+def _sentences(line: str) -> list[str]:
+    if _ENDS.search(line) is None:
+        return [line]
+    for rule in _RULES:
+        line = rule.sub(r"\1\n\2", line)
+    return line.split("\n")

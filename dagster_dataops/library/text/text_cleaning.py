@@ -1,0 +1,137 @@
+"""The first operators of group ``text``: normalize, filter by length and letters, and split."""
+
+import re
+from typing import Any, Final
+
+from dagster_dataops.data import data_register
+from dagster_dataops.library.analysis.unicode_normalization import normalized
+from dagster_dataops.library.field_keys import FieldKey, Keys
+from dagster_dataops.library.text_mapping import TextMapping, check_single
+from dagster_dataops.records import Record
+
+text: Any = data_register.new_group("text")
+
+_SPACES: Final = re.compile(r"[ \t\u00a0\u2000-\u200a\u3000]+")
+_LINE_ENDS: Final = re.compile(r" *\r?\n *")
+_BLANK_LINES: Final = re.compile(r"\n{3,}")
+_INVISIBLE: Final = re.compile("[\u0000-\u0008\u000b\u000c\u000e-\u001f\u200b-\u200f\ufeff]")
+
+
+class Normalize(text):
+    """Normalize texts: NFKC, single spaces, at most one blank line, no invisible characters.
+
+    Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
+    A missing or null value becomes the empty text; a value of another type is an error. A selector
+    of several elements can only be written to the same place.
+    """
+
+    def __init__(
+        self, input_key: Keys = "text", output_key: Keys | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self._mapping = TextMapping(_normalized, input_key, output_key)
+
+    def forward(self, record: Record) -> Record:
+        return self._mapping(record)
+
+
+def _normalized(value: str) -> str:
+    value = _SPACES.sub(" ", _INVISIBLE.sub("", normalized("NFKC", value)))
+    return _BLANK_LINES.sub("\n\n", _LINE_ENDS.sub("\n", value)).strip()
+
+
+class LengthFilter(text):
+    """Keep records whose text has ``min_chars`` to ``max_chars`` characters, inclusive.
+
+    Reads ``input_key``; white space is not counted. With ``max_chars=0`` there is no upper limit.
+    """
+
+    def __init__(
+        self, min_chars: int = 1, max_chars: int = 0, input_key: str = "text", **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self._min, self._max, self._column = min_chars, max_chars, FieldKey(input_key)
+
+    def forward(self, record: Record) -> list[Record] | None:
+        length = sum(map(len, self._column.text(record).split()))
+        fits = self._min <= length and (not self._max or length <= self._max)
+        return None if fits else []
+
+
+class LetterRatioFilter(text):
+    """Keep records in which at least ``min_ratio`` of the characters are letters.
+
+    Reads ``input_key``; white space is not counted. Removes tables, separators and dumps of
+    numbers.
+    """
+
+    def __init__(self, min_ratio: float = 0.6, input_key: str = "text", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._ratio, self._column = min_ratio, FieldKey(input_key)
+
+    def forward(self, record: Record) -> list[Record] | None:
+        characters = "".join(self._column.text(record).split())
+        letters = sum(map(str.isalpha, characters))
+        return None if characters and letters / len(characters) >= self._ratio else []
+
+
+class Chunk(text):
+    """Split a text into pieces of at most ``max_chars`` characters, one record per piece.
+
+    Splits at the last blank line, newline, sentence end or space that fits. Reads ``input_key``.
+    Each piece is a copy of the record, and writes its text to ``output_key`` (by default
+    ``input_key``) and its number, from 0, to ``index_key``. Consecutive pieces share up to
+    ``overlap_chars`` characters.
+    """
+
+    def __init__(
+        self,
+        max_chars: int = 1000,
+        overlap_chars: int = 0,
+        input_key: str = "text",
+        output_key: str | None = None,
+        index_key: str = "chunk",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not 0 <= overlap_chars < max_chars:
+            msg = f"overlap_chars must be in [0, max_chars={max_chars}), got {overlap_chars}"
+            raise ValueError(msg)
+        self._size, self._overlap = max_chars, overlap_chars
+        self._column, self._written, self._index = FieldKey(input_key), output_key, index_key
+        if output_key is None:
+            check_single(self._column, input_key, "Chunk without output_key")
+
+    def forward(self, record: Record) -> list[Record]:
+        pieces = self._pieces(self._column.text(record))
+        return [
+            {**self._piece_record(record, piece), self._index: number}
+            for number, piece in enumerate(pieces)
+        ]
+
+    def _piece_record(self, record: Record, piece: str) -> Record:
+        if self._written is not None:
+            return {**record, self._written: piece}
+        return self._column.mapped(lambda _: piece, record)
+
+    def _pieces(self, whole: str) -> list[str]:
+        pieces = []
+        start = 0
+        while start < len(whole):
+            end = self._end_of_piece(whole, start)
+            piece = whole[start:end].strip()
+            if piece:
+                pieces.append(piece)
+            start = end if end >= len(whole) else max(end - self._overlap, start + 1)
+        return pieces
+
+    def _end_of_piece(self, whole: str, start: int) -> int:
+        limit = start + self._size
+        if limit >= len(whole):
+            return len(whole)
+        earliest = start + max(self._size // 2, self._overlap + 1)
+        for mark in ("\n\n", "\n", ". ", " "):
+            found = whole.rfind(mark, earliest, limit)
+            if found >= 0:
+                return found + len(mark)
+        return limit

@@ -1,0 +1,111 @@
+"""Operators of group ``text`` that remove words."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from dagster_dataops.data import data_register
+from dagster_dataops.library.analysis.character_sets import SPECIAL_CHARACTERS
+from dagster_dataops.library.field_keys import Keys
+from dagster_dataops.library.text_mapping import TextMapping
+from dagster_dataops.records import Record
+
+text: Any = data_register.new_group("text")
+
+_SPECIAL: Final = "".join(sorted(SPECIAL_CHARACTERS))
+_SUBSTRINGS: Final = ("http", "www", ".com", "href", "//")
+
+
+class RemoveLongWords(text):
+    """Remove words that are longer than ``max_len`` or shorter than ``min_len`` characters.
+
+    Words are separated by newlines, tabs and spaces. A word whose length does not fit stays if it
+    fits without the special characters at its ends (`SPECIAL_CHARACTERS`: punctuation, digits,
+    symbols, emoji). Runs of spaces, and lines without words, go. Reads ``input_key`` (one key or
+    several) and writes ``output_key`` (by default, the same keys). As ``remove_long_words_mapper``
+    of Data-Juicer.
+
+    Args:
+        input_key: The key of the text.
+        output_key: Where the result is written.
+        min_len: The smallest length.
+        max_len: The largest length; ``None`` for no limit.
+    """
+
+    def __init__(
+        self,
+        input_key: Keys = "text",
+        output_key: Keys | None = None,
+        *,
+        min_len: int = 1,
+        max_len: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._least, self._most = min_len, float("inf") if max_len is None else max_len
+        self._mapping = TextMapping(self._without_long_words, input_key, output_key)
+
+    def forward(self, record: Record) -> Record:
+        return self._mapping(record)
+
+    def _without_long_words(self, value: str) -> str:
+        return _filtered_words(value, self._fits)
+
+    def _fits(self, word: str) -> bool:
+        if self._least <= len(word) <= self._most:
+            return True
+        return self._least <= len(word.strip(_SPECIAL)) <= self._most
+
+
+class RemoveWordsContaining(text):
+    """Remove words that contain one of ``substrings``, such as parts of links.
+
+    Special characters at the ends of a word are ignored, so ``.com`` alone stays. Words are
+    separated by newlines, tabs and spaces; runs of spaces, and lines without words, go. Reads
+    ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys). As
+    ``remove_words_with_incorrect_substrings_mapper`` of Data-Juicer.
+
+    Args:
+        input_key: The key of the text.
+        output_key: Where the result is written.
+        substrings: The substrings.
+    """
+
+    def __init__(
+        self,
+        input_key: Keys = "text",
+        output_key: Keys | None = None,
+        *,
+        substrings: list[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._substrings = _SUBSTRINGS if substrings is None else tuple(substrings)
+        self._mapping = TextMapping(self._without_words, input_key, output_key)
+
+    def forward(self, record: Record) -> Record:
+        return self._mapping(record)
+
+    def _without_words(self, value: str) -> str:
+        if any(substring in value for substring in self._substrings):
+            return _filtered_words(value, self._is_clean)
+        return _filtered_words(value, None)
+
+    def _is_clean(self, word: str) -> bool:
+        found = [substring for substring in self._substrings if substring in word]
+        if not found:
+            return True
+        stripped = word.strip(_SPECIAL)
+        return not any(substring in stripped for substring in found)
+
+
+def _filtered_words(value: str, keeps: Callable[[str], bool] | None) -> str:
+    """Return the words to keep, joined by single spaces, tabs and newlines."""
+    lines = []
+    for line in value.split("\n"):
+        parts = [
+            " ".join(filter(keeps, filter(None, part.split(" ")))) for part in line.split("\t")
+        ]
+        joined = "\t".join(filter(None, parts))
+        if joined:
+            lines.append(joined)
+    return "\n".join(lines)

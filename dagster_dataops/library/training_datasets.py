@@ -1,0 +1,208 @@
+"""``get_train_dataset``, ``get_val_dataset`` and ``get_savable_loader``, in Energon's names."""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from dagster_dataops.cooking.crude_streams import CrudeStream, crude
+from dagster_dataops.cooking.metadataset_plan import YAML_SUFFIXES
+from dagster_dataops.cooking.metadatasets import metadataset
+from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
+from dagster_dataops.filestores.cache_pool import CachePool, NoCachePool
+from dagster_dataops.library.task_encoder import DefaultTaskEncoder
+from dagster_dataops.streams.core.item_failures import OnError
+from dagster_dataops.streams.core.stage import Stage
+from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from dagster_dataops.streams.positioned_stream import PositionedStream
+
+_TRAIN: Final = "train"
+
+
+class TrainingDataset:
+    """The steps of a task encoder over a dataset or metadataset; made by `get_train_dataset`.
+
+    Args:
+        samples: The crude samples.
+        encoder: The task encoder.
+        options: The options of `DefaultTaskEncoder.stream`.
+    """
+
+    def __init__(
+        self, samples: CrudeStream, encoder: DefaultTaskEncoder[Any, Any, Any, Any], **options: Any
+    ) -> None:
+        self._samples, self._encoder, self._options = samples, encoder, options
+        self.stream()  # checks the cookers and the sizes
+
+    @property
+    def stage(self) -> Stage:
+        """The last stage of the stream, for `restore_record`."""
+        return self.stream().stage
+
+    def stream(self, cache_pool: CachePool | None = None) -> DataPipelineBuilder:
+        """Return the stream of the training items.
+
+        Args:
+            cache_pool: The pool for cookers that need one; without one, files are read when they
+                are needed.
+        """
+        pool = NoCachePool() if cache_pool is None else cache_pool
+        return self._encoder.stream(self._samples, cache_pool=pool, **self._options)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the training items from the start."""
+        return iter(self.stream())
+
+
+def get_train_dataset(
+    path: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    split_part: str = _TRAIN,
+    task_encoder: DefaultTaskEncoder[Any, Any, Any, Any] | None = None,
+    batch_size: int | None = None,
+    batch_drop_last: bool = False,
+    packing_buffer_size: int | None = None,
+    shuffle_buffer_size: int | None = None,
+    repeat: bool = True,
+    seed: int | None = None,
+) -> TrainingDataset:
+    """Return a dataset for training, whose datasets start again when they end.
+
+    Args:
+        path: A dataset, or the YAML file or the dict of a metadataset.
+        split_part: The split.
+        task_encoder: The task encoder.
+        batch_size: The number of items of a batch; ``None`` for no batches.
+        batch_drop_last: Whether to drop the last batch if it is not full.
+        packing_buffer_size: The number of samples of each packed window; ``None`` for no packs.
+        shuffle_buffer_size: The number of samples of each shuffled window; ``None`` for none.
+        repeat: Whether the datasets start again. A blend by weight always does.
+        seed: The seed of the draws of a blend.
+
+    Raises:
+        MetadatasetError: The file is not a valid metadataset.
+        CookerError: No cooker fits a dataset, or its parameters do not.
+        StreamDefinitionError: An argument is invalid.
+    """
+    samples = _samples(path, split_part, seed, training=True)
+    if repeat and not samples.is_infinite():
+        samples = samples.repeat()
+    elif not repeat and samples.is_infinite():
+        reason = "repeat=False, but a blend by weight never ends; write blend_epochized"
+        raise StreamDefinitionError(samples.endless_stage or "blend", reason)
+    return TrainingDataset(
+        samples,
+        task_encoder or DefaultTaskEncoder(),
+        batch_size=batch_size,
+        batch_drop_last=batch_drop_last,
+        packing_buffer_size=packing_buffer_size,
+        shuffle_buffer_size=shuffle_buffer_size,
+    )
+
+
+def get_val_dataset(
+    path: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    split_part: str = "val",
+    task_encoder: DefaultTaskEncoder[Any, Any, Any, Any] | None = None,
+    batch_size: int | None = None,
+    batch_drop_last: bool = False,
+    packing_buffer_size: int | None = None,
+    limit: int | None = None,
+) -> TrainingDataset:
+    """Return a dataset for evaluation: every dataset once, in order.
+
+    Args:
+        path: See `get_train_dataset`.
+        split_part: The split.
+        task_encoder: See `get_train_dataset`.
+        batch_size: See `get_train_dataset`.
+        batch_drop_last: See `get_train_dataset`.
+        packing_buffer_size: See `get_train_dataset`.
+        limit: The number of samples after which it ends; ``None`` for all.
+
+    Raises:
+        MetadatasetError: The file is not a valid metadataset.
+        CookerError: No cooker fits a dataset, or its parameters do not.
+        StreamDefinitionError: An argument is invalid.
+    """
+    samples = _samples(path, split_part, None, training=False)
+    return TrainingDataset(
+        samples if limit is None else samples.take(limit),
+        task_encoder or DefaultTaskEncoder(),
+        batch_size=batch_size,
+        batch_drop_last=batch_drop_last,
+        packing_buffer_size=packing_buffer_size,
+    )
+
+
+def _samples(path: Any, split: str, seed: int | None, *, training: bool) -> CrudeStream:
+    if isinstance(path, Mapping) or os.fspath(path).lower().endswith(YAML_SUFFIXES):
+        return metadataset(path, split=split, seed=seed, training=training)
+    return crude(path, split=split)
+
+
+class SavableLoader:
+    """Reads a dataset; its position is JSON and belongs to no number of workers.
+
+    Args:
+        stream: The stream.
+    """
+
+    def __init__(self, stream: PositionedStream) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the items from the current position."""
+        return iter(self._stream)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position as a JSON object."""
+        return self._stream.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go to a position that `state_dict` returned.
+
+        Raises:
+            StreamStateError: The state does not belong to this dataset.
+        """
+        self._stream.load_state_dict(state)
+
+    def save_state_rank(self) -> dict[str, Any]:
+        """Return `state_dict`, in Energon's name."""
+        return self.state_dict()
+
+    def restore_state_rank(self, state: Mapping[str, Any]) -> None:
+        """Call `load_state_dict`, in Energon's name."""
+        self.load_state_dict(state)
+
+
+def get_savable_loader(
+    dataset: object,
+    *,
+    num_workers: int = 0,
+    cache_pool: CachePool | None = None,
+    on_error: OnError = "skip",
+    seed: int = 0,
+) -> SavableLoader:
+    """Return a loader of a dataset, whose position can be saved and loaded.
+
+    Args:
+        dataset: Of `get_train_dataset` or `get_val_dataset`.
+        num_workers: The number of worker processes; 0 reads in this process. Items and positions
+            are the same for every number.
+        cache_pool: The cache pool for cookers that need one.
+        on_error: The handling of failed samples, as for `DataPipeline`: by default they are
+            logged and skipped, as in Energon.
+        seed: The seed of all stages without one.
+
+    Raises:
+        StreamArgumentError: ``dataset`` is no such dataset.
+        StreamDefinitionError: ``num_workers`` is invalid.
+    """
+    if not isinstance(dataset, TrainingDataset):
+        reason = f"it must be a dataset of get_train_dataset(), not a {type(dataset).__name__}"
+        raise StreamArgumentError("get_savable_loader", reason)
+    stream: Any = dataset.stream(cache_pool)
+    if num_workers:
+        stream = stream.workers(num_workers)
+    return SavableLoader(stream.and_return(on_error=on_error, seed=seed))

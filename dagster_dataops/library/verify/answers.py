@@ -1,0 +1,144 @@
+r"""``verify.BoxedAnswer`` and ``verify.MathEqual``: final answers of mathematical texts."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.verify.number_forms import equal_answers, symbolic_comparison
+from dagster_dataops.library.verify.verdict import Verdict
+from dagster_dataops.records import Record
+
+verify: Any = data_register.new_group("verify")
+
+_BOX: Final = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
+_BRACE: Final = re.compile(r"\\.|([{}])", re.DOTALL)
+_BARE: Final = re.compile(r"[ \t]+(?![{ \t])([^\s$]+)")
+_HASH: Final = re.compile(r"####[ \t]*([^\n]*)")
+_AFTER: Final = ".,;:"  # behind an answer without braces
+
+
+class BoxedAnswer(verify):
+    r"""Write the final answer of a solution: the content of the last ``\boxed{...}``.
+
+    Reads ``input_key="text"`` and writes ``output_key="answer"``; ``null`` if there is none.
+
+    With ``style="boxed"``, the braces are matched, so that ``\boxed{\frac{1}{2}}`` is
+    ``\frac{1}{2}``; ``\fbox{...}`` and ``\boxed 5`` (up to white space or ``$``) count as well. The
+    last box that is complete is taken, and of nested boxes the inner one. With ``style="hash"``, it
+    is the rest of the line after the last ``####``, as in GSM8K. White space at both ends is
+    removed.
+    """
+
+    def __init__(
+        self,
+        input_key: str = "text",
+        output_key: str = "answer",
+        style: str = "boxed",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        styles: dict[str, Callable[[str], str | None]] = {"boxed": _boxed, "hash": _hashed}
+        if style not in styles:
+            msg = f"style is {style!r}; use 'boxed' or 'hash'"
+            raise DefinitionError(msg)
+        self._answer = styles[style]
+        self._column, self._written = FieldKey(input_key), output_key
+
+    def forward(self, record: Record) -> Record:
+        record[self._written] = self._answer(self._column.text(record))
+        return record
+
+
+def _hashed(text: str) -> str | None:
+    last = max(_HASH.finditer(text), key=re.Match.start, default=None)
+    return None if last is None else last[1].strip() or None
+
+
+def _boxed(text: str) -> str | None:
+    boxes = list(_BOX.finditer(text))
+    if not boxes:
+        return None
+    ends = _brace_pairs(text)
+    for box in reversed(boxes):
+        brace = box.end()
+        while text[brace : brace + 1] in {" ", "\t"}:
+            brace += 1
+        if text[brace : brace + 1] == "{":
+            if brace in ends:
+                return text[brace + 1 : ends[brace]].strip()
+        elif bare := _BARE.match(text, box.end()):
+            return bare[1].rstrip(_AFTER)
+    return None
+
+
+def _brace_pairs(text: str) -> dict[int, int]:
+    """Return the position of the closing brace for each opening one that is closed."""
+    pairs: dict[int, int] = {}
+    opened: list[int] = []
+    for match in _BRACE.finditer(text):
+        if match[1] == "{":
+            opened.append(match.start())
+        elif match[1] and opened:
+            pairs[opened.pop()] = match.start()
+    return pairs
+
+
+class MathEqual(verify):
+    r"""Compare an answer with a reference answer, as numbers if both are, otherwise as texts.
+
+    Reads ``input_key="answer"`` and ``reference_key="reference"``, texts or numbers, and writes
+    ``output_key="correct"``. A missing or empty answer is not correct.
+
+    Numbers are compared exactly: ``1,000`` is ``1000``; ``0.50`` is ``1/2``, ``\frac{1}{2}`` and
+    ``50%``; ``1e3`` is ``1000``. ``tolerance=0`` is the largest relative difference. Dollar signs,
+    degree signs, ``\left``, ``\right``, ``\text`` (but not its content), a final dot, case, and
+    spaces that are not between digits do not count. Other answers are equal if the same text
+    remains; tuples, intervals and sets if their parts are equal, in this order. With
+    ``symbolic=True``, other answers are also compared by math-verify (extra ``math``).
+
+    ``mode="tag"`` writes the result, ``"drop"`` drops records that are not correct for the reason
+    ``not_equal``, ``"both"`` does both.
+    """
+
+    def __init__(
+        self,
+        input_key: str = "answer",
+        reference_key: str = "reference",
+        output_key: str = "correct",
+        *,
+        tolerance: float = 0,
+        symbolic: bool = False,
+        mode: str = "tag",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not 0 <= tolerance < 1:
+            msg = f"tolerance must be in [0, 1), got {tolerance}"
+            raise DefinitionError(msg)
+        self._answer, self._reference = _value(input_key), _value(reference_key)
+        self._tolerance = tolerance
+        self._symbolic = symbolic_comparison() if symbolic else None
+        self._verdict = Verdict(mode, output_key, None)
+
+    def forward(self, record: Record) -> Any:
+        answer, reference = self._answer(record), self._reference(record)
+        correct = equal_answers(answer, reference, self._tolerance) or (
+            self._symbolic is not None and self._symbolic(answer, reference)
+        )
+        return self._verdict.of(record, None if correct else "not_equal")
+
+
+def _value(key: str) -> Callable[[Record], str]:
+    """Return a function that reads an answer as a text; a number counts as its text."""
+    column = FieldKey(key)
+
+    def read(record: Record) -> str:
+        values = column.present(record)
+        if len(values) == 1 and type(values[0]) in {int, float}:
+            return repr(values[0])
+        return column.text(record)
+
+    return read

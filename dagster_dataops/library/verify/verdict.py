@@ -1,0 +1,42 @@
+"""Write whether a record passed a check, or drop it."""
+
+from typing import Any
+
+from dagster_dataops.library.filter_outcome import check_mode
+from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops.records import Record
+
+
+class Verdict:
+    """Writes the result of a check.
+
+    Args:
+        mode: ``"tag"`` writes the result into every record. ``"drop"`` drops records that failed
+            the check, and writes nothing; ``"both"`` drops them, and writes it into the others.
+        output_key: The key for whether the record passed.
+        error_key: The key for the reason in words, ``None`` if it passed.
+
+    Raises:
+        DefinitionError: ``mode`` is none of these.
+    """
+
+    def __init__(self, mode: str, output_key: str, error_key: str | None) -> None:
+        check_mode(mode)
+        self._drops, self._writes = mode != "tag", mode != "drop"
+        self._valid, self._error = output_key, error_key
+
+    def of(self, record: Record, reason: str | None, error: str | None = None) -> Any:
+        """Return what ``forward`` returns.
+
+        Args:
+            record: The record, which may be changed.
+            reason: The reason to drop it; ``None`` if it passed.
+            error: What was found, for one record; by default the reason.
+        """
+        if reason is not None and self._drops:
+            return Drop(reason)
+        if self._writes:
+            record[self._valid] = reason is None
+            if self._error is not None:
+                record[self._error] = None if reason is None else error or reason
+        return record

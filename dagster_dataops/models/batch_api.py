@@ -1,0 +1,155 @@
+"""`BatchApi`: the endpoints of a server for batches of requests, which it answers within a day."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+import orjson
+
+from dagster_dataops.errors import BadReplyError, MissingExtraError, TransientModelError
+from dagster_dataops.models.client import ModelClient
+from dagster_dataops.models.status_errors import error_of
+
+ENDPOINT: Final = "/v1/chat/completions"
+_PAGE: Final = 100
+_FIRST_PAUSE_SECONDS: Final = 0.25
+_LONGEST_PAUSE_SECONDS: Final = 30.0
+_ENDED: Final = frozenset({"completed", "expired", "cancelled", "failed"})
+_USELESS: Final = frozenset({"failed", "cancelled"})
+_MARK: Final = "dataops"  # the key of the mark in the metadata of a batch
+
+
+class BatchStatus(NamedTuple):
+    """The state of a batch.
+
+    Attributes:
+        ended: Whether the server is done with it.
+        files: Ids of the files with its replies.
+        fault: Why the server refused it; empty if it did not.
+    """
+
+    ended: bool
+    files: list[str]
+    fault: str
+
+
+class BatchApi:
+    """The endpoints of a server for batches. Use it as an asynchronous context manager.
+
+    Args:
+        client: The client; its address, key, headers, time limit and tries count.
+    """
+
+    def __init__(self, client: ModelClient) -> None:
+        self._client = client
+        self._http: Any = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            import aiohttp
+        except ImportError:
+            raise MissingExtraError("a call of a model over HTTP", "llm") from None
+        self._aiohttp = aiohttp
+        headers = dict(self._client.headers)
+        if self._client.key:
+            headers["authorization"] = f"Bearer {self._client.key}"
+        timeout = aiohttp.ClientTimeout(total=None, sock_read=self._client.timeout)
+        self._http = aiohttp.ClientSession(headers=headers, timeout=timeout)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.close()
+
+    async def submit(self, requests: Path, mark: str) -> str:
+        """Submit a file of requests and return the id of the batch.
+
+        Args:
+            requests: The file, a request a line.
+            mark: Is written to the metadata of the batch, so that it can be found.
+        """
+        file = await self._json("POST", "/files", form=requests)
+        made = {
+            "input_file_id": file["id"],
+            "endpoint": ENDPOINT,
+            "completion_window": "24h",
+            "metadata": {_MARK: mark},
+        }
+        return str((await self._json("POST", "/batches", body=made))["id"])
+
+    async def find(self, mark: str) -> str | None:
+        """Return the id of a batch that was submitted with a mark; ``None`` if there is none."""
+        after = ""
+        while True:
+            listed = await self._json("GET", f"/batches?limit={_PAGE}{after}")
+            for one in listed["data"]:
+                mine = (one.get("metadata") or {}).get(_MARK) == mark
+                if mine and one["status"] not in _USELESS:
+                    return str(one["id"])
+            if not listed.get("has_more") or not listed["data"]:
+                return None
+            after = f"&after={listed['data'][-1]['id']}"
+
+    async def status(self, batch: str) -> BatchStatus:
+        """Return the state of a batch."""
+        found = await self._json("GET", f"/batches/{batch}")
+        state = found["status"]
+        files = [found.get(f"{kind}_file_id") for kind in ("output", "error")]
+        fault = ""
+        if state == "failed":
+            fault = orjson.dumps(found.get("errors")).decode()[:500]
+        return BatchStatus(state in _ENDED, [one for one in files if one], fault)
+
+    async def lines(self, file: str) -> AsyncIterator[dict[str, Any]]:
+        """Yield the lines of a file of replies."""
+        async with self._http.get(f"{self._client.address}/files/{file}/content") as response:
+            if response.status >= 400:
+                raise error_of(response.status, response.headers, await response.read())
+            rest = b""
+            async for chunk in response.content.iter_any():
+                *whole, rest = (rest + chunk).split(b"\n")
+                for line in whole:
+                    yield orjson.loads(line)
+            if rest.strip():
+                yield orjson.loads(rest)
+
+    async def _json(
+        self, method: str, path: str, *, body: object = None, form: Path | None = None
+    ) -> dict[str, Any]:
+        """Return the JSON of a reply; try again while the server fails."""
+        pause = _FIRST_PAUSE_SECONDS
+        for left in range(self._client.tries - 1, -1, -1):
+            try:
+                return await self._once(method, path, body, form)
+            except (self._aiohttp.ClientError, OSError, TransientModelError) as error:
+                # A batch that was submitted without a reply is found again, not submitted again.
+                if not left or (path == "/batches" and method == "POST"):
+                    raise
+                await asyncio.sleep(max(pause, getattr(error, "retry_after", None) or 0.0))
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        raise AssertionError  # the last try returns or raises
+
+    async def _once(
+        self, method: str, path: str, body: object, form: Path | None
+    ) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        if body is not None:
+            options["json"] = body
+        if form is not None:
+            fields = self._aiohttp.FormData()
+            fields.add_field("purpose", "batch")
+            fields.add_field("file", form.open("rb"), filename=form.name)
+            options["data"] = fields
+        address = self._client.address + path
+        async with self._http.request(method, address, **options) as response:
+            raw = await response.read()
+        if response.status >= 400:
+            raise error_of(response.status, response.headers, raw)
+        try:
+            found = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            found = None
+        if not isinstance(found, dict):
+            reason = f"the reply of {address} is no JSON object"
+            raise BadReplyError(reason)
+        return found

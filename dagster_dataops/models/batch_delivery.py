@@ -1,0 +1,312 @@
+"""`BatchDelivery`: the requests of an operator go to the server in batches, crash-safe.
+
+``batches/`` in the folder of the node holds ``state.json`` and a file of requests for each batch,
+which is a *part*. A part goes through three states, each written durably before the next step:
+intended (the file is complete, the batch has no id), submitted (it has one), collected (its replies
+are in the reply store). A process that finds a part that is intended first asks the server for a
+batch with the mark of the part. So no batch is submitted twice, wherever a process dies.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, Self
+
+import orjson
+
+from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
+from dagster_dataops.errors import BadReplyError, BadRequestError, ModelError, TransientModelError
+from dagster_dataops.models.batch_api import ENDPOINT, BatchApi
+from dagster_dataops.models.client import ModelClient
+from dagster_dataops.models.dialect import Dialect
+from dagster_dataops.models.reply import reply_of
+from dagster_dataops.models.reply_store import ReplyStore
+from dagster_dataops.models.status_errors import error_of
+from dagster_dataops.operators.outcomes.record_context import StopRun
+
+FOLDER: Final = "batches"
+MOST_REQUESTS: Final = 50_000  # of a part
+MOST_BYTES: Final = 190_000_000
+_MOST_ROUNDS: Final = 20  # of one result
+_TRIES: Final = 3  # of a request that the server failed to answer
+
+
+class DeferredRequest(BaseException):
+    """Raised for a request that is noted for a batch; its record is processed later."""
+
+
+class BatchDelivery:
+    """The batches of one node.
+
+    Args:
+        folder: Folder of the node.
+        client: The client.
+        store: Its stored replies.
+        published: A text that changes when a result of the node is published.
+    """
+
+    def __init__(
+        self, folder: Path, client: ModelClient, store: ReplyStore, published: str = ""
+    ) -> None:
+        self._folder = folder / FOLDER
+        self._client, self._store = client, store
+        make_folder(self._folder)
+        self._state = BatchState(self._folder)
+        self._state.begin(published)
+        self._dialect = Dialect()
+        for text in self._state.refusals:
+            self._dialect.learn(BadRequestError(text))
+
+    def error_of(self, key: str) -> ModelError | None:
+        """Return the error with which the server answered a request for good."""
+        known = self._state.failed.get(key)
+        if known is None:
+            return None
+        error = error_of(known["status"], {}, orjson.dumps(known["body"]))
+        if isinstance(error, TransientModelError) and known["tries"] < _TRIES:
+            return None
+        return error
+
+    async def advance(self) -> None:
+        """Submit what is intended, and collect what the server has answered.
+
+        Raises:
+            StopRun: The server has not answered everything.
+        """
+        parts = self._state.parts
+        if not any(not part["collected"] for part in parts.values()):
+            return
+        async with BatchApi(self._client) as api:
+            await self._submit(api)
+            for digest, part in parts.items():
+                if not part["collected"]:
+                    await self._collect(api, digest, part)
+        self._store.take_over()
+        waiting = [part for part in parts.values() if not part["collected"]]
+        if waiting:
+            raise StopRun(self._progress(), waits=True)
+
+    async def send(self, requests: "Parts") -> None:
+        """Submit new requests.
+
+        Raises:
+            StopRun: Always, if there are any: the server answers later.
+        """
+        if not requests.count:
+            return
+        if self._state.rounds >= _MOST_ROUNDS:
+            reason = (
+                f"after {_MOST_ROUNDS} rounds of batches there are {requests.count} new requests; "
+                "the prompts of a record must be the same in each run"
+            )
+            raise StopRun(reason)
+        self._state.intend(requests.finish())
+        async with BatchApi(self._client) as api:
+            await self._submit(api)
+        raise StopRun(self._progress(), waits=True)
+
+    def parts(self) -> "Parts":
+        """Return an empty list of requests."""
+        return Parts(self._folder, self._dialect)
+
+    async def _submit(self, api: BatchApi) -> None:
+        for digest, part in self._state.parts.items():
+            if part["id"] is None:
+                found = await api.find(part["mark"])
+                path = self._folder / f"{digest}.jsonl"
+                part["id"] = found or await api.submit(path, part["mark"])
+                self._state.save()
+
+    async def _collect(self, api: BatchApi, digest: str, part: dict[str, Any]) -> None:
+        """Take the replies of a part into the store if the server is done with it."""
+        status = await api.status(part["id"])
+        if status.fault:
+            reason = f"the server refused batch {part['id']}: {status.fault}"
+            self._state.forget(digest)
+            raise StopRun(reason)
+        if not status.ended:
+            return
+        models = dict(_models_in(self._folder / f"{digest}.jsonl"))
+        for file in status.files:
+            async for line in api.lines(file):
+                self._take(line, models)
+        part["collected"] = True
+        self._state.save()
+        (self._folder / f"{digest}.jsonl").unlink(missing_ok=True)
+
+    def _take(self, line: dict[str, Any], models: dict[str, str]) -> None:
+        """Take the reply to one request into the store, or note its error."""
+        key, _, start = line["custom_id"].partition("-")
+        response = line.get("response") or {}
+        status = response.get("status_code") or 500
+        body = response.get("body") or {"error": line.get("error")}
+        if status < 400:
+            try:
+                reply_of(body, replayed=False)
+            except BadReplyError as bad:
+                self._note_failure(key, 500, {"error": {"message": str(bad)}})
+                return
+            if self._store.get(key) is None:  # else this part was collected in part
+                share = self._client.batch_share
+                self._store.put(key, int(start), models[line["custom_id"]], body, share=share)
+            return
+        error = error_of(status, {}, orjson.dumps(body))
+        if isinstance(error, BadRequestError) and self._dialect.learns(error):
+            self._state.refusals.append(str(error))
+            return
+        self._note_failure(key, status, body)
+
+    def _note_failure(self, key: str, status: int, body: object) -> None:
+        tries = self._state.failed.get(key, {"tries": 0})["tries"] + 1
+        self._state.failed[key] = {"status": status, "body": body, "tries": tries}
+
+    def _progress(self) -> str:
+        parts = self._state.parts.values()
+        done = sum(part["collected"] for part in parts)
+        requests = sum(part["requests"] for part in parts if not part["collected"])
+        return (
+            f"{done} of {len(parts)} batches are answered; {requests:,} requests wait for the "
+            "server; run again to collect the replies"
+        )
+
+
+class BatchState:
+    """The batches of a node, in a file.
+
+    Args:
+        folder: The folder of the batches.
+
+    Attributes:
+        parts: By digest: ``id`` of the batch, its ``mark`` at the server, the number of
+            ``requests``, and ``collected``.
+        failed: By key of the request: ``status``, ``body`` and the number of ``tries``.
+        refusals: Messages about fields that the server does not know.
+        rounds: How often requests were submitted.
+        published: The argument of the last `begin`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "state.json"
+        found: dict[str, Any] = {}
+        if self._path.exists():
+            with storage(self._path, "read the batches"):
+                found = orjson.loads(self._path.read_bytes())
+        self.parts: dict[str, dict[str, Any]] = found.get("parts", {})
+        self.failed: dict[str, dict[str, Any]] = found.get("failed", {})
+        self.refusals: list[str] = found.get("refusals", [])
+        self.rounds: int = found.get("rounds", 0)
+        self.published: str = found.get("published", "")
+
+    @classmethod
+    def of_node(cls, folder: Path) -> Self:
+        """Return the batches in the folder of a node."""
+        return cls(folder / FOLDER)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a run died before it had submitted all of them."""
+        return any(part["id"] is None for part in self.parts.values())
+
+    @property
+    def waiting(self) -> list[str]:
+        """The ids of batches that are submitted and not collected."""
+        return [part["id"] for part in self.parts.values() if not part["collected"] and part["id"]]
+
+    def begin(self, published: str) -> None:
+        """Forget errors of earlier results.
+
+        Args:
+            published: A text that changes when a result is published.
+        """
+        if published != self.published:
+            self.failed, self.rounds, self.published = {}, 0, published
+
+    def intend(self, counts: dict[str, int]) -> None:
+        """Write down that parts will be submitted.
+
+        Args:
+            counts: The number of requests by digest.
+        """
+        done = [digest for digest, part in self.parts.items() if part["collected"]]
+        for digest in done:  # of the rounds before
+            del self.parts[digest]
+        for digest, count in counts.items():
+            mark = f"{digest}-{os.urandom(8).hex()}"
+            new = {"id": None, "mark": mark, "requests": count, "collected": False}
+            self.parts[digest] = new
+        self.rounds += 1
+        self.save()
+
+    def forget(self, digest: str) -> None:
+        """Remove a part that the server refused; its requests are submitted again."""
+        del self.parts[digest]
+        self.save()
+
+    def save(self) -> None:
+        """Write the file durably."""
+        state = {name: one for name, one in vars(self).items() if not name.startswith("_")}
+        write_durably(self._path, orjson.dumps(state))
+
+
+class Parts:
+    """Requests for batches, in files of at most 50,000 and 190 MB.
+
+    Args:
+        folder: The folder of the batches.
+        dialect: What the server accepts.
+
+    Attributes:
+        count: The number of requests.
+    """
+
+    def __init__(self, folder: Path, dialect: Dialect) -> None:
+        self._folder, self._dialect = folder, dialect
+        self._keys: set[str] = set()
+        self._lines: list[bytes] = []
+        self._bytes = 0
+        self._counts: dict[str, int] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of requests."""
+        return len(self._keys)
+
+    def add(self, key: str, start: int, request: dict[str, Any]) -> None:
+        """Add a request; equal ones are sent once.
+
+        Args:
+            key: Its key.
+            start: Byte position of the record that asks.
+            request: The JSON of the request.
+        """
+        if key in self._keys:
+            return
+        self._keys.add(key)
+        body = self._dialect.adapted(request)
+        line = {"custom_id": f"{key}-{start}", "method": "POST", "url": ENDPOINT, "body": body}
+        text = orjson.dumps(line) + b"\n"
+        if len(self._lines) >= MOST_REQUESTS or self._bytes + len(text) > MOST_BYTES:
+            self._write()
+        self._lines.append(text)
+        self._bytes += len(text)
+
+    def finish(self) -> dict[str, int]:
+        """Write the last file, and return the number of requests by the digest of each file."""
+        self._write()
+        return self._counts
+
+    def _write(self) -> None:
+        if self._lines:
+            content = b"".join(self._lines)
+            digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+            write_durably(self._folder / f"{digest}.jsonl", content)
+            self._counts[digest] = len(self._lines)
+            self._lines, self._bytes = [], 0
+
+
+def _models_in(path: Path) -> Iterator[tuple[str, str]]:
+    with storage(path, "read the requests of a batch"), path.open("rb") as file:
+        for text in file:
+            line = orjson.loads(text)
+            yield line["custom_id"], str(line["body"]["model"])

@@ -1,0 +1,85 @@
+"""A round of batches: find the requests of all records that have no reply yet, and submit them."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
+from dagster_dataops.errors import OperatorContextError
+from dagster_dataops.models.batch_delivery import DeferredRequest
+from dagster_dataops.models.model_session import ModelSession
+from dagster_dataops.operators.outcomes.record_context import OperatorContext, Tally
+from dagster_dataops.records import Record, decode
+
+_AT_ONCE: Final = 512  # records
+
+
+class Asking(Protocol):
+    """An operator that asks a model about each record."""
+
+    __dataops__: Any
+
+    @property
+    def session(self) -> ModelSession:
+        """The calls of this run."""
+        ...
+
+    async def forward(self, record: Record) -> Any:
+        """Ask about a record."""
+        ...
+
+
+async def deliver_in_batches(operator: Asking, context: OperatorContext) -> None:
+    """Return once every reply that the records of the input need is in the reply store.
+
+    Each record is processed once more than without batches: to find its requests. What such a
+    call returns or raises is not used. Retries of failed records, previews, and clients that are
+    objects make their calls online.
+
+    Raises:
+        StopRun: The server has not answered everything.
+    """
+    session = operator.session
+    if context.retries_failed or context.folder.name.startswith(".") or not session.over_http:
+        return
+    _check(operator)
+    batches = session.deliver_in_batches()
+    await batches.advance()
+    with session.noting(batches.parts()) as requests:
+        lines = _lines(context.input)
+        while block := list(islice(lines, _AT_ONCE)):
+            await asyncio.gather(*[_note(operator, line) for line in block])
+    await batches.send(requests)
+
+
+async def _note(operator: Asking, line: Line) -> None:
+    """Process a record as far as its replies go."""
+    tally = Tally()
+    tally.start = line.start
+    tally.begin()
+    with suppress(Exception, DeferredRequest):
+        await operator.forward(decode(line.text))
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    interval = content_interval(path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield from iterate_lines(descriptor, [interval])
+    finally:
+        os.close(descriptor)
+
+
+def _check(operator: Asking) -> None:
+    """Raise an `OperatorContextError` if batches cannot be made."""
+    invocation = operator.__dataops__
+    if invocation.link is None:
+        reason = "needs a node of its own; take the operator out of the chain"
+        raise OperatorContextError("delivery='batch'", reason)
+    if invocation.resolved.concurrency_mode != "async":
+        reason = "needs the usual concurrency mode; leave out _concurrency_mode"
+        raise OperatorContextError("delivery='batch'", reason)

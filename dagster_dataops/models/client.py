@@ -1,0 +1,114 @@
+"""`ModelClient`: where models are called, and how fast."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.models.prices import Price
+from dagster_dataops.models.shared_limits import Rates
+
+_OPENAI: Final = "https://api.openai.com/v1"
+_MODES: Final = ("live", "record", "replay")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelClient(Operational):
+    """Where models are called, and how fast. Nothing of it changes the results of operators.
+
+    The limits hold for all processes of this machine whose results are below one root and that use
+    the client under one name.
+
+    Attributes:
+        base_url: Address of an OpenAI-compatible server, with ``/v1``. By default the environment
+            variable DATAOPS_LLM_BASE_URL, or OpenAI's address.
+        api_key: The key. By default the environment variable OPENAI_API_KEY.
+        complete: Makes the calls instead of HTTP: an object with ``complete(request)``, which takes
+            and returns JSON of the chat completions API, or a function that takes the prompt and
+            returns the text. Both may be ``async``.
+        headers: Further headers of each request.
+        requests_per_minute: Most requests a minute; 0 for no limit.
+        tokens_per_minute: Most tokens a minute, of requests and replies; 0 for no limit.
+        max_in_flight: Most requests at the same time.
+        timeout: Seconds to wait for a reply.
+        tries: Number of tries of a request, if the server fails, limits the rate or cannot be
+            reached.
+        longest_wait: Most seconds to wait because a server asks for it; a request that would have
+            to wait longer fails.
+        prices: Prices by model.
+        batch_share: The share of the price that a reply of a batch costs (``delivery="batch"``).
+        max_cost: Most that the calls for one result may cost, over all runs that make it; 0 for no
+            limit. The run then stops; it resumes with a larger ``max_cost``. Requests in flight at
+            that moment may exceed it.
+        mode: ``live``, the default, stores replies with the result of the operator. ``record``
+            stores them in the file ``replies``. ``replay`` takes them from that file and calls no
+            model.
+        replies: The file of ``record`` and ``replay``.
+    """
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    complete: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    requests_per_minute: float = 0
+    tokens_per_minute: float = 0
+    max_in_flight: int = 200
+    timeout: float = 120.0
+    tries: int = 8
+    longest_wait: float = 120.0
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    batch_share: float = 0.5
+    max_cost: float = 0.0
+    mode: Literal["live", "record", "replay"] = "live"
+    replies: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises:
+            ConfigurationError: A value is out of its range.
+        """
+        for name in ("requests_per_minute", "tokens_per_minute", "longest_wait", "max_cost"):
+            self._check(name, "a number, 0 or more", fits=getattr(self, name) >= 0)
+        for name in ("max_in_flight", "tries"):
+            self._check(name, "a whole number, 1 or more", fits=getattr(self, name) >= 1)
+        self._check("timeout", "a number of seconds above 0", fits=self.timeout > 0)
+        self._check("mode", f"one of {', '.join(_MODES)}", fits=self.mode in _MODES)
+        fits = (self.mode == "live") == (self.replies is None)
+        self._check("replies", "a file with mode 'record' or 'replay', and else None", fits=fits)
+
+    def _check(self, name: str, allowed: str, *, fits: bool) -> None:
+        if not fits:
+            raise ConfigurationError(f"ModelClient.{name}", getattr(self, name), allowed)
+
+    @property
+    def address(self) -> str:
+        """Address of the server, without a slash at the end."""
+        found = self.base_url or os.environ.get("DATAOPS_LLM_BASE_URL") or _OPENAI
+        return found.rstrip("/")
+
+    @property
+    def key(self) -> str | None:
+        """The key; ``None`` for a server that needs none."""
+        return self.api_key or os.environ.get("OPENAI_API_KEY")
+
+    @property
+    def rates(self) -> Rates:
+        """The limits."""
+        return Rates(self.requests_per_minute, self.tokens_per_minute, self.max_in_flight)
+
+    @property
+    def cassette(self) -> Path | None:
+        """The file of ``record`` and ``replay``; ``None`` in mode ``live``."""
+        return None if self.replies is None else Path(self.replies)
+
+
+def client_of(value: object) -> ModelClient:
+    """Return a client for an object that makes calls; a `ModelClient` itself."""
+    made = getattr(value, "model_client", None)
+    if isinstance(made, ModelClient):  # a resource of Dagster
+        return made
+    return value if isinstance(value, ModelClient) else ModelClient(complete=value)

@@ -1,0 +1,287 @@
+"""`LLMOperator`: the base class of operators that ask a language model."""
+
+import asyncio
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import orjson
+from typing_extensions import override
+
+from dagster_dataops.errors import (
+    ContentFilteredError,
+    InvalidOutputError,
+    ModelError,
+    OperatorOptionError,
+    RefusedError,
+    TruncatedError,
+)
+from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.models.batch_round import deliver_in_batches
+from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
+from dagster_dataops.models.output_format import OutputFormat, plain
+from dagster_dataops.models.prompt_templates import compiled, rendered
+from dagster_dataops.models.reply import Reply, reply_of
+from dagster_dataops.operators.outcomes.record_context import OperatorContext
+from dagster_dataops.records import Record
+
+Messages: TypeAlias = str | Sequence[Mapping[str, Any]]
+
+_REPLY: Final = "reply"  # the key of an example with the answer
+_MAX_TEXT: Final = 2000
+_CHOICES: Final = ("fail", "keep")
+_DELIVERIES: Final = ("online", "batch")
+
+
+class LLMOperator(ModelOperator):
+    """An operator that asks a language model about each record.
+
+    A subclass has a ``prompt``, or defines ``messages``; or it defines ``forward`` and calls `ask`
+    as often as it needs. ``parse`` makes the result of a reply. Register it with
+    ``@data_register``::
+
+        @data_register("data.demo")
+        class Topics(LLMOperator):
+            prompt = "Which topic does this text have? {{ text }}"
+
+    A reply that was paid for is stored before it is parsed, and is not asked for again: not after a
+    kill, and not when ``parse`` changes.
+
+    Attributes:
+        prompt: The template of the message, see `rendered`; an option of the same name replaces it.
+        system: The template of the system message; empty for none.
+        response_format: A pydantic model or a JSON Schema; replies that do not have this form are
+            asked for again.
+    """
+
+    prompt: str = ""
+    system: str = ""
+    response_format: Any = None
+
+    def __init__(  # noqa: PLR0913 - the options of an operator
+        self,
+        model: str = "gpt-5-mini",
+        *,
+        prompt: str | None = None,
+        system: str | None = None,
+        response_format: Any = None,
+        examples: Sequence[Mapping[str, Any]] = (),
+        output_key: str = "answer",
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        params: Mapping[str, Any] | None = None,
+        reasks: int = 2,
+        truncated: Literal["fail", "keep"] = "fail",
+        delivery: Annotated[Literal["online", "batch"], Operational] = "online",
+        client: Annotated[Any, Operational] = DEFAULT_CLIENT,
+        **kwargs: Any,
+    ) -> None:
+        """Check the options.
+
+        Args:
+            model: Name of the model.
+            prompt: Template of the message.
+            system: Template of the system message.
+            response_format: A pydantic model or a JSON Schema.
+            examples: Records with their answer under the key ``reply``, a text or JSON. Each
+                becomes a message and an answer before the prompt.
+            output_key: The key to which the reply is written.
+            temperature: Of the sampling; that of the server by default.
+            max_tokens: Most tokens of a reply.
+            params: Further fields of the request.
+            reasks: How often a reply of the wrong form is asked for again.
+            truncated: Whether a reply that was cut at ``max_tokens`` fails or is kept.
+            delivery: With ``batch`` the requests of all records are submitted as batches, which the
+                server answers within a day for less. The run ends at once; a later one collects the
+                replies. It is not part of the operator's identity.
+            client: Name of a client of the run, or a `ModelClient`, or an object that
+                `ModelClient` takes as ``complete``. It is not part of the operator's identity.
+            **kwargs: Execution settings.
+        """
+        super().__init__(model, client, **kwargs)
+        self.output_key = output_key
+        self.prompt = self.prompt if prompt is None else prompt
+        self.system = self.system if system is None else system
+        self.response_format = response_format or self.response_format
+        self.delivery = delivery
+        self.examples, self.reasks, self.truncated = list(examples), reasks, truncated
+        given = {"temperature": temperature, "max_tokens": max_tokens}
+        given = {name: value for name, value in given.items() if value is not None}
+        self.params: dict[str, Any] = {**(params or {}), **given}
+        self._check()
+
+    async def forward(self, record: Record) -> Any:
+        """Ask about a record, and return what `parse` makes of the reply."""
+        reply = await self.ask(self.messages(record))
+        parsed = self.parse(record, reply)
+        return await parsed if inspect.isawaitable(parsed) else parsed
+
+    def messages(self, record: Record) -> Messages:
+        """Return the messages for a record: system, examples, prompt."""
+        values = self.values(record)
+        made = [{"role": "system", "content": rendered(self.system, values)}] if self.system else []
+        for example in self.examples:
+            answer = example[_REPLY]
+            text = answer if isinstance(answer, str) else orjson.dumps(answer).decode()
+            shown = {name: value for name, value in example.items() if name != _REPLY}
+            made.append({"role": "user", "content": rendered(self.prompt, self.values(shown))})
+            made.append({"role": "assistant", "content": text})
+        return [*made, {"role": "user", "content": rendered(self.prompt, values)}]
+
+    def values(self, record: Record) -> Mapping[str, Any]:
+        """Return the values that the templates see by name: by default the columns."""
+        return {**record, "record": record}
+
+    def parse(self, record: Record, reply: Reply) -> Any:
+        """Return the result for a record, as ``forward`` of a record operator returns it."""
+        value = reply.text if reply.parsed is None else plain(reply.parsed)
+        return {**record, self.output_key: value}
+
+    async def ask(
+        self, messages: Messages, *, response_format: Any = None, sample: int = 0, **fields: Any
+    ) -> Reply:
+        """Return the reply of the model.
+
+        Args:
+            messages: The prompt, or a list of messages.
+            response_format: A pydantic model or a JSON Schema; that of the operator by default.
+            sample: Equal questions with other numbers get replies of their own.
+            **fields: Further fields of the request, such as ``temperature``.
+
+        Raises:
+            ModelError: There is no usable reply. The record fails.
+            StopRun: No request would succeed. The run stops resumably.
+        """
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        wanted = response_format or self.response_format
+        form = self._format(wanted) if wanted is not None else None
+        request = {"model": self.model, "messages": list(messages), **self.params, **fields}
+        if form is not None:
+            request["response_format"] = form.field
+        asked: list[dict[str, Any]] = []
+        try:
+            return await self._asked(request, form, sample, asked)
+        except (ContentFilteredError, InvalidOutputError, RefusedError, TruncatedError):
+            for reask, one in enumerate(asked):
+                self.session.reject(one, sample, reask)
+            raise
+
+    async def asks(self, messages: Messages, n: int, **fields: Any) -> list[Reply]:
+        """Return several replies to one question. Each is requested and stored separately.
+
+        Args:
+            messages: The prompt, or a list of messages.
+            n: The number of replies.
+            **fields: As of `ask`.
+        """
+        calls = [self.ask(messages, sample=number, **fields) for number in range(n)]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        failed = [one for one in found if isinstance(one, BaseException)]
+        for error in sorted(failed, key=lambda one: isinstance(one, Exception)):  # StopRun first
+            raise error
+        return [one for one in found if isinstance(one, Reply)]
+
+    @override
+    async def open(self, context: OperatorContext) -> None:
+        """Open the connections of a run."""
+        self._formats: dict[int, OutputFormat] = {}
+        if self.response_format is not None:
+            self._format(self.response_format)
+        await super().open(context)
+        if self.delivery == "batch":
+            try:
+                await deliver_in_batches(self, context)
+            except BaseException:  # of an operator that is not open, nothing is closed
+                await self.close()
+                raise
+
+    async def _asked(
+        self,
+        request: dict[str, Any],
+        form: OutputFormat | None,
+        sample: int,
+        asked: list[dict[str, Any]],
+    ) -> Reply:
+        """Ask, and ask again while the reply does not have its form; note the requests."""
+        first = request["messages"]
+        fault = ""
+        reply = None
+        for reask in range(self.reasks + 1):
+            asked.append(request)
+            raw, replayed = await self.call(request, sample, reask)
+            reply = self._usable(reply_of(raw, replayed=replayed))
+            if form is None:
+                return reply
+            try:
+                reply.parsed = form.parse(reply.text)
+            except ValueError as error:
+                fault = str(error)
+                request = {**request, "messages": [*first, *_correction(reply, fault)]}
+            else:
+                return reply
+        last = "" if reply is None else reply.text[:_MAX_TEXT]
+        reason = f"after {len(asked)} tries: {fault}; the last reply: {last}"
+        raise InvalidOutputError(reason)
+
+    def _usable(self, reply: Reply) -> Reply:
+        """Return a reply that is complete.
+
+        Raises:
+            ModelError: It is not.
+        """
+        if reply.refusal:
+            raise RefusedError(reply.refusal[:_MAX_TEXT])
+        if reply.finish_reason == "content_filter":
+            reason = "a filter of the server stopped the reply"
+            raise ContentFilteredError(reason)
+        if reply.finish_reason == "length" and self.truncated == "fail":
+            raise _truncated(reply)
+        return reply
+
+    def _format(self, wanted: Any) -> OutputFormat:
+        found = self._formats.get(id(wanted))
+        if found is None:
+            found = self._formats[id(wanted)] = OutputFormat(wanted)
+        return found
+
+    def _check(self) -> None:
+        """Raise an `OperatorOptionError` for an invalid option."""
+        spec = self.__dataops__.spec
+        cls = type(self)
+        own = cls.messages is not LLMOperator.messages or cls.forward is not LLMOperator.forward
+        self.require("prompt", fits=bool(self.prompt) or own, reason="is missing")
+        for name in ("prompt", "system"):
+            try:
+                compiled(getattr(self, name))
+            except ValueError as error:
+                raise OperatorOptionError(spec.qualified_name, name, f"{error}") from None
+        self.require("delivery", fits=self.delivery in _DELIVERIES, reason="is online or batch")
+        self.require("reasks", fits=self.reasks >= 0, reason="must be 0 or more")
+        self.require("truncated", fits=self.truncated in _CHOICES, reason="is 'fail' or 'keep'")
+        complete = all(_REPLY in one for one in self.examples)
+        self.require("examples", fits=complete, reason=f"need the key {_REPLY!r}")
+
+
+def _correction(reply: Reply, fault: str) -> list[dict[str, str]]:
+    """Return the messages that ask again for a reply of the right form.
+
+    Only the last wrong reply is shown: the cost grows with the number of tries, not its square.
+    """
+    wanted = f"That is not valid: {fault}\nReply again, with nothing but JSON as asked for."
+    return [{"role": "assistant", "content": reply.text}, {"role": "user", "content": wanted}]
+
+
+def _truncated(reply: Reply) -> ModelError:
+    usage = reply.usage
+    used = "" if usage is None else f" after {usage.tokens_out} tokens"
+    thought = (
+        ""
+        if not usage or not usage.tokens_reasoning
+        else (f", {usage.tokens_reasoning} of them for reasoning that is not shown")
+    )
+    reason = (
+        f"the reply was cut{used}{thought}; raise max_tokens, or set truncated='keep' to use what "
+        f"there is: {reply.text[:_MAX_TEXT]}"
+    )
+    return TruncatedError(reason)

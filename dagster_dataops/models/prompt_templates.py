@@ -1,0 +1,63 @@
+"""Render prompts: Jinja templates over the columns of a record, in a sandbox."""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from dagster_dataops.errors import UnfitRecordError
+
+
+@functools.cache
+def compiled(text: str) -> Any:
+    """Return the template of a text.
+
+    Raises:
+        ValueError: The text is no valid template.
+    """
+    from jinja2 import TemplateSyntaxError
+
+    try:
+        return _environment().from_string(text)
+    except TemplateSyntaxError as error:
+        msg = f"line {error.lineno}: {error.message}"
+        raise ValueError(msg) from None
+
+
+@functools.cache
+def _environment() -> Any:
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    environment.filters["tojson"] = _as_json  # Jinja's own writes < and > as escapes
+    return environment
+
+
+def _as_json(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+def rendered(text: str, values: Mapping[str, Any]) -> str:
+    """Return a prompt.
+
+    Args:
+        text: A Jinja template. It sees the values by name, and the filter ``tojson``.
+        values: The values, such as the columns of a record.
+
+    Raises:
+        UnfitRecordError: The template needs a value that is not there.
+    """
+    from jinja2 import TemplateError
+
+    if "{" not in text:
+        return text
+    try:
+        return str(compiled(text).render(values))
+    except TemplateError as error:
+        known = ", ".join(values) or "none"
+        reason = f"the prompt cannot be made: {error.message}; known: {known}"
+        raise UnfitRecordError(reason) from None

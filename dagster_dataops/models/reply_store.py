@@ -1,0 +1,337 @@
+"""`ReplyStore`: every reply of a model is kept in a file before it is used, by its request.
+
+Each line is a JSON object of one of four forms:
+
+* ``{"key": ..., "start": ..., "model": ..., "seconds": ..., "reply": ...}`` is a reply: the digest
+  of its request, the byte position of the record that asked, the model that it asked, the duration
+  of the call, and the JSON of the server.
+* ``{"spent": start, "model": ..., "reply": ...}`` is a reply without an answer, and its cost.
+* ``{"key": ..., "rejected": at}`` says that the reply at a position of the file was of no use.
+* ``{"published": ...}`` says that all replies before it were made for results of earlier runs.
+
+Lines are appended whole under a lock. A process that dies while it writes leaves a line without
+end, which the next one closes; such a line is not read. Several processes may use one file.
+"""
+
+import fcntl
+import hashlib
+import os
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
+
+_CHUNK: Final = 1 << 20
+_READ: Final = 8 << 10
+_KEY_START: Final = b'{"key":"'
+_KEY_LENGTH: Final = 32
+_SPENT: Final = b'{"spent":'
+_PUBLISHED: Final = b'{"published":'
+_FIRST_SLOTS: Final = 1 << 10
+
+
+class StoredReply(NamedTuple):
+    """A reply in the store.
+
+    Attributes:
+        at: Byte position of its line in the file.
+        start: Byte position of the record, in its input, for which it was asked.
+        model: The model that was asked.
+        seconds: Duration of the call; 0 for a reply of a batch.
+        reply: The JSON of the server.
+        share: The share of the usual price that it cost.
+    """
+
+    at: int
+    start: int
+    model: str
+    seconds: float
+    reply: dict[str, Any]
+    share: float = 1.0
+
+
+def request_key(request: dict[str, Any], sample: int = 0, reask: int = 0) -> str:
+    """Return the key of a request: equal for equal requests, whatever the order of their fields.
+
+    Args:
+        request: The body of the request.
+        sample: Number of the sample; equal requests with other numbers get other replies.
+        reask: How many replies of the wrong form came before.
+    """
+    form = orjson.dumps([request, sample, reask], option=orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(form, digest_size=_KEY_LENGTH // 2).hexdigest()
+
+
+class ReplyStore:
+    """The replies in a file.
+
+    Args:
+        path: The file; it is created, with its folder.
+
+    Attributes:
+        opened: Size of the file when it was opened.
+        published: Byte position after the last replies made for results of earlier runs.
+
+    Raises:
+        StorageError: The file cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        make_folder(path.parent)
+        self._index = _KeyTable()
+        self.published = 0
+        self._opening = True
+        self._published_run = b""
+        self._spent_before: dict[int, list[int]] = {}
+        self._read_to = 0
+        with storage(path, "open the replies"):
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._file = os.open(path, flags, 0o600)
+            self._refresh()
+        self.opened = self._read_to
+        self._opening = False
+
+    @property
+    def end(self) -> int:
+        """Byte position after the lines read so far."""
+        return self._read_to
+
+    def get(self, key: str, *, rejected: bool = True) -> StoredReply | None:
+        """Return the last reply to a request; ``None`` if there is none.
+
+        Args:
+            key: The key of the request.
+            rejected: Whether a rejected reply may be returned.
+        """
+        found = self._find(key)
+        if found is None:
+            with storage(self._path, "read the replies"):
+                self._refresh()
+            found = self._find(key)
+        if found is None:
+            return None
+        at, line = found
+        if "rejected" in line:
+            at = line["rejected"]
+            return self._reply(at, self._line(at)) if rejected else None
+        return self._reply(at, line)
+
+    def put(
+        self,
+        key: str,
+        start: int,
+        model: str,
+        reply: dict[str, Any],
+        seconds: float = 0.0,
+        share: float = 1.0,
+    ) -> None:
+        """Keep a reply; it is there after a kill once this returns.
+
+        Args:
+            key: The key of the request.
+            start: Byte position of the record that asked.
+            model: The model that was asked.
+            reply: The JSON of the server.
+            seconds: Duration of the call.
+            share: The share of the usual price that it cost.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        took = round(seconds, 6)
+        line = {"key": key, "start": start, "model": model, "seconds": took, "reply": reply}
+        self._append(line if share == 1 else {**line, "share": share})
+
+    def take_over(self) -> None:
+        """Let the replies so far count as those that a stopped run was waiting for."""
+        self.opened = self._read_to
+
+    def spend(self, start: int, model: str, reply: dict[str, Any]) -> None:
+        """Keep what a reply without an answer has cost.
+
+        Args:
+            start: Byte position of the record that asked.
+            model: The model that was asked.
+            reply: The JSON of the server.
+        """
+        self._append({"spent": start, "model": model, "reply": {"usage": reply.get("usage")}})
+
+    def take_spent(self, start: int) -> list[StoredReply]:
+        """Return the replies without an answer that a stopped run got for a record, only once.
+
+        Args:
+            start: Byte position of the record.
+        """
+        places = self._spent_before.pop(start, ())
+        found = [self._reply(at, self._line(at)) for at in places]
+        return [one for one in found if one is not None]
+
+    def reject(self, key: str) -> None:
+        """Record that the reply to a request was of no use."""
+        found = self._find(key)
+        if found is not None and "rejected" not in found[1]:
+            self._append({"key": key, "rejected": found[0]})
+
+    def begin(self, published: str) -> None:
+        """Begin a run; replies so far are those of earlier results if a result was published since.
+
+        Args:
+            published: Name of the run whose result is published; empty for none.
+        """
+        line = orjson.dumps({"published": published})
+        with storage(self._path, "open the replies"), self._locked():
+            self._refresh()  # another process of this run may have recorded it
+            if published and line != self._published_run:
+                self._write(line + b"\n")
+
+    def since(self, position: int) -> Iterator[StoredReply]:
+        """Yield the replies in the file from a position on, in order; also of other processes.
+
+        Those without an answer are among them.
+        """
+        for at, text in self._lines(position):
+            if text.startswith((_KEY_START, _SPENT)):
+                found = self._reply(at, _parsed(text))
+                if found is not None:
+                    yield found
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    def _append(self, line: dict[str, Any]) -> None:
+        with storage(self._path, "keep a reply"), self._locked():
+            self._write(orjson.dumps(line) + b"\n")
+
+    def _write(self, line: bytes) -> None:
+        end = os.fstat(self._file).st_size
+        if end == self._read_to:  # nobody else has written
+            write_all(self._file, line)
+            self._note(end, line)
+            return
+        torn = os.pread(self._file, 1, end - 1) != b"\n"
+        write_all(self._file, b"\n" + line if torn else line)
+        self._refresh()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _find(self, key: str) -> tuple[int, dict[str, Any]] | None:
+        """Return the position of the last line of a key, and the line."""
+        for at in self._index.positions(int(key[:16], 16)):
+            line = self._line(at)
+            if line is not None and line.get("key") == key:
+                return at, line
+        return None
+
+    def _line(self, at: int) -> dict[str, Any] | None:
+        text = os.pread(self._file, _READ, at)
+        while (end := text.find(b"\n")) < 0:
+            more = os.pread(self._file, _CHUNK, at + len(text))
+            if not more:
+                return None
+            text += more
+        return _parsed(text[:end])
+
+    def _reply(self, at: int, line: dict[str, Any] | None) -> StoredReply | None:
+        if line is None or not isinstance(line.get("reply"), dict):
+            return None
+        start = line["spent"] if "spent" in line else line["start"]
+        seconds, share = line.get("seconds", 0.0), line.get("share", 1.0)
+        return StoredReply(at, start, line["model"], seconds, line["reply"], share)
+
+    def _refresh(self) -> None:
+        """Read the lines that were appended since the last time, also by other processes."""
+        if os.fstat(self._file).st_size == self._read_to:
+            return
+        for at, text in self._lines(self._read_to):
+            whole = text.startswith(b"{") and _parsed(text) is not None
+            self._note(at, text if whole else b"\n", len(text))
+
+    def _note(self, at: int, text: bytes, length: int = 0) -> None:
+        """Take a line into the index.
+
+        Args:
+            at: Its position.
+            text: The line, or an empty line instead of one that was not written whole.
+            length: Its length in the file; that of ``text`` by default.
+        """
+        self._read_to = at + (length or len(text))
+        if text.startswith(_KEY_START):
+            self._index.add(int(text[len(_KEY_START) : len(_KEY_START) + 16], 16), at)
+        elif text.startswith(_PUBLISHED):
+            self.published, self._published_run = self._read_to, text.rstrip()
+            self._spent_before.clear()
+        elif text.startswith(_SPENT) and self._opening:
+            start = int(text[len(_SPENT) : text.index(b",")])
+            self._spent_before.setdefault(start, []).append(at)
+
+    def _lines(self, start: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the whole lines from a position on, with their positions."""
+        text = b""
+        while chunk := os.pread(self._file, _CHUNK, start + len(text)):
+            text += chunk
+            end = text.rfind(b"\n") + 1
+            for line in text[:end].splitlines(keepends=True):
+                yield start, line
+                start += len(line)
+            text = text[end:]
+
+
+def _parsed(text: bytes) -> dict[str, Any] | None:
+    """Return the JSON of a line; ``None`` for a line that was not written whole."""
+    try:
+        line = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return line if isinstance(line, dict) else None
+
+
+class _KeyTable:
+    """Positions by 64 bits of a key, in 16 to 32 bytes a position: a table with open addressing."""
+
+    def __init__(self) -> None:
+        self._make(_FIRST_SLOTS)
+
+    def _make(self, slots: int) -> None:
+        self._keys = array("Q", bytes(8 * slots))
+        self._positions = array("Q", bytes(8 * slots))  # plus 1; 0 for a free slot
+        self._mask = slots - 1
+        self._used = 0
+
+    def add(self, key: int, position: int) -> None:
+        """Add a position of a key."""
+        if 2 * self._used >= len(self._keys):
+            old = list(zip(self._keys, self._positions, strict=True))
+            self._make(2 * len(self._keys))
+            for before, at in sorted((one for one in old if one[1]), key=lambda one: one[1]):
+                self._put(before, at)
+        self._put(key, position + 1)
+
+    def _put(self, key: int, position: int) -> None:
+        slot = key & self._mask
+        while self._positions[slot]:
+            slot = (slot + 1) & self._mask
+        self._keys[slot], self._positions[slot] = key, position
+        self._used += 1
+
+    def positions(self, key: int) -> list[int]:
+        """Return the positions of a key, the last one first."""
+        found = []
+        slot = key & self._mask
+        while position := self._positions[slot]:
+            if self._keys[slot] == key:
+                found.append(position - 1)
+            slot = (slot + 1) & self._mask
+        return found[::-1]

@@ -1,0 +1,192 @@
+"""Send requests to models: over HTTP, or through an object of the user."""
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import orjson
+
+from dagster_dataops.errors import (
+    BadReplyError,
+    CallTimeoutError,
+    DefinitionError,
+    MissingExtraError,
+    ModelError,
+    UnreachableError,
+)
+from dagster_dataops.models.client import ModelClient
+from dagster_dataops.models.status_errors import error_of
+
+_REQUESTS: Final = "x-ratelimit-limit-requests"
+_TOKENS: Final = "x-ratelimit-limit-tokens"
+
+
+class Transport(Protocol):
+    """Sends requests. It belongs to one event loop.
+
+    Attributes:
+        announced: Requests and tokens a minute that the server allows, by its last reply; 0 for
+            none.
+    """
+
+    announced: tuple[float, float]
+
+    async def send(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Send a request and return the JSON of the reply.
+
+        Args:
+            path: Path of the endpoint below the address, such as ``/chat/completions``.
+            request: The JSON of the request.
+
+        Raises:
+            ModelError: There is no usable reply.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+def transport_of(client: ModelClient) -> Transport:
+    """Return the transport of a client; call it in the event loop that will use it.
+
+    Raises:
+        MissingExtraError: aiohttp is not installed.
+        DefinitionError: The object of the client cannot make calls.
+    """
+    return _HttpTransport(client) if client.complete is None else _ObjectTransport(client)
+
+
+class _HttpTransport:
+    """Connections to an OpenAI-compatible server."""
+
+    def __init__(self, client: ModelClient) -> None:
+        try:
+            import aiohttp
+        except ImportError:
+            raise MissingExtraError("a call of a model over HTTP", "llm") from None
+        self._failures = (aiohttp.ClientError, OSError)
+        self.announced = (0.0, 0.0)
+        self._client = client
+        headers = {"content-type": "application/json", **client.headers}
+        if client.key:
+            headers["authorization"] = f"Bearer {client.key}"
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+            timeout=aiohttp.ClientTimeout(total=client.timeout),
+            headers=headers,
+        )
+
+    async def send(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
+        url = self._client.address + path
+        try:
+            async with self._session.post(url, data=orjson.dumps(request)) as response:
+                body = await response.read()
+        except TimeoutError:
+            reason = f"no reply of {url} within {self._client.timeout:g} s"
+            raise CallTimeoutError(reason) from None
+        except self._failures as error:
+            reason = f"{url}: {type(error).__name__}: {error}"
+            raise UnreachableError(reason) from None
+        if response.status >= 400:
+            raise error_of(response.status, response.headers, body)
+        if _REQUESTS in response.headers or _TOKENS in response.headers:
+            self.announced = (
+                _limit(response.headers, _REQUESTS),
+                _limit(response.headers, _TOKENS),
+            )
+        return _json_of(body)
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+def _limit(headers: Mapping[str, str], name: str) -> float:
+    """Return a limit a minute in the headers of a reply; 0 for none."""
+    try:
+        return max(0.0, float(headers.get(name, 0)))
+    except ValueError:
+        return 0.0
+
+
+def _json_of(body: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        reason = f"the reply is no JSON object: {body[:200].decode(errors='replace')!r}"
+        raise BadReplyError(reason)
+    return found
+
+
+class _ObjectTransport:
+    """An object with ``complete(request)``, or a function of a prompt."""
+
+    def __init__(self, client: ModelClient) -> None:
+        self._timeout = client.timeout
+        self.announced = (0.0, 0.0)
+        complete = getattr(client.complete, "complete", None)
+        self._takes_request = callable(complete)
+        self._call = complete if callable(complete) else client.complete
+        if not callable(self._call):
+            reason = (
+                f"a client of type {type(client.complete).__name__} cannot make calls; give a "
+                "ModelClient, an object with complete(request), or a function of the prompt"
+            )
+            raise DefinitionError(reason)
+
+    async def send(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
+        given = request if self._takes_request else _prompt_of(path, request)
+        try:
+            returned = self._call(given)
+            if inspect.isawaitable(returned):
+                async with asyncio.timeout(self._timeout):
+                    returned = await returned
+        except TimeoutError:
+            reason = f"the client gave no reply within {self._timeout:g} s"
+            raise CallTimeoutError(reason) from None
+        except ModelError:
+            raise
+        except Exception as error:
+            raise _known_error(error) from error
+        return _reply_json(returned)
+
+    async def close(self) -> None:
+        return None
+
+
+def _prompt_of(path: str, request: dict[str, Any]) -> str:
+    """Return the text of the last message.
+
+    Raises:
+        DefinitionError: The request is not for a chat.
+    """
+    if "messages" not in request:
+        reason = f"a client that is a function of a prompt cannot answer {path}"
+        raise DefinitionError(reason)
+    return str(request["messages"][-1]["content"])
+
+
+def _known_error(error: Exception) -> Exception:
+    """Return the error of this package for an error of a client library with a status."""
+    status = getattr(error, "status_code", None)
+    if type(status) is not int:
+        return error
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    body = {"error": {"message": str(error), "code": getattr(error, "code", None)}}
+    return error_of(status, headers, orjson.dumps(body, default=str))
+
+
+def _reply_json(returned: Any) -> dict[str, Any]:
+    if isinstance(returned, str):
+        message = {"role": "assistant", "content": returned}
+        return {"choices": [{"message": message, "finish_reason": "stop"}]}
+    if hasattr(returned, "model_dump"):  # of the client libraries, such as openai
+        returned = returned.model_dump(mode="json")
+    if isinstance(returned, Mapping):
+        return dict(returned)
+    reason = f"the client returned a {type(returned).__name__}, not JSON of a chat completion"
+    raise BadReplyError(reason)

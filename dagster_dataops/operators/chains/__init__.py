@@ -1,0 +1,1 @@
+"""Chains: one operator made of several."""

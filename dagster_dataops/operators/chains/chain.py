@@ -1,0 +1,350 @@
+"""Chain: one record operator made of several."""
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, NamedTuple, cast
+
+from typing_extensions import override
+
+from dagster_dataops.errors import ChainDefinitionError, OperatorOptionError
+from dagster_dataops.hashing.values import digest_of_form
+from dagster_dataops.operators.definition.operator import (
+    Operator,
+    OperatorMeta,
+    check_settings,
+    reconfigured,
+)
+from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.options.declared_columns import ColumnDeclarations, column_types
+from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.operators.options.signature import OptionSpec
+
+
+class Part(NamedTuple):
+    """A part of a chain.
+
+    Attributes:
+        name: Unique in the chain.
+        operator: A record operator.
+    """
+
+    name: str
+    operator: Operator
+
+
+class PartOptions(dict[str, Any]):
+    """The annotation of a part's options: that of each option by name.
+
+    Attributes:
+        target: The function or class of the part.
+    """
+
+    target: Any = None
+
+
+class ChainOptions(dict[str, Mapping[str, Any]]):
+    """The options of every part of a chain, by the name of the part."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainSpec(OperatorSpec):
+    """The spec of a chain.
+
+    Attributes:
+        parts: The parts, in order.
+    """
+
+    parts: tuple[Part, ...]
+
+    @property
+    @override
+    def reference(self) -> str:
+        """How Python code refers to it."""
+        return f"chain({', '.join(spec.reference for spec in self._specs)})"
+
+    @property
+    @override
+    def kind_text(self) -> str:
+        """The kind in words."""
+        return f"chain of {len(self.parts)} record operators"
+
+    @property
+    @override
+    def targets(self) -> list[Any]:
+        """The functions and classes of the parts, each once."""
+        found = {id(target): target for spec in self._specs for target in spec.targets}
+        return list(found.values())
+
+    @property
+    @override
+    def description(self) -> str:
+        """The first line of the description of every part, as a list."""
+        lines = [f"A chain of {len(self.parts)} record operators:", ""]
+        for part, spec in zip(self.parts, self._specs, strict=True):
+            said = inspect.cleandoc(spec.description).partition("\n")[0]
+            lines.append(f"1. `{part.name}`: {said}" if said else f"1. `{part.name}`")
+        return "\n".join(lines)
+
+    @cached_property
+    @override
+    def code_version(self) -> str:
+        """A digest of the names of the parts, their operators and their source code."""
+        return digest_of_form(
+            [
+                [part.name, spec.qualified_name, spec.code_version]
+                for part, spec in zip(self.parts, self._specs, strict=True)
+            ]
+        )
+
+    @property
+    def _specs(self) -> list[OperatorSpec]:
+        return [part.operator.__dataops__.spec for part in self.parts]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainInvocation(Invocation):
+    """One configured use of a chain."""
+
+    @cached_property
+    @override
+    def _known_options(self) -> tuple[str, tuple[str, ...]]:
+        parts = cast("ChainSpec", self.spec).parts
+        found = [(part.name, part.operator.__dataops__) for part in parts]
+        unknown = [f"{one} of part {name!r}" for name, use in found for one in use.unknown_options]
+        digests: list[Any] = [[name, use.options_digest] for name, use in found]
+        return digest_of_form([*digests, self._batches] if self._batches else digests), tuple(
+            unknown
+        )
+
+
+class Chain(Operator):
+    """Record operators of which each takes the records of the one before it.
+
+    Made by `dagster_dataops.chain`.
+    """
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts, in order."""
+        return cast("ChainSpec", self.__dataops__.spec).parts
+
+    @override
+    def __call__(self, data: object) -> Any:
+        """Run over ``data`` and return the result, as every operator does."""
+        return type(self.parts[0].operator).__dataops_registry__.run(self, data)
+
+    def with_parts(self, operators: Iterable[Operator]) -> "Chain":
+        """Return the chain with other operators in its parts, such as open ones."""
+        spec = cast("ChainSpec", self.__dataops__.spec)
+        names = (part.name for part in self.parts)
+        parts = tuple(Part(*one) for one in zip(names, operators, strict=True))
+        made: Chain = object.__new__(type(self))
+        options = ChainOptions({name: one.__dataops__.options for name, one in parts})
+        made.__dataops__ = replace(
+            self.__dataops__, spec=replace(spec, parts=parts), options=options
+        )
+        return made
+
+    @override
+    def __dataops_changed__(self, options: Mapping[str, Any]) -> "Chain":
+        """Return the chain with other options of its parts, by the names of the parts."""
+        for name in options.keys() - self.__dataops__.options.keys():
+            known = ", ".join(self.__dataops__.options)
+            reason = f"is no part of the chain; its parts: {known}"
+            raise OperatorOptionError(self.__dataops__.spec.qualified_name, name, reason)
+        return self.with_parts(
+            reconfigured(part.operator, options.get(part.name, {}), ExecutionSettings())
+            for part in self.parts
+        )
+
+    @override
+    def __repr__(self) -> str:
+        return f"chain({', '.join(repr(part.operator) for part in self.parts)})"
+
+
+def chain_of(name: str, parts: Sequence[Part], settings: ExecutionSettings) -> Chain:
+    """Return the chain of ``parts``.
+
+    Args:
+        name: Name of the chain.
+        parts: Record operators with unique names.
+        settings: How the chain is run.
+
+    Raises:
+        OperatorOptionError: A setting does not fit these operators.
+    """
+    specs = [part.operator.__dataops__.spec for part in parts]
+    # A class of its own: what is known of an operator is kept by its class.
+    made: Chain = object.__new__(cast("type[Chain]", OperatorMeta("Chain", (Chain,), {})))
+    options = ChainOptions({part.name: part.operator.__dataops__.options for part in parts})
+    spec = ChainSpec(
+        group="",
+        name=name,
+        kind="record",
+        target=Chain,
+        options=tuple(map(_option_of, parts)),
+        any_option=False,
+        settings=ExecutionSettings(),
+        inputs=1,
+        streamed=(False,),
+        asynchronous=any(one.asynchronous for one in specs),
+        declared=_declared(parts),
+        opens=any(one.opens for one in specs),
+        takes_context=any(one.takes_context for one in specs),
+        batch="forward_batch" if any(one.batch for one in specs) else "",
+        parts=tuple(parts),
+    )
+    check_settings(spec, settings)
+    made.__dataops__ = ChainInvocation(spec=spec, options=options, settings=settings)
+    return made
+
+
+def _option_of(part: Part) -> OptionSpec:
+    """Return the options of a part as one option, a mapping of names to values."""
+    use = part.operator.__dataops__
+    annotation = PartOptions({one.name: one.annotation for one in use.spec.options})
+    annotation.target = use.spec.target
+    return OptionSpec(part.name, dict(use.options), annotation)
+
+
+def part_names(operator: Operator) -> list[str]:
+    """Return the names of the parts of a chain; none of another operator."""
+    return [part.name for part in operator.parts] if isinstance(operator, Chain) else []
+
+
+def flattened(given: Iterable[tuple[str, Operator]]) -> list[Part]:
+    """Return the parts of a chain: those of a chain in place of it, with unique names."""
+    parts: dict[str, Part] = {}
+    for name, operator in given:
+        inner = operator.parts if isinstance(operator, Chain) else (Part(name, operator),)
+        for part in inner:
+            unique, number = part.name, 2
+            while unique in parts:
+                unique, number = f"{part.name}_{number}", number + 1
+            parts[unique] = Part(unique, part.operator)
+    return list(parts.values())
+
+
+def checked_part(chain: str, operator: Operator, *, last: bool = False) -> Operator:
+    """Return an operator that can be a part of a chain.
+
+    Args:
+        chain: Name of the chain, for errors.
+        operator: The operator.
+        last: Whether its export can become that of the chain.
+
+    Raises:
+        ChainDefinitionError: It is of another kind, has several results, takes an artefact, or
+            exports a result.
+    """
+    use = operator.__dataops__
+    reason = _REFUSED.get(use.spec.kind)
+    if use.spec.batch == "forward_window":
+        reason = f"returns records for whole batches, and a chain one outcome a record; {_WHOLE}"
+    if use.spec.outputs:
+        reason = (
+            f"has several results ({', '.join(use.spec.outputs)}), and a chain has one; make it a "
+            "node of its own, after the chain"
+        )
+    if use.artefacts:
+        reason = f"takes the artefact of node {use.artefacts[0]!r} as an option; make it a node"
+    if use.output is not None and not last and use.spec.kind != "export":
+        reason = f"exports to {use.output}, and a part has no result; call set_output on the chain"
+    if reason is not None:
+        raise ChainDefinitionError(chain, f"part {use.spec.qualified_name} {reason}")
+    return operator
+
+
+_WHOLE: Final = "make it a node of its own, between two chains"
+_REFUSED: Final = {
+    "selection": "is a selection, which decides when it has seen all records of the part before "
+    f"it, and a chain takes one record after the other; {_WHOLE}",
+    "dataset": "is a dataset operator, which takes all records of the part before it at once, and "
+    f"a chain takes one record after the other; {_WHOLE}",
+    "stream": "is a stream operator, which takes whole inputs, and a chain takes one record after "
+    f"the other; {_WHOLE}",
+    "artefact": "builds an artefact, which needs all records of the part before it, and a chain "
+    f"takes one record after the other; {_WHOLE}",
+    "export": "exports the records of the part before it, and a part of a chain has no result; "
+    "make it a node after the chain",
+    "reader": "is a reader, which takes no records; give it as the source of the pipeline",
+}
+
+
+def merged_settings(
+    chain: str, own: ExecutionSettings, parts: Sequence[tuple[str, ExecutionSettings]]
+) -> ExecutionSettings:
+    """Return the settings of a chain: its own, and those on which its parts agree.
+
+    Args:
+        chain: Name of the chain, for errors.
+        own: Settings given to the chain.
+        parts: Name and settings of every part.
+
+    Raises:
+        OperatorOptionError: Parts have different values, or a time limit, and the chain has none.
+    """
+    wanted: dict[str, dict[str, Any]] = {}
+    for part, settings in parts:
+        for name, value in settings.given().items():
+            wanted.setdefault(name, {})[part] = value
+    given = own.given()
+    agreed = {
+        name: _agreed(chain, name, values) for name, values in wanted.items() if name not in given
+    }
+    found = {name: value for name, value in agreed.items() if value is not None}
+    return ExecutionSettings(**{**found, **given})
+
+
+def _agreed(chain: str, setting: str, wanted: Mapping[str, Any]) -> Any:
+    """Return the one value that parts have for a setting; ``None`` if it does not apply to parts.
+
+    Raises:
+        OperatorOptionError: They differ, or it is a time limit.
+    """
+    if setting == "save_data":
+        return None
+    values = list(wanted.values())
+    shown = ", ".join(f"{part} {value!r}" for part, value in wanted.items())
+    if setting == "timeout" and any(values):
+        reason = (
+            f"is set for a call of a part ({shown}), and a chain has one limit for the calls of "
+            "all its parts on a record; give it to chain(...)"
+        )
+        raise OperatorOptionError(chain, "_timeout", reason)
+    if any(value != values[0] for value in values):
+        reason = f"differs between parts ({shown}); give it to chain(...)"
+        raise OperatorOptionError(chain, f"_{setting}", reason)
+    return values[0]
+
+
+def _declared(parts: Sequence[Part]) -> ColumnDeclarations:
+    """Return the columns that a chain reads and writes, as far as its parts declare them."""
+    reads: dict[str, Any] = {}
+    made: dict[str, Any] = {}
+    complete, known = False, True
+    for part in parts:
+        read, writes, columns = (_types(part, one) for one in ("reads", "writes", "columns"))
+        if known and not complete:
+            reads |= {name: kind for name, kind in (read or {}).items() if name not in made}
+        if columns is not None:
+            made, complete, known = columns, True, True
+        elif writes is not None:
+            made = {**made, **writes}
+        else:
+            made, complete, known = {}, False, False
+    return ColumnDeclarations(
+        reads=reads or None,
+        writes=made if known and not complete else None,
+        columns=made if complete else None,
+    )
+
+
+def _types(part: Part, kind: str) -> dict[str, Any] | None:
+    use = part.operator.__dataops__
+    declaration = getattr(use.spec.declared, kind)
+    if declaration is None:
+        return None
+    return column_types(use.spec.qualified_name, kind, declaration, use.options)

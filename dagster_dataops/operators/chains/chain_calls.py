@@ -1,0 +1,335 @@
+"""Call the parts of a chain, one after the other, on a record and on the records made of it.
+
+The usual record, one in each part, costs the calls and little else. All others take the way of
+`Passage`, which writes down what became of the records of every part.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from time import perf_counter
+from types import FrameType
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from typing_extensions import override
+
+from dagster_dataops.operators.outcomes.dispositions import Disposition, disposition
+from dagster_dataops.operators.outcomes.record_context import HIDDEN, Drop
+from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, Disposed, taken
+from dagster_dataops.records import Record
+
+Mark: TypeAlias = tuple[str, Disposition]  # name of the part that failed, disposition
+
+_MOST_UNTIMED: Final = 256  # records up to the next whose parts are timed
+_TIMED_SECONDS: Final = 0.002  # time of these records; measuring takes some microseconds
+_WORTH_NOTING: Final = 0.05  # of the seconds noted before
+_SEPARATOR: Final = ": "  # of the name of a part and its reason
+_MOST_REASONS: Final = 1024  # to remember, with their dispositions
+_RUN: Final = "chain_function.<locals>.run"  # the function whose variables hold the current part
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+
+
+class PartCall(NamedTuple):
+    """How a part of a chain is called.
+
+    Attributes:
+        name: Name of the part.
+        forward: The function to call.
+        asynchronous: Whether it is a coroutine function.
+        batch: Whether it takes a list of records.
+    """
+
+    name: str
+    forward: Callable[[Any], Any]
+    asynchronous: bool
+    batch: bool = False
+
+
+class PartTimes:
+    """Estimated seconds of the parts of a chain, in one thread.
+
+    Some records are timed; each stands for those since the one before it.
+
+    Args:
+        parts: Number of parts.
+    """
+
+    def __init__(self, parts: int) -> None:
+        self._names = [f"{HIDDEN}seconds {part}" for part in range(parts)]
+        self._seconds = [0.0] * parts
+        self._fresh = self._noted = 0.0
+
+    def add(self, part: int, seconds: float) -> None:
+        """Add to the seconds of a part."""
+        self._seconds[part] += seconds
+        self._fresh += seconds
+
+    def take(self) -> dict[str, float]:
+        """Return the seconds since the last time by hidden name; nothing while they are few.
+
+        So most spans have no notes.
+        """
+        if self._fresh <= self._noted * _WORTH_NOTING:
+            return {}
+        self._noted += self._fresh
+        self._fresh = 0.0
+        taken, self._seconds = self._seconds, [0.0] * len(self._names)
+        return dict(zip(self._names, taken, strict=True))
+
+
+def seconds_of(counts: dict[str, Any], part: int) -> float:
+    """Return the seconds of a part from the sums of counts."""
+    return float(counts.get(f"{HIDDEN}seconds {part}", 0.0))
+
+
+class AnyPassage(ABC):
+    """The way of records through the parts of a chain."""
+
+    @abstractmethod
+    def blame(self, error: BaseException) -> Mark:
+        """Write the part that failed into an exception; return it."""
+
+
+class Passage(AnyPassage):
+    """The way of one record, and of the records made of it, through the parts.
+
+    All records are through a part before one of them enters the next.
+
+    Args:
+        names: Of the parts.
+        part: Index of the part that the record entered last.
+    """
+
+    def __init__(self, names: Sequence[str], part: int) -> None:
+        self._names = names
+        self._part = part
+        self._entered = [1] * (part + 1)
+        self._dropped: dict[str, int] = {}
+        self.records: list[Record] = []
+
+    def enter(self, part: int) -> list[Record]:
+        """Return the records that enter a part; none shares a list or a dict with another."""
+        found, self.records = self.records, []
+        if len(found) > 1:
+            found[1:] = [own_copy(record) for record in found[1:]]
+        self._part = part
+        self._entered.append(len(found))
+        return found
+
+    def take(self, returned: object, given: Record) -> None:
+        """Take what a part returned for a record."""
+        records, reason = taken(returned, given)
+        self.records += records
+        if reason is not None:
+            reason = _with_part(self._names[self._part], reason)
+            self._dropped[reason] = self._dropped.get(reason, 0) + 1
+
+    @override
+    def blame(self, error: BaseException) -> Mark:
+        fields = self._fields()
+        fields.pop("emitted", None)
+        mark = (self._names[self._part], disposition(**fields, failed=self._part))
+        _write(error, mark)
+        return mark
+
+    def outcome(self) -> Record | Disposed:
+        """Return the records that came through all parts; with the disposition if not usual."""
+        if len(self.records) == 1 and self._usual:
+            return self.records[0]
+        return Disposed(self.records, disposition(**self._fields()))
+
+    @property
+    def _usual(self) -> bool:
+        return not self._dropped and len(self._entered) == len(self._names) == sum(self._entered)
+
+    def _fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {"entered": self._entered, "emitted": len(self.records)}
+        if len(self._entered) == len(self._names) == sum(self._entered):
+            del fields["entered"]
+        if self._dropped:
+            once = all(number == 1 for number in self._dropped.values())
+            fields["dropped"] = list(self._dropped) if once else self._dropped
+        return fields
+
+
+def _with_part(part: str, reason: str) -> str:
+    return f"{part}{_SEPARATOR}{reason}" if reason else part
+
+
+def part_of(reason: str) -> str:
+    """Return the name of the part in a reason of a chain's disposition."""
+    return reason.partition(_SEPARATOR)[0]
+
+
+def _write(error: BaseException, mark: Mark) -> None:
+    with suppress(Exception):  # an exception of the user may refuse attributes
+        setattr(error, FAILED_PART, mark)
+
+
+def own_copy(value: Any) -> Any:
+    """Return a copy of a JSON value."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is dict:
+        return {key: own_copy(item) for key, item in value.items()}
+    if kind is list:
+        return [own_copy(item) for item in value]
+    return deepcopy(value)
+
+
+def chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callable[[Record], Any]:
+    """Return the function that calls the parts in order on one record.
+
+    It returns a dict for the usual record, else `Disposed`. An exception of a part leaves it with
+    the name of the part and the disposition of the record.
+
+    Args:
+        calls: The parts, none of them asynchronous.
+        times: Takes their seconds; used by one thread.
+    """
+    parts = _Parts(calls, times)
+    forwards = parts.forwards
+    until = 1  # records up to the next that is timed, which counts
+
+    def run(record: Record) -> Any:
+        nonlocal until
+        until -= 1
+        if until <= 0:
+            try:
+                return parts.timed(record)
+            finally:
+                until = parts.weight
+        part = 0
+        returned: Any = None
+        try:
+            for forward in forwards:
+                returned = forward(record)
+                if returned is not None:
+                    if type(returned) is not dict:
+                        break
+                    record = returned
+                part += 1
+            else:
+                return record
+        except BaseException as error:
+            parts.blame(part, error)
+            raise
+        return parts.pass_on(part, returned, record)
+
+    return run
+
+
+class _Parts:
+    """The parts of a chain, for records that are not usual or that are timed.
+
+    Attributes:
+        names: Names of the parts.
+        forwards: Their functions.
+        weight: Number of records that the next timed one stands for.
+    """
+
+    def __init__(self, calls: Sequence[PartCall], times: PartTimes) -> None:
+        self.names = [call.name for call in calls]
+        self.forwards = tuple(call.forward for call in calls)
+        self.weight = 1
+        self._times = times
+        self._dropped: dict[tuple[int, str], Disposed] = {}
+
+    def blame(self, part: int, error: BaseException) -> None:
+        """Write into an exception that a part failed on the usual record."""
+        Passage(self.names, part).blame(error)
+
+    def pass_on(self, part: int, returned: object, given: Record) -> Record | Disposed:
+        """Take the records that a part returned for one record through the parts after it."""
+        reason = returned.reason if type(returned) is Drop else None
+        known = self._dropped.get((part, reason)) if type(reason) is str else None
+        if known is not None:
+            return known
+        passage = Passage(self.names, part)
+        try:
+            passage.take(returned, given)
+            for after in range(part + 1, len(self.names)):
+                if not passage.records:
+                    break
+                for record in passage.enter(after):
+                    passage.take(self.forwards[after](record), record)
+        except BaseException as error:
+            passage.blame(error)
+            raise
+        outcome = passage.outcome()
+        if type(reason) is str and type(outcome) is Disposed and len(self._dropped) < _MOST_REASONS:
+            self._dropped[part, reason] = outcome
+        return outcome
+
+    def timed(self, record: Record) -> Record | Disposed:
+        """Take a record through all parts; time each."""
+        began = perf_counter()
+        passage = Passage(self.names, -1)
+        passage.records.append(record)
+        try:
+            for part, forward in enumerate(self.forwards):
+                if not passage.records:
+                    break
+                for one in passage.enter(part):
+                    start = perf_counter()
+                    returned = forward(one)
+                    self._times.add(part, (perf_counter() - start) * self.weight)
+                    passage.take(returned, one)
+        except BaseException as error:
+            passage.blame(error)
+            raise
+        finally:
+            spent = perf_counter() - began
+            self.weight = max(1, min(_MOST_UNTIMED, int(_TIMED_SECONDS / spent)))
+        return passage.outcome()
+
+
+def blame_part_in(frame: FrameType | None, error: BaseException) -> None:
+    """Write into an exception the part of a chain that a call in another thread is in, if any.
+
+    Args:
+        frame: The innermost frame of that thread.
+        error: The exception, which is raised in this one.
+    """
+    while frame is not None:
+        if frame.f_code.co_qualname == _RUN and frame.f_code.co_filename == __file__:
+            frame.f_locals["parts"].blame(frame.f_locals["part"], error)
+            return
+        if isinstance(passage := frame.f_locals.get("passage"), AnyPassage):
+            passage.blame(error)
+            return
+        frame = frame.f_back
+
+
+def async_chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callable[..., Any]:
+    """Return the coroutine function that calls the parts in order on one record.
+
+    As `chain_function`. It takes a list as well, to which it adds the part that failed: an error
+    about a time limit is made outside, and knows of none.
+    """
+    names = [call.name for call in calls]
+
+    async def run(record: Record, failed: list[Mark] | None = None) -> Record | Disposed:
+        passage = Passage(names, -1)
+        passage.records.append(record)
+        try:
+            for part, call in enumerate(calls):
+                if not passage.records:
+                    break
+                for one in passage.enter(part):
+                    start = perf_counter()
+                    returned = call.forward(one)
+                    if call.asynchronous:
+                        returned = await returned
+                    times.add(part, perf_counter() - start)
+                    passage.take(returned, one)
+        except BaseException as error:
+            mark = passage.blame(error)
+            if failed is not None:
+                failed.append(mark)
+            raise
+        return passage.outcome()
+
+    return run

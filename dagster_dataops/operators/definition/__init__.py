@@ -1,0 +1,1 @@
+"""What an operator is: its class, its spec, and how both are made."""

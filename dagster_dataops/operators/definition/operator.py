@@ -1,0 +1,615 @@
+"""`Operator`: the base class of all operators and groups.
+
+A group is a subclass of `Operator`. Inheriting from a group registers a class operator.
+Constructing an operator checks and binds its options; no file is opened, read or written.
+"""
+
+import copy
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
+
+from typing_extensions import override
+
+from dagster_dataops.configuration import check_local
+from dagster_dataops.errors import (
+    ConfigurationError,
+    OperatorDefinitionError,
+    OperatorOptionError,
+    UnknownOperatorError,
+)
+from dagster_dataops.exporters.endings import check_output, names_file
+from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.options.artefact_options import (
+    as_option,
+    referenced,
+    with_references,
+)
+from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
+from dagster_dataops.operators.options.secret_options import holds_secret, shown, without_secrets
+from dagster_dataops.operators.options.settings import (
+    SETTING_NAMES,
+    ExecutionSettings,
+    parse_settings,
+)
+from dagster_dataops.operators.options.signature import (
+    bind_options,
+    nearest,
+    parameters_of,
+    positional_names,
+    signature_of,
+    signature_text,
+    takes_any,
+)
+from dagster_dataops.operators.options.type_checks import check_types
+from dagster_dataops.operators.outcomes.named_outputs import checked_outputs
+from dagster_dataops.operators.outcomes.record_context import RunLink
+
+if TYPE_CHECKING:
+    import os
+
+OUTPUTS: Final = "__dataops_outputs__"  # the attribute with the outputs of a class statement
+_SAVED: Final = {  # kinds of operators whose result is always saved
+    "artefact": "an artefact is used by others and must be saved",
+    "export": "the result of an export lists its files, and tells whether they are current",
+}
+_MAX_CAUSES: Final = 20  # the maximum number of chained exceptions to inspect
+
+
+class Registry(Protocol):
+    """The parts of the operator registry that a group uses."""
+
+    def add_class(self, operator: "OperatorMeta", declared: ColumnDeclarations) -> None:
+        """Register a class operator after its definition."""
+        ...
+
+    def operator(self, group: str, name: str) -> "OperatorMeta":
+        """Return a registered operator, or raise `UnknownOperatorError`."""
+        ...
+
+    def operators(self, group: str) -> list[str]:
+        """Return the sorted names of the operators of a group."""
+        ...
+
+    def run(self, operator: "Operator", data: object) -> object:
+        """Run ``operator`` over ``data``."""
+        ...
+
+
+class OperatorMeta(type):
+    """Registers class operators on definition, and checks options on construction."""
+
+    __dataops_registry__: Registry
+    __dataops_group__: str
+    __dataops_spec__: OperatorSpec
+
+    def __new__(
+        cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **keywords: Any
+    ) -> "OperatorMeta":
+        """Create the class. A class statement below a group also registers it.
+
+        The keywords ``reads``, ``writes`` and ``columns`` of the statement declare columns,
+        ``outputs`` the names of several results, or a function of the options that returns them.
+        """
+        if "outputs" in keywords:
+            namespace[OUTPUTS] = keywords.pop("outputs")
+        declared = {key: keywords.pop(key) for key in DECLARATIONS & keywords.keys()}
+        created = super().__new__(cls, name, bases, namespace, **keywords)
+        # Only class statements set __qualname__; unpickling and generated classes do not.
+        if "__qualname__" in namespace and hasattr(created, "__dataops_group__"):
+            created.__dataops_registry__.add_class(created, ColumnDeclarations(**declared))
+        return created
+
+    def __getattr__(cls, name: str) -> "OperatorMeta":
+        """Return the operator ``name`` of a group: ``data.demo.process_lower``."""
+        if name.startswith("__") or "__dataops_registry__" not in cls.__dict__:
+            msg = f"type object {cls.__name__!r} has no attribute {name!r}"
+            raise AttributeError(msg)
+        return cls.__dataops_registry__.operator(cls.__dataops_group__, name)
+
+    @override
+    def __dir__(cls) -> list[str]:
+        """Return the operators of a group; for an operator, its public attributes and ``__call__``.
+
+        ``help()`` describes what is listed here.
+        """
+        if "__dataops_registry__" in cls.__dict__:
+            return _operators_of(cls)
+        return ["__call__", *sorted(one for one in super().__dir__() if not one.startswith("_"))]
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The signature of the constructor, with options and settings, for ``help()``."""
+        spec = getattr(cls, "__dataops_spec__", None)
+        if spec is None:
+            raise AttributeError("__signature__")
+        settings = () if spec.kind == "reader" else sorted(SETTING_NAMES)
+        return signature_of(spec.options, _positional_names(cls, spec), settings)
+
+    @override
+    def __repr__(cls) -> str:
+        """Return an operator with its options, or a group with its operators."""
+        spec = getattr(cls, "__dataops_spec__", None)
+        if spec is not None:
+            return f"<operator data.{_operator_text(cls, spec)}>"
+        if "__dataops_registry__" not in cls.__dict__:
+            return super().__repr__()
+        operators = [getattr(cls, name) for name in _operators_of(cls)]
+        lines = [f"  {_operator_text(one, one.__dataops_spec__)}" for one in operators]
+        return "\n".join([f"<group data.{cls.__dataops_group__}, {len(lines)} operators>", *lines])
+
+    @override
+    def __call__(cls, *positional: Any, **given: Any) -> Any:
+        """Construct the operator from options and settings.
+
+        A class accepts positional arguments as its ``__init__`` does, and a reader as its signature
+        does. A function operator accepts none, because its first parameter is a record.
+        """
+        spec = getattr(cls, "__dataops_spec__", None)
+        if spec is None:
+            group = getattr(cls, "__dataops_group__", cls.__name__)
+            raise OperatorDefinitionError(f"data.{group}", "it is a group; construct its operators")
+        try:
+            return cls._constructed(spec, positional, given)
+        except Exception as error:
+            named = dict(zip(_positional_names(cls, spec), positional, strict=False))
+            raise_without_secrets(error, spec.qualified_name, {**named, **given})
+            raise
+
+    def _constructed(
+        cls, spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
+    ) -> Any:
+        if positional:
+            given = _by_name(cls, spec, positional, given)
+        given = {name: as_option(value) for name, value in given.items()}
+        settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
+        options = {name: value for name, value in given.items() if name not in SETTING_NAMES}
+        _refuse_settings_among(spec, options)
+        bound = bind_options(spec.qualified_name, spec.options, options, any_option=spec.any_option)
+        to_init, to_forward = _further_options(cls, spec, options)
+        if spec.kind == "reader":
+            _check_reader(spec, options, settings)
+        if spec.outputs_of is not None:
+            spec = _with_outputs_of(spec, bound)
+        operator: Any = object.__new__(cast("type[Operator]", cls))
+        asked = parse_settings(spec.qualified_name, settings)
+        operator.__dataops__ = Invocation(
+            spec=spec, options=bound, settings=asked, passed_up=to_forward
+        )
+        if not operator.__dataops__.artefacts:  # else `with_artefacts` constructs it in the run
+            operator.__init__(**_init_arguments(cls, options, settings), **to_init)
+        operator.__dataops__ = _with_output(_with_merged_settings(operator.__dataops__))
+        return operator
+
+
+class Operator(metaclass=OperatorMeta):
+    """A configured operator. Subclass a group instead of this class."""
+
+    __dataops__: Invocation
+
+    def __init__(self, **given: Any) -> None:
+        """Accept arguments that a subclass's ``__init__`` passes on, as LazyLLM's base class does.
+
+        Args:
+            **given: Execution settings, options for ``forward``, and ``rewrite_func``. The settings
+                override those of the registration; those of the caller override both.
+                ``rewrite_func`` must name the method that the class defines.
+        """
+        if not given:
+            return
+        before = self.__dataops__
+        settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
+        options = {name: value for name, value in given.items() if name not in SETTING_NAMES}
+        _check_rewrite_func(before.spec, options.pop("rewrite_func", None))
+        _check_passed_up(self, options)
+        self.__dataops__ = replace(
+            before,
+            settings=before.settings.over(parse_settings(before.spec.qualified_name, settings)),
+            passed_up={**before.passed_up, **options},
+        )
+
+    def __call__(self, data: object) -> Any:
+        """Run over ``data`` and return the result.
+
+        Args:
+            data: A list of dicts (never changed), one dict, the path of a jsonl file, or a
+                `JsonlDataset`.
+
+        Returns:
+            The resulting records in input order, as a list of dicts; after `set_output`, and of
+            an export operator, the absolute path of the exported file or folder instead. An
+            operator that builds an artefact returns the path of its folder.
+
+        Raises:
+            RecordError: A record failed and ``_ignore_errors`` is False.
+            DatasetOperatorError: A dataset operator failed.
+            InputError: ``data`` cannot be read.
+        """
+        return type(self).__dataops_registry__.run(self, data)
+
+    def set_output(self, path: "str | os.PathLike[str]") -> Self:
+        """Export the result too; return the operator.
+
+        Args:
+            path: A file if it ends in ``.jsonl``, ``.jsonl.gz``, ``.jsonl.zst``, ``.parquet``,
+                ``.csv`` or ``.tsv``, which is its format; otherwise a folder, in which a jsonl file
+                gets the name of the operator or node. The file is replaced atomically after the
+                result is published. Partitioned nodes need a folder and write
+                ``<node>/<partition>.jsonl`` in it. An operator with several results needs a folder,
+                too, and writes ``<node>/<output>.jsonl`` in it, below a folder a partition if there
+                are partitions.
+                Previews export nothing.
+
+        Raises:
+            ConfigurationError: ``path`` is a URL, or a file for several results.
+            OperatorOptionError: The operator builds an artefact, or is an export.
+            MissingExtraError: The format needs a package that is not installed.
+        """
+        check_local("set_output", path)
+        spec = self.__dataops__.spec
+        if spec.kind == "artefact":
+            reason = "exports records; copy the folder of the artefact instead"
+            raise OperatorOptionError(spec.qualified_name, "set_output", reason)
+        if spec.kind == "export":
+            reason = f"is for other operators; {spec.options[0].name!r} is the path of the export"
+            raise OperatorOptionError(spec.qualified_name, "set_output", reason)
+        if spec.outputs and names_file(Path(path)):
+            names = ", ".join(spec.outputs)
+            raise ConfigurationError("set_output", path, f"a folder, for the results {names}")
+        check_output(Path(path))
+        self.__dataops__ = replace(self.__dataops__, output=Path(path))
+        return self
+
+    def __dataops_changed__(self, options: Mapping[str, Any]) -> Self:
+        """Return the operator constructed with some options replaced."""
+        return type(self)(**{**self.__dataops__.options, **options})
+
+    @override
+    def __repr__(self) -> str:
+        options = ", ".join(
+            f"{name}={shown(name, value)}" for name, value in self.__dataops__.options.items()
+        )
+        return f"{self.__dataops__.spec.reference}({options})"
+
+
+def reconfigured(
+    operator: Operator, options: Mapping[str, Any], settings: ExecutionSettings
+) -> Operator:
+    """Return a new operator with some options and settings replaced.
+
+    Raises:
+        OperatorOptionError: An option is unknown or changes the names of the results, or a setting
+            does not fit the operator.
+    """
+    before = operator.__dataops__
+    # Construction can be slow, and changed settings do not need it.
+    made = operator.__dataops_changed__(options) if options else copy.copy(operator)
+    if made.__dataops__.spec.outputs != before.spec.outputs:
+        names = ", ".join(made.__dataops__.spec.outputs)
+        reason = f"would be {names}; the names of the results are part of the definition"
+        raise OperatorOptionError(before.spec.qualified_name, "outputs", reason)
+    merged = settings.over(before.settings)
+    check_settings(before.spec, merged)
+    renamed = options and before.spec.kind == "export"
+    output = made.__dataops__.output if renamed else before.output
+    made.__dataops__ = replace(made.__dataops__, settings=merged, output=output)
+    return made
+
+
+def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
+    """Return the operator with artefacts in place of the nodes that its options name.
+
+    Args:
+        operator: The operator; the same one is returned if no option names a node.
+        found: By node, the path of the artefact's folder; or another `ArtefactReference`.
+
+    Raises:
+        OperatorOptionError: The operator's ``__init__`` refuses its options.
+    """
+    before = operator.__dataops__
+    if not before.artefacts:
+        return operator
+    options = {name: with_references(value, found) for name, value in before.options.items()}
+    made: Operator = type(operator)(**options)
+    # Settings of the registration, and the flag that a launch repeats, do not override those that
+    # ``__init__`` passes on.
+    usual = {"ignore_errors": True, **before.spec.settings.given()}
+    asked = {
+        name: value for name, value in before.settings.given().items() if usual.get(name) != value
+    }
+    settings = ExecutionSettings(**asked).over(made.__dataops__.settings)
+    check_settings(before.spec, settings)
+    made.__dataops__ = replace(made.__dataops__, settings=settings, output=before.output)
+    return made
+
+
+def raise_without_secrets(error: Exception, operator: str, options: Mapping[str, Any]) -> None:
+    """Raise a replacement for ``error`` with all secrets hidden, if its text contains any.
+
+    Nothing is raised if neither the error nor its causes contain a secret.
+
+    Args:
+        error: The error that the constructor of an operator raised.
+        operator: The qualified name of the operator.
+        options: The given options, by name.
+
+    Raises:
+        OperatorOptionError: The text of the error, with its secrets hidden.
+    """
+    texts: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(texts) < _MAX_CAUSES:
+        texts.append(str(cause))
+        cause = cause.__cause__ or cause.__context__
+    if all(without_secrets(text, options) == text for text in texts):
+        return
+    text = without_secrets(texts[0], options)
+    if isinstance(error, OperatorOptionError):
+        found = [without_secrets(text, options) for text in (error.option, error.reason)]
+        raise OperatorOptionError(operator, *found) from None
+    option = ", ".join(name for name, value in options.items() if holds_secret(name, value))
+    raise OperatorOptionError(
+        operator, option, f"was rejected: {type(error).__name__}: {text}"
+    ) from None
+
+
+def in_run(operator: Operator, link: RunLink) -> Operator:
+    """Return the operator as part of a run; itself if it does not ask for a context."""
+    if not operator.__dataops__.spec.contextual:
+        return operator
+    made = copy.copy(operator)
+    made.__dataops__ = replace(made.__dataops__, link=link)
+    return made
+
+
+def exporting(operator: Operator, output: Path | None) -> Operator:
+    """Return the operator with another export path; ``None`` for no export."""
+    if operator.__dataops__.output == output:
+        return operator
+    made = copy.copy(operator)
+    made.__dataops__ = replace(made.__dataops__, output=output)
+    return made
+
+
+def _with_outputs_of(spec: OperatorSpec, options: Mapping[str, Any]) -> OperatorSpec:
+    """Return the spec of an operator whose options decide the names of its results."""
+    assert spec.outputs_of is not None  # noqa: S101 - checked by the caller
+    try:
+        outputs = checked_outputs(spec.name, tuple(spec.outputs_of(**options)))
+    except OperatorDefinitionError as error:
+        reason = f"does not follow from the options: {error.reason}"
+        raise OperatorOptionError(spec.qualified_name, "outputs", reason) from None
+    return replace(spec, outputs=outputs, outputs_of=None)
+
+
+def _with_merged_settings(invocation: Invocation) -> Invocation:
+    settings = invocation.settings.over(invocation.spec.settings)
+    check_settings(invocation.spec, settings)
+    return replace(invocation, settings=settings)
+
+
+def _with_output(invocation: Invocation) -> Invocation:
+    """Return the invocation; that of an export operator with its first option as output.
+
+    Raises:
+        ConfigurationError: The path is a URL.
+        OperatorOptionError: It is no path.
+    """
+    spec = invocation.spec
+    if spec.kind != "export":
+        return invocation
+    option = spec.options[0].name
+    path = invocation.options[option]
+    if not isinstance(path, (str, PathLike)) or not str(path):
+        reason = f"is {path!r}; it must be the path of the export"
+        raise OperatorOptionError(spec.qualified_name, option, reason)
+    check_local(option, path)
+    return replace(invocation, output=Path(path))
+
+
+def check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
+    """Check that settings fit an operator.
+
+    Raises:
+        OperatorOptionError: One does not.
+    """
+    if settings.reuse_outcomes and spec.kind != "record":
+        reason = (
+            f"needs a record operator; a {spec.kind} operator has no outcome per record to keep"
+        )
+        raise OperatorOptionError(spec.qualified_name, "_reuse_outcomes", reason)
+    if settings.save_data is False and spec.kind in _SAVED:
+        reason = f"is False; {_SAVED[spec.kind]}"
+        raise OperatorOptionError(spec.qualified_name, "_save_data", reason)
+    if settings.batch_size is not None and not spec.batch:
+        reason = "needs an operator with forward_batch or forward_window; this one has neither"
+        raise OperatorOptionError(spec.qualified_name, "_batch_size", reason)
+    _check_agents(spec, settings)
+    mode = settings.concurrency_mode
+    if mode is not None and MODES[mode].only_coroutines and not spec.asynchronous:
+        reason = f"is {mode!r}, which needs an `async def` operator; use 'thread' for this one"
+        raise OperatorOptionError(spec.qualified_name, "_concurrency_mode", reason)
+
+
+def _check_agents(spec: OperatorSpec, settings: ExecutionSettings) -> None:
+    """Check that an operator that asks for agents can have them.
+
+    Raises:
+        OperatorOptionError: It cannot.
+    """
+    if not isinstance(settings.agents, Mapping):
+        return
+    mode = settings.resolved(asynchronous=spec.asynchronous).concurrency_mode
+    if spec.kind not in {"record", "selection"}:
+        reason = f"needs an operator that works record by record; this is a {spec.kind_text}"
+    elif mode != "process":
+        reason = f"needs _concurrency_mode='process', which agents run; this one runs in {mode!r}"
+    else:
+        return
+    raise OperatorOptionError(spec.qualified_name, "_agents", reason)
+
+
+def _operators_of(group: OperatorMeta) -> list[str]:
+    if "__dataops_registry__" not in group.__dict__:
+        return []
+    return group.__dataops_registry__.operators(group.__dataops_group__)
+
+
+def _operator_text(cls: type, spec: OperatorSpec) -> str:
+    return f"{spec.qualified_name}{signature_text(spec.options, _positional_names(cls, spec))}"
+
+
+def _by_name(
+    cls: type, spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
+) -> dict[str, Any]:
+    """Return all options by name, including those given by position.
+
+    Raises:
+        OperatorOptionError: There are too many positional options, or one is also given by name.
+    """
+    names = _positional_names(cls, spec)
+    if len(positional) > len(names):
+        known = [option.name for option in spec.options]
+        takes = (
+            f"the operator takes {len(names)} by position ({', '.join(names)})"
+            if names
+            else f"options are given by keyword ({known[0]}=...)"
+            if known
+            else "the operator takes no options"
+        )
+        reason = (
+            f"was given by position; {takes}. To run the operator, call the constructed operator"
+        )
+        raise OperatorOptionError(spec.qualified_name, f"argument {len(names) + 1}", reason)
+    first = dict(zip(names, positional, strict=False))
+    for twice in first.keys() & given.keys():
+        raise OperatorOptionError(spec.qualified_name, twice, "was given twice")
+    return first | given
+
+
+def _positional_names(cls: type, spec: OperatorSpec) -> list[str]:
+    """Return the names of the options that can be given by position, in order."""
+    if isinstance(spec.target, type):
+        return positional_names(cls.__mro__[: cls.__mro__.index(Operator)])
+    return [option.name for option in spec.options] if spec.kind == "reader" else []
+
+
+def _check_reader(
+    spec: OperatorSpec, options: Mapping[str, Any], settings: Mapping[str, Any]
+) -> None:
+    """Raise an error for a reader's options of a wrong type, and for execution settings."""
+    for name in settings:
+        reason = "does not apply to a reader, which is read in order"
+        raise OperatorOptionError(spec.qualified_name, name, reason)
+    for name in options:
+        if any(referenced(options[name])):
+            reason = "names a node of a pipeline; a reader is read before the pipeline runs"
+            raise OperatorOptionError(spec.qualified_name, name, reason)
+    check_types(spec.qualified_name, spec.options, options)
+
+
+def _refuse_settings_among(spec: OperatorSpec, options: Mapping[str, Any]) -> None:
+    """Raise an error for misspelt settings, and for settings without the leading underscore."""
+    known = {option.name for option in spec.options}
+    for name in options:
+        if name in known:
+            continue
+        if name.startswith("_"):
+            near = nearest(name, SETTING_NAMES)
+            hint = f"; did you mean {near!r}?" if near else ""
+            reason = (
+                f"is not an execution setting{hint} Settings: {', '.join(sorted(SETTING_NAMES))}"
+            )
+            raise OperatorOptionError(spec.qualified_name, name, reason)
+        setting = setting_without_underscore(name)
+        if setting and not spec.any_option and nearest(name, known) is None:
+            reason = _underscore_hint(setting, [option.name for option in spec.options])
+            raise OperatorOptionError(spec.qualified_name, name, reason)
+
+
+def setting_without_underscore(name: str) -> str | None:
+    """Return the execution setting that ``name`` most likely means; ``None`` if there is none."""
+    if name.startswith("_"):
+        return None
+    return nearest(f"_{name}", SETTING_NAMES, likeness=0.8)
+
+
+def _underscore_hint(setting: str, known: Iterable[str] = ()) -> str:
+    reason = f"is not an option; did you mean the execution setting {setting!r} (with underscore)?"
+    return f"{reason} Its options: {', '.join(known)}" if known else reason
+
+
+def _init_arguments(
+    cls: type, options: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of ``__init__``: its options, and the settings among its parameters."""
+    own = init_parameters(cls)
+    named = {name: value for name, value in settings.items() if name in own}
+    return {name: value for name, value in options.items() if name in own} | named
+
+
+def _further_options(
+    cls: type, spec: OperatorSpec, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options that are in no signature: those for ``__init__``, those for ``forward``.
+
+    An ``__init__`` with ``**kwargs`` gets all of them and can pass them on to the base class.
+    """
+    named = {option.name for option in spec.options}
+    further = {name: value for name, value in options.items() if name not in named}
+    if further and takes_any(parameters_of(inspect.getattr_static(cls, "__init__"))):
+        return further, {}
+    return {}, further
+
+
+def _check_rewrite_func(spec: OperatorSpec, method: object) -> None:
+    if method is not None and method != spec.method:
+        reason = f"is {method!r}, but the operator defines {spec.method}; leave rewrite_func out"
+        raise OperatorOptionError(spec.qualified_name, "rewrite_func", reason)
+
+
+def _check_passed_up(operator: Operator, options: Mapping[str, Any]) -> None:
+    """Raise an error for options that ``forward`` does not accept."""
+    spec = operator.__dataops__.spec
+    if not options or spec.any_option:
+        return
+    taken = {one.name for one in parameters_of(getattr(operator, spec.method))[spec.inputs :]}
+    for unknown in options.keys() - taken:
+        setting = setting_without_underscore(unknown)
+        reason = (
+            f"is unknown to the operator's base class, and {spec.method} does not accept it; "
+            "leave it out of super().__init__()"
+        )
+        raise OperatorOptionError(
+            spec.qualified_name, unknown, _underscore_hint(setting) if setting else reason
+        )
+
+
+def init_parameters(cls: type) -> dict[str, Any]:
+    """Return the parameters of ``__init__`` by name, following ``**kwargs`` up to the group.
+
+    Those of the class come before those of its bases.
+    """
+    found: dict[str, Any] = {}
+    for ancestor in cls.__mro__:
+        if ancestor in {Operator, object}:
+            break
+        if "__init__" in ancestor.__dict__:
+            parameters = parameters_of(ancestor.__dict__["__init__"])[1:]
+            of_base = {parameter.name: parameter for parameter in parameters}
+            found |= {name: one for name, one in of_base.items() if name not in found}
+            if not takes_any(parameters):
+                break
+    return found
+
+
+def unknown_operator(wanted: str, known: list[str]) -> UnknownOperatorError:
+    """Return the error for an operator or group that is not registered."""
+    near = nearest(wanted, known)
+    listed = ", ".join(known) or "nothing"
+    hint = f"{listed}. Did you mean {near}?" if near else listed
+    return UnknownOperatorError(wanted, hint)

@@ -1,0 +1,210 @@
+"""`OperatorSpec`: a registered operator. `Invocation`: one configured use of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from dagster_dataops.datasets.artefact import path_form
+from dagster_dataops.hashing.code import code_digest
+from dagster_dataops.hashing.operational import is_annotated_operational, is_operational
+from dagster_dataops.hashing.values import FormBuilder, digest_of_form
+from dagster_dataops.operators.options.artefact_options import referenced, with_references
+from dagster_dataops.operators.options.declared_columns import NOTHING, ColumnDeclarations
+from dagster_dataops.operators.options.secret_options import (
+    is_credential,
+    is_inner_credential,
+    is_operational_option,
+)
+from dagster_dataops.operators.options.settings import (
+    SETTING_NAMES,
+    ExecutionSettings,
+    ResolvedSettings,
+)
+from dagster_dataops.operators.options.signature import OptionSpec
+from dagster_dataops.operators.outcomes.record_context import RunLink
+
+OperatorKind: TypeAlias = Literal[
+    "reader", "record", "dataset", "selection", "stream", "artefact", "export"
+]
+METHODS: Final[dict[OperatorKind, str]] = {
+    "reader": "stream",
+    "record": "forward",
+    "dataset": "forward_batch_input",
+    "selection": "sketch",
+    "stream": "stream",
+    "artefact": "build",
+    "export": "write",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorSpec:
+    """A registered operator.
+
+    Attributes:
+        group: The group, such as ``demo``; empty for a function outside any group.
+        name: The name in the group.
+        kind: ``record`` (``forward``, one record in), ``dataset`` (``forward_batch_input``),
+            ``selection`` (``sketch`` of one record, then ``keep`` over all sketches), ``stream``
+            (``stream``, one stream per input dataset and one out), ``artefact`` (``build``, all
+            records in and a folder out), ``export`` (``write``, all records in and a file or folder
+            at a path out) or ``reader`` (``stream`` without input).
+        target: The original function or class.
+        options: The options of the constructor, in the order of the signature.
+        any_option: Whether the function or ``forward`` accepts ``**kwargs``.
+        settings: The execution settings given at registration.
+        inputs: The number of input datasets; more than one are joined. 0 means any number.
+        streamed: For each input, whether it is passed as an iterator instead of a list.
+        asynchronous: Whether ``forward`` or ``sketch`` is ``async def``.
+        declared: The declared columns.
+        outputs: The names of the results of an operator with several; else empty.
+        outputs_of: Returns these names for the options, which it gets by name; ``None`` if they do
+            not depend on them, and in the specs of configured operators.
+        opens: Whether it has ``open`` or ``close``.
+        takes_context: Whether its method has a parameter ``context``.
+        batch: ``forward_batch``, ``forward_window`` or ``sketch_batch`` if it takes batches.
+    """
+
+    group: str
+    name: str
+    kind: OperatorKind
+    target: Any
+    options: tuple[OptionSpec, ...]
+    any_option: bool
+    settings: ExecutionSettings
+    inputs: int
+    streamed: tuple[bool, ...]
+    asynchronous: bool
+    declared: ColumnDeclarations = NOTHING
+    outputs: tuple[str, ...] = ()
+    outputs_of: Callable[..., Sequence[str]] | None = None
+    opens: bool = False
+    takes_context: bool = False
+    batch: str = ""
+
+    @property
+    def contextual(self) -> bool:
+        """Whether it gets an `OperatorContext`."""
+        return self.opens or self.takes_context
+
+    @property
+    def qualified_name(self) -> str:
+        """The group and name, such as ``demo.process_uppercase``."""
+        return f"{self.group}.{self.name}" if self.group else self.name
+
+    @property
+    def reference(self) -> str:
+        """The expression for it in Python code: ``data.<group>.<name>``, or the function itself."""
+        return f"data.{self.qualified_name}" if self.group else self.place
+
+    @property
+    def method(self) -> str:
+        """The method that processes data, such as ``forward``."""
+        return self.batch or METHODS[self.kind]
+
+    @property
+    def kind_of_columns(self) -> OperatorKind:
+        """The kind by which columns are traced: a selection with ``change`` may write any."""
+        changing = self.kind == "selection" and hasattr(self.target, "change")
+        return "dataset" if changing else self.kind
+
+    @property
+    def place(self) -> str:
+        """The place of its definition: ``module.qualname``."""
+        return f"{self.target.__module__}.{self.target.__qualname__}"
+
+    @property
+    def kind_text(self) -> str:
+        """The kind in words."""
+        return f"{self.kind} operator"
+
+    @property
+    def targets(self) -> list[Any]:
+        """The functions and classes whose source is shown."""
+        return [self.target]
+
+    @property
+    def description(self) -> str:
+        """The cleaned docstring; empty without one."""
+        import inspect
+
+        return inspect.cleandoc(self.target.__doc__ or "")
+
+    @cached_property
+    def code_version(self) -> str:
+        """A digest of the source code."""
+        return code_digest(self.target, _is_operational, self.target.__module__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Invocation:
+    """One configured use of an operator, stored in ``operator.__dataops__``.
+
+    Attributes:
+        spec: The operator.
+        options: Every option with its given or default value.
+        settings: The execution settings of this use, merged over those of the registration.
+        passed_up: Options for ``forward`` that ``__init__`` passed to the base class.
+        output: The export path of the result, if any; of an export operator its first option.
+        link: The run that it is part of; ``None`` outside a run.
+    """
+
+    spec: OperatorSpec
+    options: Mapping[str, Any]
+    settings: ExecutionSettings
+    passed_up: Mapping[str, Any] = field(default_factory=dict)
+    output: Path | None = None
+    link: RunLink | None = None
+
+    @cached_property
+    def artefacts(self) -> tuple[str, ...]:
+        """The nodes whose artefacts are options, in the order of the options.
+
+        The operator is constructed in the run, when their folders are known.
+        """
+        return tuple(dict.fromkeys(referenced(dict(self.options))))
+
+    @property
+    def resolved(self) -> ResolvedSettings:
+        """The settings with all defaults filled in."""
+        return self.settings.resolved(asynchronous=self.spec.asynchronous)
+
+    @property
+    def options_digest(self) -> str:
+        """A digest of the options that affect the result."""
+        return self._known_options[0]
+
+    @property
+    def unknown_options(self) -> tuple[str, ...]:
+        """The options with an object that has no digest, each with the class of the object."""
+        return self._known_options[1]
+
+    @cached_property
+    def _known_options(self) -> tuple[str, tuple[str, ...]]:
+        code = partial(code_digest, ignored=_is_operational, home=self.spec.target.__module__)
+        marked = {
+            option.name
+            for option in self.spec.options
+            if is_annotated_operational(option.annotation)
+        }
+        nodes = {node: {"artefact of": node} for node in self.artefacts}
+        forms: dict[str, Any] = {}
+        unknown: list[str] = []
+        for name, value in {**self.options, **self.passed_up}.items():
+            if name in marked or is_operational(value) or is_operational_option(name, value):
+                continue
+            former = FormBuilder(code, is_inner_credential, path_form)
+            forms[name] = former.form(with_references(value, nodes))
+            unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
+        return digest_of_form(forms | self._batches), tuple(unknown)
+
+    @property
+    def _batches(self) -> dict[str, int]:
+        """The batch size, which affects the result of an operator that takes batches."""
+        return {"_batch_size": self.resolved.batch_size} if self.spec.batch else {}
+
+
+def _is_operational(name: str) -> bool:
+    return name in SETTING_NAMES or is_credential(name)
