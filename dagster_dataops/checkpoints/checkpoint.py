@@ -4,11 +4,10 @@ A checkpoint is a folder with a journal and segments. It belongs to a `RunFinger
 another fingerprint does not use it, and keeps it until a new result is published.
 """
 
-import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +29,6 @@ from dagster_dataops.errors import StorageError
 
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
 _SEGMENT: Final = re.compile(r"segment-([0-9]+)\.jsonl")
-_SYNC_SHARE: Final = 50  # at most 1/50 of the run is spent syncing
 
 
 @dataclass
@@ -123,6 +121,7 @@ class Checkpoint:
         fingerprint: Fingerprint of this run.
         run: Name of this run.
         flush_seconds: How much finished work may be lost to a power failure.
+        open_journal: Return the writer of the journal at a path.
 
     Attributes:
         content: The content of the journal; its table is that of the start.
@@ -137,6 +136,7 @@ class Checkpoint:
         fingerprint: RunFingerprint,
         run: str,
         flush_seconds: float,
+        open_journal: Callable[[Path], JournalWriter] = JournalWriter,
     ) -> None:
         make_folder(content.folder)
         content = content.begun_by(run, fingerprint)
@@ -145,14 +145,14 @@ class Checkpoint:
         self.folder = content.folder
         self.table = content.table
         self.count_resumed()
-        self._flush_seconds = flush_seconds
         self._dirty: set[int] = set()
         self._unsynced_parents = [self.folder.parent, self.folder.parent.parent]
         self._next_sync: float | None = None
         self._syncing = threading.Lock()
         self._sync_fault: StorageError | None = None
         self._closed = False
-        self._journal = JournalWriter(self.folder / "journal")
+        self._journal = open_journal(self.folder / "journal")
+        self._flush_seconds = max(flush_seconds, self._journal.least_seconds)
         self._journal.attempt(content.attempt_entry())
         self._next_segment = max(_numbers(self.folder, _SEGMENT), default=0) + 1
 
@@ -181,6 +181,17 @@ class Checkpoint:
         """Return the number of a new segment."""
         self._next_segment += 1
         return self._next_segment - 1
+
+    def take_segment_numbers(self, count: int) -> range:
+        """Return the numbers of new segments for a writer on another machine.
+
+        That machine may write to them after this run has ended. Therefore an empty file takes the
+        last number: later runs count from there.
+        """
+        first = self._next_segment
+        self._next_segment += count
+        SegmentWriter(self.folder, self._next_segment - 1).close()
+        return range(first, self._next_segment - 1)
 
     def new_segment(self) -> SegmentWriter:
         """Return the writer of a new segment."""
@@ -245,7 +256,7 @@ class Checkpoint:
         except StorageError as error:
             self._sync_fault = error
         spent = time.monotonic() - began
-        self._next_sync = due + max(self._flush_seconds, spent * _SYNC_SHARE)
+        self._next_sync = due + max(self._flush_seconds, spent * self._journal.sync_share)
 
     def sync(self) -> None:
         """Make every settled span survive a power loss: sync outputs, then journal, then names."""
@@ -253,16 +264,9 @@ class Checkpoint:
             if self._closed:
                 return
             dirty, self._dirty = self._dirty, set()
-            for number in dirty:
-                path = segment_path(self.folder, number)
-                with storage(path, "sync"):
-                    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                    try:
-                        os.fdatasync(descriptor)
-                    finally:
-                        os.close(descriptor)
-            self._journal.sync()
-            self._sync_names()
+            self._journal.sync(segment_path(self.folder, number) for number in dirty)
+            if self._journal.on_disk:
+                self._sync_names()
 
     def _sync_names(self) -> None:
         """Sync the names of journal and segments, and that of the folder."""

@@ -7,7 +7,7 @@ continues.
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import (
     NOTHING,
     Extent,
@@ -61,13 +62,14 @@ class StreamCheckpoint(Checkpoint):
         flush_seconds: Seconds of finished work that a power failure may cost.
         stages: The stages of the stream.
         position: The position in ``content`` at which the stream continues; ``None`` for its start.
+        open_journal: Return the writer of the journal at a path.
 
     Attributes:
         items: Number of settled items.
         size: Size of their lines in bytes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         content: CheckpointContent,
         fingerprint: RunFingerprint,
@@ -75,11 +77,15 @@ class StreamCheckpoint(Checkpoint):
         flush_seconds: float,
         stages: StageParts,
         position: Position | None,
+        *,
+        open_journal: Callable[[Path], JournalWriter] = JournalWriter,
     ) -> None:
         self.items = position.items if position else 0
         self.size = position.size if position else 0
         content.table.records = self.items
-        super().__init__(content, fingerprint, run, flush_seconds)
+        super().__init__(content, fingerprint, run, flush_seconds, open_journal)
+        if position is not None:
+            self._journal.begin_at(position.size, position.quarantined.size)
         self._digest = xxhash.xxh3_128()
         self._quarantined, self._quarantine_digest = NOTHING, xxhash.xxh3_128()
         self._segment = SegmentWriter(self.folder, _SEGMENT, exists=True)

@@ -1,1 +1,1 @@
-"""Facts about this process: background threads, usable cores, and whether forking is safe."""
+"""Threads, cores and forks of this process; generators that serve plain calls and coroutines."""

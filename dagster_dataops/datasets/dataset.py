@@ -75,12 +75,18 @@ class JsonlDataset:
     def of_file(cls, path: str | os.PathLike[str]) -> "JsonlDataset":
         """Return a handle of an existing file. Only the first lines of the file are read.
 
+        A file on an object store, such as ``s3://bucket/docs.jsonl``, is copied by ranges to this
+        machine, unless the copy of an earlier call is of the same version.
+
         Raises:
-            InputError: The file does not exist, is not a regular file, or is not JSON Lines.
+            InputError: The file does not exist, is not a regular file, or is not JSON Lines; or the
+                URL is not that of an object store.
+            StoreRefusedError: The store cannot be reached.
         """
         if is_url(path):
-            reason = "is a URL; read it as a stream: use read_jsonl(url) instead"
-            raise InputError(str(path), reason)
+            from dagster_dataops.datasets.remote_input import fetched_input  # threads
+
+            return cls(*fetched_input(str(path)))
         try:
             absolute = Path(path).expanduser().absolute()
         except RuntimeError as error:  # ~name of an unknown user

@@ -84,6 +84,18 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def sync_tree(folder: Path) -> None:
+    """Fsync all files of a folder, then the folders, the inner ones first."""
+    for where, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            descriptor = os.open(Path(where) / name, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_folder(Path(where))
+
+
 def create_anew(path: Path) -> int:
     """Create a new file at ``path``, replacing an existing one; return its descriptor.
 

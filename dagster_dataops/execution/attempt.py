@@ -5,19 +5,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
+from dagster_dataops.checkpoints.claims import Claim
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.resume.start_decision import StartDecision
 from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.errors import OutageError
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.ticker import Ticker
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.settings import ResolvedSettings
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.settings import ResolvedSettings
 
 _Checkpoint = TypeVar("_Checkpoint", bound=Checkpoint)
 
@@ -30,7 +30,8 @@ class Attempt:
         operator: The operator to run.
         context: The settings of the run.
         folder: The folder of result, error file, manifest and checkpoints.
-        lock: The lock of the folder.
+        lock: The claim of this run on the node.
+        sources: Facts about the given inputs, for the manifest.
         inputs: The datasets that the operator reads.
         stamps: The states of their files before anything was read.
         start: How the attempt starts.
@@ -43,7 +44,8 @@ class Attempt:
     operator: Operator
     context: RunContext
     folder: NodeFolder
-    lock: FolderLock
+    lock: Claim
+    sources: list[dict[str, Any]] = field(default_factory=list)
     inputs: Sequence[JsonlDataset] = ()
     stamps: list[FileState] = field(default_factory=list)
     start: StartDecision = field(init=False)

@@ -3,32 +3,33 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
+from dagster_dataops.checkpoints.claims import Claim, claim_of
 from dagster_dataops.checkpoints.folder.joint_results import check_together
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.publish.commit import (
     commit,
     finish_interrupted,
+    published_files,
     write_manifest,
 )
 from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.exporters import export
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.result_exports import exported, exported_by_node
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
-from dagster_dataops.operators.artefact_options import versions_in
-from dagster_dataops.operators.operator import Operator, in_run
-from dagster_dataops.operators.record_context import RunFacts, RunLink
+from dagster_dataops.operators.definition.operator import Operator, in_run
+from dagster_dataops.operators.options.artefact_options import versions_in
+from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
 
 
 class OperatorExecutor:
@@ -75,11 +76,13 @@ class OperatorExecutor:
     def _run_locked(
         self, operator: Operator, inputs: Sequence[JsonlDataset], folder: NodeFolder
     ) -> RunReport:
-        lock = FolderLock(folder.path, self.context.run, self.context.lock_seconds)
+        lock = claim_of(folder, self.context.run, self.context.lock_seconds)
         try:
             report = self._run(operator, inputs, folder, lock)
+            if operator.__dataops__.spec.kind == "export":
+                return exported_by_node(report, folder)
             output = operator.__dataops__.output
-            return report if output is None else _exported(report, output, folder)
+            return report if output is None else exported(report, output, folder)
         finally:
             lock.release()
 
@@ -88,7 +91,7 @@ class OperatorExecutor:
         operator: Operator,
         inputs: Sequence[JsonlDataset],
         folder: NodeFolder,
-        lock: FolderLock,
+        lock: Claim,
     ) -> RunReport:
         attempt = Attempt(operator=operator, context=self.context, folder=folder, lock=lock)
         late = finish_interrupted(folder)
@@ -100,6 +103,7 @@ class OperatorExecutor:
         with removed_afterwards(folder.input), attempt.resources:
             check_together(inputs)
             separate = takes_separately(operator.__dataops__.spec, len(inputs))
+            attempt.sources = [_input(dataset) for dataset in inputs]
             attempt.read(inputs if separate else [gathered(inputs, folder.input)])
             attempt.operator = operator = in_run(operator, _link(attempt))
             runner = make_runner(operator, attempt.inputs)
@@ -120,6 +124,7 @@ def _link(attempt: Attempt) -> RunLink:
         run=context.run,
         node=folder.name,
         input=str(attempt.inputs[0].path) if attempt.inputs else "",
+        retries_failed=context.resume is ResumePolicy.FAILED_RECORDS,
     )
     return RunLink(facts, context.clients)
 
@@ -148,6 +153,7 @@ def _start_request(
         reuse_outcomes=attempt.settings.reuse_outcomes,
         own_runs=context.earlier_runs | {context.run},
         unreported=lambda run: run == published_late or context.unreported(run),
+        complete=lambda: runner.complete(attempt),
     )
 
 
@@ -160,7 +166,10 @@ def _take_over(attempt: Attempt, manifest: Manifest) -> Manifest:
     run = attempt.context.run
     if attempt.start.takes_over and manifest.run != run:
         attempt.lock.check()
-        write_manifest(attempt.folder, replace(manifest, run=run))
+        adopted = replace(manifest, run=run)
+        files = published_files(attempt.folder, adopted)
+        with attempt.lock.publishing(files, adopted.to_bytes()):
+            write_manifest(attempt.folder, adopted)
     attempt.note(attempt.start.note)
     return manifest
 
@@ -177,7 +186,7 @@ def _publish(attempt: Attempt, manifest: Manifest) -> Manifest:
     if attempt.checkpoint is not None:
         attempt.checkpoint.close()
     attempt.lock.check()
-    return commit(attempt.folder, manifest)
+    return commit(attempt.folder, manifest, attempt.lock.publishing)
 
 
 def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
@@ -203,32 +212,26 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         outcomes=drafts.outcomes,
         outputs=drafts.outputs,
         mapped=drafts.mapped,
-        inputs=[_input(dataset) for dataset in attempt.inputs],
+        inputs=attempt.sources,
         counts=drafts.summary.counts,
         drops=drafts.summary.drops,
         drop_examples=drafts.summary.drop_examples,
         artefact=drafts.artefact,
         funnel=drafts.summary.funnel,
+        kind=attempt.operator.__dataops__.spec.kind,
+        traced=attempt.settings.trace,
+        combined=drafts.combined,
+        leaves=drafts.leaves,
     )
 
 
 def _input(dataset: JsonlDataset) -> dict[str, Any]:
-    identity = {"fingerprint": dataset.fingerprint or "", "rows": dataset.rows}
-    return {"path": str(dataset.path), **identity}
-
-
-def _exported(report: RunReport, output: Path, folder: NodeFolder) -> RunReport:
-    """Export the result of a run, or each of its results; return the report with the files.
-
-    Several results are files of a folder that is named after the node.
-    """
-    if not report.outputs:
-        return replace(report, exported=export(report.dataset, output, folder.name))
-    outputs = {
-        name: replace(one, exported=export(one.dataset, output / folder.name, name))
-        for name, one in report.outputs.items()
-    }
-    return replace(report, outputs=outputs)
+    """Return the facts about an input; see `Manifest.inputs`."""
+    facts = {"path": str(dataset.path), "fingerprint": dataset.fingerprint or ""}
+    if dataset.fingerprint is not None:
+        return {**facts, "rows": dataset.rows}
+    now = dataset.stamp()
+    return {**facts, "rows": dataset.rows, "size_bytes": now.size, "modified_ns": now.modified_ns}
 
 
 def _report(attempt: Attempt, manifest: Manifest) -> RunReport:
@@ -252,4 +255,5 @@ def _report_of(attempt: Attempt, node: str, folder: NodeFolder, manifest: Manife
         reused=attempt.start.published is not None,
         notes=tuple(attempt.notes),
         seconds=time.monotonic() - attempt.began,
+        kind=attempt.operator.__dataops__.spec.kind,
     )

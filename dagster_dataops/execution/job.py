@@ -1,6 +1,9 @@
 """Job: the records of one attempt, and the methods by which backends settle them."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NoReturn
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.span import Span
@@ -8,6 +11,7 @@ from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
 from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
+from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.lines import Interval, LineCounter, content_interval, count_records
 from dagster_dataops.errors import (
     OutageError,
@@ -17,8 +21,8 @@ from dagster_dataops.errors import (
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import Failure, failure_text
-from dagster_dataops.operators.concurrency_modes import MODES
-from dagster_dataops.operators.record_context import shown_counts
+from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.outcomes.record_context import shown_counts
 
 
 class Job:
@@ -39,6 +43,7 @@ class Job:
         todo: The unsettled intervals, in order.
         checkpoint: Receives the settled spans.
         tick: Show progress, sync the checkpoint and check for a stop request; see `Ticker.tick`.
+        growing: Whether records may be added; never.
         last_failed: After an outage: byte positions of the failed records after which none
             succeeded; ``None`` for all failed records.
     """
@@ -54,7 +59,13 @@ class Job:
         self.checkpoint = attempt.open_checkpoint(checkpoint)
         self.todo = checkpoint.table.gaps(self.content)
         self.tick = attempt.ticker(self.state).tick
+        self.growing = False
         self.last_failed: set[int] | None = None
+
+    @property
+    def batches(self) -> bool:
+        """Whether the operator takes batches of records."""
+        return bool(self.operator.__dataops__.spec.batch)
 
     @property
     def check_input(self) -> bool:
@@ -65,6 +76,42 @@ class Job:
     def keeps_outcomes(self) -> bool:
         """Whether every record must be a separate span, so that its digest identifies it."""
         return self.settings.reuse_outcomes
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the checkpoint."""
+        return self.checkpoint.folder
+
+    @property
+    def unshared(self) -> tuple[int, ...]:
+        """Descriptors that forked workers must close: that of the folder's lock."""
+        return (self.attempt.lock.descriptor,)
+
+    @property
+    def resources(self) -> ExitStack:
+        """Closed when the result is published, or when the attempt fails."""
+        return self.attempt.resources
+
+    def batch_starts(self, descriptor: int) -> BatchStarts | None:
+        """Return where ranges may begin if the operator takes batches; otherwise ``None``."""
+        if not self.batches:
+            return None
+        return BatchStarts.of(descriptor, self.content, self.settings.batch_size)
+
+    def take_segment_number(self) -> int:
+        """Return the number of a new segment."""
+        return self.checkpoint.take_segment_number()
+
+    def take_orders(self) -> NoReturn:
+        """Never called: the work of a job does not grow."""
+        raise NotImplementedError
+
+    def finish(self, start: int, end: int) -> None:
+        """Do nothing: the journal says which records are settled."""
+
+    def note(self, text: str) -> None:
+        """Show a line to the user."""
+        self.context.progress.note(text)
 
     def settle(
         self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()

@@ -3,17 +3,21 @@
 import logging
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from typing_extensions import override
+
+from dagster_dataops.operators.outcomes.record_context import plain_counts
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 _FIRST_LINE_SECONDS: Final = 10.0
 _LINE_GROWTH: Final = 1.3
 _FIRST_BAR_SECONDS: Final = 0.2  # seconds; shorter runs show the bar once, at the end
 _LONGEST_PAUSE_SECONDS: Final = 600.0
+_COST: Final = "cost"  # the sum that is shown as money
+_UNPRICED: Final = "calls_without_usage"  # if there are any, the cost is too low
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,21 @@ class ProgressState:
         rate = f"{self.records_per_second(seconds):,.1f} records/s"
         time_left = "" if left is None else f", {duration(left)} left"
         failed = f", {self.failed:,} failed" if self.failed else ""
-        counted = "".join(f", {name} {_shown(number)}" for name, number in self.counts.items())
+        counted = "".join(f", {one}" for one in self._counted())
         return f"{self.records:,}{of_total} records{share}, {rate}{time_left}{failed}{counted}"
+
+    def _counted(self) -> Iterator[str]:
+        """Yield the cost so far and the cost expected in all, then the other sums."""
+        cost = self.counts.get(_COST)
+        if cost is not None:
+            mark = "~" if self.counts.get(_UNPRICED) else ""
+            yield f"{mark}${cost:,.{_digits(cost)}f} so far"
+            if self.share:
+                expected = cost / self.share
+                yield f"{mark}${expected:,.{_digits(expected)}f} expected"
+        for name, number in plain_counts(self.counts).items():
+            if name != _COST:
+                yield f"{name} {_shown(number)}"
 
 
 def duration(seconds: float) -> str:
@@ -89,6 +106,11 @@ def duration(seconds: float) -> str:
 
 def _shown(number: float) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:,.4f}"
+
+
+def _digits(cost: float) -> int:
+    """Return how many decimals a cost is shown with: small ones need more."""
+    return 2 if cost >= 1 or not cost else 4
 
 
 class Progress(Protocol):

@@ -8,8 +8,11 @@ from typing import Any
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.execution.agent_pool import Cluster
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.settle import Interrupts
+from dagster_dataops.exporters.delivery import Exported
+from dagster_dataops.operators.definition.spec import OperatorKind
 
 
 def _never() -> str | None:
@@ -41,6 +44,7 @@ class RunContext:
         interrupts: Exceptions that signals raise in the main thread.
         root: Root folder of all results; ``None`` for the folder of the node.
         clients: Objects that operators get from their context, by name.
+        cluster: Machines that operators in process mode run on; ``None`` for this machine.
     """
 
     run: str
@@ -55,6 +59,7 @@ class RunContext:
     interrupts: Interrupts = (KeyboardInterrupt,)
     root: Path | None = None
     clients: Mapping[str, Any] = field(default_factory=dict)
+    cluster: Cluster | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,15 +68,17 @@ class RunReport:
 
     Attributes:
         node: Name of the node.
-        dataset: The published result; of an artefact the list of its files. Of a node with several
-            results see ``outputs``: there is no file at the path of this handle.
+        dataset: The published result; of an artefact or an export the list of its files.
+            Of a node with several results see ``outputs``: there is no file at the path of this
+            handle.
         manifest: Facts about the result, such as counts.
         error_path: The file with the failed records, if any failed.
         reused: Whether the result was published before this attempt.
         notes: The log lines that were shown to the user.
         seconds: Duration of this attempt.
-        exported: The file to which the result was exported, if any.
+        export: The export of the result, if any.
         outputs: Of a node with several results a report of each, by the name of its output.
+        kind: The kind of the operator.
     """
 
     node: str
@@ -81,8 +88,9 @@ class RunReport:
     reused: bool
     notes: tuple[str, ...]
     seconds: float
-    exported: Path | None = None
+    export: Exported | None = None
     outputs: "Mapping[str, RunReport]" = field(default_factory=dict)
+    kind: OperatorKind = "record"
 
     @property
     def results(self) -> "Mapping[str, RunReport]":
@@ -90,6 +98,11 @@ class RunReport:
         if not self.outputs:
             return {self.node: self}
         return {report.node: report for report in self.outputs.values()}
+
+    @property
+    def exported(self) -> Path | None:
+        """The file or folder to which the result was exported, if any."""
+        return None if self.export is None else self.export.target
 
     @property
     def artefact(self) -> Path | None:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.configuration import check_local
+from dagster_dataops.configuration import bucket_of, config, root_setting
 from dagster_dataops.datasets.artefact import SUFFIX, Artefact, damage, is_version
 from dagster_dataops.datasets.dataset import FileState, JsonlDataset
 from dagster_dataops.datasets.durable_files import write_durably
@@ -45,8 +45,11 @@ class NodeFolder:
             ResultMissingError: The folder contains no result.
             ConfigurationError: The path is a URL.
         """
-        check_local("folder", path)
-        given = Path(path).expanduser().absolute()
+        given = root_setting("folder", path, config.storage_options)
+        if bucket_of(given) is not None:
+            from dagster_dataops.checkpoints.homes.node_home import refreshed_at
+
+            refreshed_at(given, _SUFFIX)
         found = [given] if given.name.endswith(_SUFFIX) else sorted(given.glob(f"*{_SUFFIX}"))
         if not found:
             reason = (
@@ -76,6 +79,11 @@ class NodeFolder:
     def artefact(self) -> Path:
         """The folder of the versions of an artefact; other operators have none."""
         return self.path / f"{self.name}{SUFFIX}"
+
+    @property
+    def receipt(self) -> Path:
+        """The receipt of the export of the result; only exported results have one."""
+        return self.path / f".{self.name}_export.json"
 
     @property
     def errors(self) -> Path:
@@ -133,7 +141,9 @@ class Manifest:
         part_of: Of the result of a named output the path of the manifest of its node, relative to
             the folder of the result. The other numbers are those of the node.
         mapped: Whether there is a map from input records to result lines, `NodeFolder.kept`.
-        inputs: Path, fingerprint and rows of each input.
+        inputs: Path, fingerprint and rows of each input, in order; of an input without a
+            fingerprint also ``size_bytes`` and ``modified_ns``. Records of several inputs of a
+            record operator or selection follow one another.
         counts: Sums of what the operator counted, in every try of every record.
         drops: Number of dropped records by reason, the most frequent first.
         drop_examples: The first dropped records of each reason; each with ``line``, counted from 1,
@@ -142,6 +152,13 @@ class Manifest:
             it passed on, dropped and failed, and its seconds.
         artefact: Of an artefact the name of its version, which is its digest; the result is the
             listing of its files.
+        kind: The kind of the operator, such as ``record``; empty for a source function.
+        traced: Whether the map was to be written. There is none if every record became one line.
+        combined: Of a stream that only combines its inputs by position: how, as
+            `item_origins.describe` returns it; empty otherwise.
+        leaves: Of a stream that mixes datasets: for each its ``name``, ``path`` and ``cooker``, the
+            share of the samples that is wanted as ``wanted``, ``None`` if no share is, and the
+            number of ``samples`` that were read.
     """
 
     done: bool = True
@@ -171,6 +188,10 @@ class Manifest:
     drop_examples: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     funnel: list[dict[str, Any]] = field(default_factory=list)
     artefact: str = ""
+    kind: str = ""
+    traced: bool = False
+    combined: dict[str, Any] = field(default_factory=dict)
+    leaves: list[dict[str, Any]] = field(default_factory=list)
 
     def to_bytes(self) -> bytes:
         """Return the manifest as readable JSON."""
@@ -265,18 +286,17 @@ class Manifest:
 
 
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
-    **dict.fromkeys(("operator", "fingerprint", "run", "artefact"), (str,)),
+    **dict.fromkeys(("operator", "fingerprint", "run", "artefact", "kind"), (str,)),
     **dict.fromkeys(("rows_in", "rows_out", "dropped", "failed", "resumed"), (int,)),
     **dict.fromkeys(("size_bytes", "modified_ns"), (int,)),
     **dict.fromkeys(("attempts", "kept_from", "resumed_from"), (list,)),
     "seconds": (float, int),
     "made_from": (dict,),
     "seeds": (dict,),
-    "outcomes": (bool,),
-    "outputs": (dict,),
+    **dict.fromkeys(("outcomes", "mapped", "traced"), (bool,)),
+    **dict.fromkeys(("outputs", "combined"), (dict,)),
     "part_of": (str,),
-    "mapped": (bool,),
-    **dict.fromkeys(("inputs", "funnel"), (list,)),
+    **dict.fromkeys(("inputs", "funnel", "leaves"), (list,)),
     **dict.fromkeys(("counts", "drops", "drop_examples"), (dict,)),
 }
 _OWN_FACTS: Final = ("rows_out", "size_bytes", "modified_ns", "fingerprint")
@@ -326,10 +346,39 @@ def _place_in(facts: OutputFacts) -> OutputFacts:
 
 def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     """Return a node's published result and manifest; ``None`` if it has no intact result."""
+    _refresh(folder)
+    return published_here(folder)
+
+
+def published_here(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
+    """Return the same of a node on a local disk, or of a working copy as it is."""
     manifest = Manifest.load(folder.manifest)
     if manifest is None or not _is_intact(folder, manifest):
         return None
     return manifest.dataset(folder.result), manifest
+
+
+def is_published(folder: NodeFolder) -> bool:
+    """Return whether a node has a result, perhaps an edited one."""
+    _refresh(folder)
+    return folder.result.exists()
+
+
+def published_uri(path: Path) -> str:
+    """Return the URI of a published result: of a working copy that of the object in the store."""
+    if bucket_of(path) is None:
+        return path.absolute().as_uri()
+    from dagster_dataops.checkpoints.homes.node_home import home_of
+
+    return home_of(path.parent, path.name.removesuffix(_SUFFIX)).url(path)
+
+
+def _refresh(folder: NodeFolder) -> None:
+    """Make a working copy hold the published files; a folder on a local disk stays as it is."""
+    if bucket_of(folder.path) is not None:
+        from dagster_dataops.checkpoints.homes.node_home import home_of
+
+        home_of(folder.path, folder.name).refresh()
 
 
 def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
@@ -379,6 +428,7 @@ def load_artefact(folder: NodeFolder | str | os.PathLike[str]) -> Artefact:
 
 
 def _current_version(folder: NodeFolder) -> Path:
+    _refresh(folder)
     manifest = Manifest.load(folder.manifest)
     if manifest is None:
         raise ResultMissingError(str(folder.artefact), "nothing was published there yet")
@@ -423,4 +473,9 @@ def write_result(
         made_from=dict(made_from),
     )
     write_durably(folder.manifest, manifest.to_bytes())
+    files = {folder.result: folder.result}
+    if bucket_of(folder.path) is not None:
+        from dagster_dataops.checkpoints.homes.node_home import publish_files
+
+        publish_files(folder.path, folder.name, files, manifest.to_bytes())
     return dataset

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
-from dagster_dataops.operators.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 
 _UNKNOWN: Final = "unknown "  # followed by a random number and the reason
 _WORDS: Final = {

@@ -13,6 +13,7 @@ on are written twice. If the format changes, raise `FORMAT`.
 
 import struct
 import sys
+import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
@@ -31,12 +32,13 @@ from dagster_dataops.checkpoints.journal.span import (
 )
 from dagster_dataops.checkpoints.journal.span_notes import IntArray, SpanNotes
 
-FORMAT: Final = f"5-{sys.byteorder}"  # of journals, kept journals and manifests
+FORMAT: Final = f"6-{sys.byteorder}"  # of journals, kept journals and manifests
 _MAGIC: Final = b"DOJ1"
 _HEAD: Final = struct.Struct("<4sBIQ")
 _PLACE: Final = struct.Struct("<IQI?")  # segment, offset, number of spans, whether notes precede
 _NONE: Final = b"\0"  # a span without notes
 _SOME: Final = b"\1"
+_COMPRESS_FROM: Final = 4096  # bytes of notes
 DIGEST: Final = 16  # bytes of the digest of a record's line
 
 
@@ -152,7 +154,8 @@ def _spans_frame(
     frames = frame(FrameKind.SPANS, place + packed)
     if any(notes):
         found = b"".join(_NONE if one is None else _SOME + one.pack() for one in notes)
-        frames = frame(FrameKind.NOTES, place + found) + frames
+        packed = b"Z" + zlib.compress(found, 1) if len(found) >= _COMPRESS_FROM else b"R" + found
+        frames = frame(FrameKind.NOTES, place + packed) + frames
     if digests is not None:
         frames = frame(FrameKind.DIGESTS, place + b"".join(digests)) + frames
     return frames
@@ -191,14 +194,16 @@ def read_notes(payload: bytes) -> PackedNotes | None:
     notes: list[SpanNotes | None] = []
     try:
         segment, offset, count, _ = _PLACE.unpack_from(payload)
-        at = _PLACE.size
+        packed = payload[_PLACE.size :]
+        found = zlib.decompress(packed[1:]) if packed[:1] == b"Z" else packed[1:]
+        at = 0
         for _ in range(count):
-            some, at = payload[at : at + 1] == _SOME, at + 1
-            one, at = SpanNotes.unpack(payload, at) if some else (None, at)
+            some, at = found[at : at + 1] == _SOME, at + 1
+            one, at = SpanNotes.unpack(found, at) if some else (None, at)
             notes.append(one)
-    except (struct.error, ValueError):
+    except (struct.error, zlib.error, ValueError):
         return None
-    return PackedNotes(segment, offset, notes) if at == len(payload) else None
+    return PackedNotes(segment, offset, notes) if at == len(found) else None
 
 
 def json_frame(kind: FrameKind, content: dict[str, Any]) -> bytes:

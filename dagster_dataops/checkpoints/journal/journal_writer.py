@@ -1,9 +1,9 @@
 """JournalWriter: appends entries to the journal of a checkpoint. `journal_reader` reads them."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
@@ -24,7 +24,16 @@ class JournalWriter:
 
     Args:
         path: The file; created if it is missing.
+
+    Attributes:
+        on_disk: Whether the entries are kept where ``path`` is.
+        sync_share: At most one of so many parts of a run is spent by `sync`.
+        least_seconds: The least time between two calls of `sync` during a run.
     """
+
+    on_disk: ClassVar[bool] = True
+    sync_share: ClassVar[int] = 50
+    least_seconds: ClassVar[float] = 0.0
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -96,6 +105,9 @@ class JournalWriter:
         """Append a position of a stream."""
         self.append(frame(FrameKind.POSITION, pack_position(position)))
 
+    def begin_at(self, size: int, quarantined: int) -> None:
+        """Note where a stream continues: sizes of its segment and its file of failed items."""
+
     def append(self, frames: bytes) -> None:
         """Append whole frames. A SIGKILL does not lose them; before `sync`, a power loss may."""
         with storage(self.path, "write"):
@@ -106,8 +118,19 @@ class JournalWriter:
                 os.ftruncate(self._descriptor, before)  # no incomplete frame before later frames
                 raise
 
-    def sync(self) -> None:
-        """Make every appended entry survive a power loss."""
+    def sync(self, segments: Iterable[Path] = ()) -> None:
+        """Make every appended entry survive a power loss.
+
+        Args:
+            segments: The files with the outputs of the entries, which are synced first.
+        """
+        for path in segments:
+            with storage(path, "sync"):
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.fdatasync(descriptor)
+                finally:
+                    os.close(descriptor)
         with storage(self.path, "sync"):
             os.fdatasync(self._descriptor)
 

@@ -7,13 +7,20 @@ import struct
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
+from operator import not_
 from typing import Final, NamedTuple, TypeAlias
 
 import orjson
 
-from dagster_dataops.operators.dispositions import USUAL, Disposition
+from dagster_dataops.operators.outcomes.dispositions import (
+    USUAL,
+    Disposition,
+    dropped_for,
+    emitting,
+)
 
 IntArray: TypeAlias = "array[int]"
 Number: TypeAlias = "int | float"
@@ -61,6 +68,20 @@ class SpanNotes(NamedTuple):
         for position, one in found.items():
             codes[position] = numbers[one]
         return cls(records, dict(counts), tuple(numbers), codes)
+
+    @classmethod
+    def of_emitted(cls, emitted: Sequence[int]) -> "SpanNotes | None":
+        """Return the notes of records that became other numbers of lines without a reason.
+
+        Args:
+            emitted: The number of result lines of each record; bools will do.
+        """
+        if all(number == 1 for number in emitted):
+            return None
+        if max(emitted) <= 1:  # four times as fast
+            return cls(len(emitted), {}, (dropped_for(""),), array("B", map(not_, emitted)))
+        unusual = [(place, emitting(number)) for place, number in enumerate(emitted) if number != 1]
+        return cls.of(len(emitted), unusual, {})
 
     def unusual(self) -> Iterator[tuple[int, Disposition]]:
         """Yield position and disposition of every unusual record, in order."""
@@ -118,20 +139,31 @@ class SpanNotes(NamedTuple):
         try:
             records, size, length, compressed = _HEAD.unpack_from(data, at)
             at += _HEAD.size
-            content = orjson.loads(data[at : at + size])
-            table = tuple(
-                orjson.dumps(one, option=orjson.OPT_SORT_KEYS) for one in content["table"]
-            )
+            noted, table = _content(data[at : at + size])
             packed = data[at + size : at + size + length]
             codes = _usual_codes(0, len(table))
             codes.frombytes(zlib.decompress(packed) if compressed else packed)
-            counts = dict(content["counts"])
+            counts = dict(noted)
         except (struct.error, zlib.error, KeyError, TypeError) as error:
             raise ValueError(str(error)) from None
         if len(codes) not in {0, records} or len(packed) != length:
             msg = f"{len(codes)} dispositions of {records} records"
             raise ValueError(msg)
         return cls(records, counts, table, codes), at + size + length
+
+
+@lru_cache(1024)  # spans of one record have few different ones
+def _content(text: bytes) -> tuple[Mapping[str, Number], tuple[Disposition, ...]]:
+    """Return the counts and the table in the JSON of notes."""
+    content = orjson.loads(text)
+    table = [orjson.dumps(one, option=orjson.OPT_SORT_KEYS) for one in content["table"]]
+    return content["counts"], tuple(map(_interned, table))
+
+
+@lru_cache(4096)
+def _interned(disposition: Disposition) -> Disposition:
+    """Return one object for equal dispositions; those of orjson hold 4 kB each."""
+    return bytes(bytearray(disposition))
 
 
 def _usual_codes(records: int, unusual: int) -> IntArray:
@@ -141,7 +173,7 @@ def _usual_codes(records: int, unusual: int) -> IntArray:
 
 
 def joined(
-    parts: Iterable[tuple[int, SpanNotes | None]], counts: Mapping[str, Number]
+    parts: Sequence[tuple[int, SpanNotes | None]], counts: Mapping[str, Number]
 ) -> SpanNotes | None:
     """Return the notes of spans that are joined to one, in order.
 
@@ -149,6 +181,13 @@ def joined(
         parts: Number of records and notes of each span.
         counts: The sums of their counts.
     """
+    tables = {notes.table for _, notes in parts if notes is not None and notes.table}
+    if len(tables) == 1:  # the usual case: no disposition is touched
+        (table,) = tables
+        codes = _usual_codes(0, len(table))
+        for records, notes in parts:
+            codes.extend((notes and notes.codes) or _usual_codes(records, len(table)))
+        return SpanNotes(len(codes), dict(counts), table, codes)
     unusual: list[tuple[int, Disposition]] = []
     before = 0
     for records, notes in parts:

@@ -116,6 +116,11 @@ class SpanTable:
         rows = self._order().rows
         return zip(*(map(column.__getitem__, rows) for column in columns), strict=True)
 
+    def column(self, field: str) -> IntArray:
+        """Return a field of all spans, in input order."""
+        column = self._columns[Span._fields.index(field)]
+        return array(column.typecode, map(column.__getitem__, self._order().rows))
+
     @property
     def dropped(self) -> int:
         """Input records that emitted nothing and did not fail."""

@@ -25,6 +25,7 @@ from dagster_dataops.datasets.durable_files import (
     read_if_there,
     storage,
     sync_folder,
+    sync_tree,
     write_durably,
 )
 from dagster_dataops.records import Record, encode
@@ -80,7 +81,7 @@ class ArtefactVersions:
         """
         with storage(draft, "publish the artefact"):
             rows = list_files(draft)
-            _sync_all(draft)
+            sync_tree(draft)
             name = digest_of_listing(rows)
             version = self._path / name
             if damage(version):
@@ -105,15 +106,3 @@ class ArtefactVersions:
 
     def _free(self, prefix: str) -> Path:
         return self._path / f"{prefix}{os.urandom(6).hex()}"
-
-
-def _sync_all(folder: Path) -> None:
-    """Fsync all files of a folder, then the folders, the inner ones first."""
-    for where, _, names in os.walk(folder, topdown=False):
-        for name in names:
-            descriptor = os.open(Path(where) / name, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        sync_folder(Path(where))

@@ -11,11 +11,16 @@ the manifest of the node is the last.
 """
 
 import filecmp
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_here
 from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
+from dagster_dataops.configuration import bucket_of
+from dagster_dataops.datasets.artefact import listing_of
 from dagster_dataops.datasets.durable_files import (
     draft_of,
     read_if_there,
@@ -26,12 +31,23 @@ from dagster_dataops.datasets.durable_files import (
 )
 from dagster_dataops.hashing.file_digests import has_content
 
+Publishing: TypeAlias = Callable[[Mapping[Path, Path], bytes], AbstractContextManager[None]]
 
-def commit(folder: NodeFolder, manifest: Manifest) -> Manifest:
+
+def _at_once(files: Mapping[Path, Path], manifest: bytes) -> AbstractContextManager[None]:  # noqa: ARG001
+    return nullcontext()
+
+
+def commit(folder: NodeFolder, manifest: Manifest, publishing: Publishing = _at_once) -> Manifest:
     """Put the drafts in place and remove every checkpoint of the node.
 
     A complete draft of the manifest means that the other drafts are complete and durable, and that
     only renames are left. An incomplete draft is not valid JSON and is ignored.
+
+    Args:
+        folder: Of the node.
+        manifest: Of the drafts.
+        publishing: As `Claim.publishing`.
 
     Returns:
         The published manifest. If the file in place has the same bytes, it is kept, and the
@@ -41,8 +57,40 @@ def commit(folder: NodeFolder, manifest: Manifest) -> Manifest:
         manifest = _without_equal_drafts(folder, manifest)
         _sync_folders(folder, manifest)  # the names of the drafts
     write_draft(folder.manifest, manifest.to_bytes())
-    _finish(folder, manifest)
+    with publishing(published_files(folder, manifest), manifest.to_bytes()):
+        _finish(folder, manifest)
     return manifest
+
+
+def published_files(folder: NodeFolder, manifest: Manifest) -> dict[Path, Path]:
+    """Return the files of a publication but for manifests, each with its draft or itself."""
+    files: dict[Path, Path] = {}
+    for place, own in manifest.parts(folder).values():
+        _add(files, place.result)
+        if manifest.outputs and bucket_of(folder.path) is not None:
+            write_draft(place.manifest, own.to_bytes())
+            _add(files, place.manifest)
+        if own.artefact:
+            version = place.artefact / own.artefact
+            found = [
+                path for path in version.rglob("*") if path.is_file() or not any(path.iterdir())
+            ]
+            files |= {path: path for path in (*found, listing_of(version))}
+    if manifest.failed:
+        _add(files, folder.errors)
+    if manifest.mapped:
+        _add(files, folder.kept)
+    return files
+
+
+def _is_empty(folder: Path) -> bool:
+    return not any(folder.iterdir())
+
+
+def _add(files: dict[Path, Path], path: Path) -> None:
+    draft = draft_of(path)
+    if draft.exists() or path.exists():
+        files[path] = draft if draft.exists() else path
 
 
 def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
@@ -55,7 +103,7 @@ def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
         draft.unlink()
     outputs = dict(manifest.outputs)
     for name, (place, own) in manifest.parts(folder).items():
-        found = published(place)
+        found = published_here(place)
         if found is None or not has_content(place.result, own.size_bytes, own.fingerprint):
             continue
         draft_of(place.result).unlink()
@@ -102,8 +150,8 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
         folder.result.unlink(missing_ok=True)  # of an operator with one result
     if not (manifest.failed and folder.errors.exists() and folder.errors.stat().st_size):
         folder.errors.unlink(missing_ok=True)
-        if not manifest.mapped:
-            folder.kept.unlink(missing_ok=True)
+    if not manifest.mapped:
+        folder.kept.unlink(missing_ok=True)
     remove_checkpoints(folder)
     _sync_folders(folder, manifest)
     if manifest.outputs:

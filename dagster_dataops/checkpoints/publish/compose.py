@@ -2,8 +2,9 @@
 
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
@@ -27,12 +28,13 @@ class Select(Protocol):
         """Show progress and check for a stop request; called once per span."""
         ...
 
-    def write(self, results: JsonlWriter, failed: "array[int]") -> None:
+    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> None:
         """Write the chosen lines of the input.
 
         Args:
             results: Writes them.
             failed: Byte positions of the failed records in the input, in rising order.
+            kept: Takes which lines were chosen; ``None`` if no map is wanted.
         """
         ...
 
@@ -43,12 +45,13 @@ def compose(
     dataset: JsonlDataset,
     *,
     outcomes: bool = False,
+    traced: bool = True,
     select: Select | None = None,
 ) -> Drafts | list[int]:
     """Write result and error file as drafts; check every span on the way.
 
-    If records failed, there is a third draft: the journal that a retry of these records alone
-    starts from. A selection has none, as its records cannot be retried alone.
+    There is a third draft, the map from input records to result lines, if records failed, since a
+    retry of these records alone starts from it, and if a record did not become one line.
 
     Args:
         folder: Of the operator's node.
@@ -56,6 +59,7 @@ def compose(
         dataset: The input.
         outcomes: Whether the third draft is made in any case, and holds every outcome with the
             digest of its input.
+        traced: Whether the map is written although no later run needs it.
         select: Chooses the result lines; ``None`` takes the outputs of the spans.
 
     Returns:
@@ -64,15 +68,23 @@ def compose(
     """
     with DraftWriter(folder, "compose the result") as drafts:
         if select is not None:
-            return _compose_selected(checkpoint, dataset, drafts, select)
-        mapped = any(notes.table for notes in checkpoint.table.notes.values())
+            kept = _kept_journal(folder, dataset, check_input=False) if traced else nullcontext()
+            return _compose_selected(checkpoint, dataset, drafts, select, kept)
+        mapped = (traced or bool(folder.outputs)) and any(
+            notes.table for notes in checkpoint.table.notes.values()
+        )
         if checkpoint.table.failed or mapped or outcomes:
             return _compose_keeping(folder, checkpoint, dataset, drafts, outcomes=outcomes)
         return _compose_plainly(checkpoint, drafts)
 
 
 def compose_stream(
-    folder: NodeFolder, checkpoint: StreamCheckpoint, failed: int, seeds: dict[str, int]
+    folder: NodeFolder,
+    checkpoint: StreamCheckpoint,
+    failed: int,
+    seeds: dict[str, int],
+    combined: dict[str, Any],
+    leaves: list[dict[str, Any]],
 ) -> Drafts:
     """Write result and error file of a stream as drafts.
 
@@ -81,6 +93,8 @@ def compose_stream(
         checkpoint: With every item settled.
         failed: How many items failed.
         seeds: Seeds that the stream has drawn, by the paths of its stages.
+        combined: As for `Manifest.combined`.
+        leaves: As for `Manifest.leaves`.
     """
     checkpoint.check_quarantine()
     dataset, modified_ns = checkpoint.draft(folder.result)
@@ -91,6 +105,8 @@ def compose_stream(
         records=(dataset.rows or 0) + failed,
         failed=failed,
         seeds=seeds,
+        combined=combined,
+        leaves=leaves,
     )
 
 
@@ -118,15 +134,9 @@ def _compose_keeping(
     outcomes: bool,
 ) -> Drafts | list[int]:
     damaged: list[int] = []
-    with (
-        dataset.path.open("rb") as source,
-        KeptJournal(
-            draft_of(folder.kept),
-            source.fileno(),
-            check_input=dataset.fingerprint is None,
-            apart=outcomes,
-        ) as keeping,
-    ):
+    check_input = dataset.fingerprint is None
+    journal = _kept_journal(folder, dataset, check_input=check_input, apart=outcomes)
+    with journal as keeping:
         for span, output, failed in _spans(checkpoint, dataset, drafts.errors, damaged):
             notes = checkpoint.table.notes.get(span.start)
             keeping.add(span, output, failed, notes)
@@ -134,14 +144,35 @@ def _compose_keeping(
                 drafts.write(output[: span.output_bytes], span.emitted, notes)
         if damaged:
             return damaged
-        made = _finish(drafts, checkpoint, outcomes=outcomes)
-        attempts = checkpoint.content.attempt_entry(made.dataset.fingerprint or "")
-        keeping.finish(attempts, checkpoint.table.counts)
-        return replace(made, mapped=True)
+        return _mapped(_finish(drafts, checkpoint, outcomes=outcomes), keeping, checkpoint)
+
+
+@contextmanager
+def _kept_journal(
+    folder: NodeFolder, dataset: JsonlDataset, *, check_input: bool, apart: bool = False
+) -> Iterator[KeptJournal]:
+    """Yield the writer of the draft of the map."""
+    path = draft_of(folder.kept)
+    with (
+        dataset.path.open("rb") as source,
+        KeptJournal(path, source.fileno(), check_input=check_input, apart=apart) as keeping,
+    ):
+        yield keeping
+
+
+def _mapped(made: Drafts, keeping: KeptJournal, checkpoint: Checkpoint) -> Drafts:
+    """Return the drafts after the map is complete."""
+    attempts = checkpoint.content.attempt_entry(made.dataset.fingerprint or "")
+    keeping.finish(attempts, checkpoint.table.counts)
+    return replace(made, mapped=True)
 
 
 def _compose_selected(
-    checkpoint: Checkpoint, dataset: JsonlDataset, drafts: DraftWriter, select: Select
+    checkpoint: Checkpoint,
+    dataset: JsonlDataset,
+    drafts: DraftWriter,
+    select: Select,
+    keeping: AbstractContextManager[KeptJournal | None],
 ) -> Drafts | list[int]:
     damaged: list[int] = []
     failed_at = array("Q")
@@ -149,8 +180,12 @@ def _compose_selected(
         failed_at.extend(record.offset for record in failed)
     if damaged:
         return damaged
-    select.write(drafts.results, failed_at)
-    return drafts.finish(records=checkpoint.table.records, failed=checkpoint.table.failed)
+    with keeping as kept:
+        select.write(drafts.results, failed_at, kept)
+        made = drafts.finish(records=checkpoint.table.records, failed=checkpoint.table.failed)
+        if kept is None or made.dataset.rows == made.records:
+            return made
+        return _mapped(made, kept, checkpoint)
 
 
 def _spans(

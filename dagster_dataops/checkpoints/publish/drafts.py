@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
@@ -31,6 +31,8 @@ class Drafts:
         seeds: Seeds that a stream has drawn, by the paths of its stages.
         outputs: Facts about each named output, as in `Manifest.outputs`.
         artefact: The version of an artefact that the result lists; empty for other results.
+        combined: How a stream combines its inputs, as in `Manifest.combined`.
+        leaves: The datasets that a stream mixes, as in `Manifest.leaves`.
     """
 
     dataset: JsonlDataset
@@ -44,6 +46,8 @@ class Drafts:
     seeds: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, OutputFacts] = field(default_factory=dict)
     artefact: str = ""
+    combined: dict[str, Any] = field(default_factory=dict)
+    leaves: list[dict[str, Any]] = field(default_factory=list)
 
 
 class DraftWriter:

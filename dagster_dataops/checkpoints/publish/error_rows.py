@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
+from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
@@ -24,7 +25,7 @@ def error_row(record: FailedRecord, path: Path, records_before: int, counter: Li
     """
     row = {
         "index": records_before + record.position,
-        "path": str(path),
+        "path": shown_place(path),
         "line": counter.line_at(record.offset),
         **record.row,
     }

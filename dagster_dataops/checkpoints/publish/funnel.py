@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
-from dagster_dataops.operators.chain_calls import part_of, seconds_of
-from dagster_dataops.operators.dispositions import USUAL, reasons_in
+from dagster_dataops.operators.chains.chain_calls import part_of, seconds_of
+from dagster_dataops.operators.outcomes.dispositions import USUAL, reasons_in
 
 if TYPE_CHECKING:
     from collections import Counter

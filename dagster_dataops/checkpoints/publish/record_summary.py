@@ -14,8 +14,8 @@ from dagster_dataops.checkpoints.publish.funnel import funnel
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.datasets.lines import LineCounter, split_lines
-from dagster_dataops.operators.dispositions import reasons_in
-from dagster_dataops.operators.record_context import shown_counts
+from dagster_dataops.operators.outcomes.dispositions import reasons_in
+from dagster_dataops.operators.outcomes.record_context import shown_counts
 
 _EXAMPLES: Final = 3
 _EXAMPLE_BYTES: Final = 400

@@ -29,6 +29,7 @@ _WHOLE: Final = {
     "selection": "a selection operator decides over all records at once",
     "stream": "a stream is read as a whole; its failed items are not records of an input",
     "artefact": "an artefact is built from all records at once",
+    "export": "an export is written from all records at once",
 }
 
 

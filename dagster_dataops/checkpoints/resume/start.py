@@ -91,9 +91,9 @@ def _retry_failed(request: StartRequest) -> StartDecision | None:
 def _published_before(request: StartRequest) -> StartDecision | None:
     """Return the decision that the published result is the result of this run, if it is."""
     manifest = published_manifest(request.folder)
-    if manifest is None:
+    if manifest is None or not request.complete():
         return None
-    unit = "files" if manifest.artefact else "records"
+    unit = "files" if request.kind in {"artefact", "export"} else "records"
     retries = request.policy is ResumePolicy.FAILED_RECORDS
     reused = request.reuse_finished and not retries and manifest.made_by(request.fingerprint)
     if reused or (manifest.finished_by(request.fingerprint) and _is_own(request, manifest.run)):

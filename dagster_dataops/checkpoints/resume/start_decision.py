@@ -15,7 +15,7 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFi
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.operators.spec import OperatorKind
+from dagster_dataops.operators.definition.spec import OperatorKind
 
 SWITCHED_OFF: Final = "resuming is switched off"
 UNKNOWN: Final = "its operator, options, code and input are unknown"
@@ -70,6 +70,8 @@ class StartRequest:
         reuse_outcomes: Whether outcomes that earlier runs have stored are used.
         own_runs: This run and the runs that it continues.
         unreported: Return whether a run published without reporting its result.
+        complete: Return whether the files outside the folder that belong to the published result
+            are there and unchanged.
     """
 
     folder: NodeFolder
@@ -83,6 +85,7 @@ class StartRequest:
     reuse_outcomes: bool
     own_runs: frozenset[str]
     unreported: Callable[[str], bool]
+    complete: Callable[[], bool] = lambda: True
 
 
 class OutcomeSource(NamedTuple):

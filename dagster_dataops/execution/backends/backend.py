@@ -1,12 +1,13 @@
 """Backends: one module for each concurrency mode, which settles the open records of a job.
 
 To add a backend, write its module, register it in `BACKENDS`, and describe its mode in
-`dagster_dataops.operators.concurrency_modes.MODES`.
+`dagster_dataops.operators.options.concurrency_modes.MODES`.
 """
 
 from importlib import import_module
 from typing import Final, Protocol, cast
 
+from dagster_dataops.execution.agent_pool import cluster_for
 from dagster_dataops.execution.job import Job
 
 BACKENDS: Final = {
@@ -32,6 +33,16 @@ class Backend(Protocol):
 
 
 def run_backend(job: Job) -> None:
-    """Settle the open records of a job in its concurrency mode; import only that backend."""
+    """Settle the open records of a job in its concurrency mode; import only that backend.
+
+    Raises:
+        ClusterError: The operator asks for agents, and cannot have them.
+    """
+    cluster = cluster_for(job.name, job.settings, job.context.cluster)
+    if cluster is not None:
+        from dagster_dataops.execution.leases.head import Head
+
+        Head(job, cluster).run()
+        return
     backend = cast("Backend", import_module(BACKENDS[job.settings.concurrency_mode]))
     backend.run(job)

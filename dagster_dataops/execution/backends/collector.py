@@ -13,23 +13,21 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Final, TypeAlias
+from typing import Final
 
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import (
-    Counts,
     SpanNotes,
-    add_counts,
-    joined,
 )
+from dagster_dataops.concurrency.waitable_thread import WaitableThread
+from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Line, iterate_lines
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.execution.records.finished_records import Finished, span_of
 from dagster_dataops.execution.records.fork_guard import ForkGuard
-from dagster_dataops.execution.records.record_failures import Failure, Outcome, failed_record
-from dagster_dataops.operators.record_context import Tally
+from dagster_dataops.execution.records.record_failures import Failure, Outcome
 
 _LOOK_SECONDS: Final = 0.02  # after which the main thread settles the remaining outcomes
 _PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...
@@ -42,9 +40,6 @@ _START: Final = itemgetter(0)  # the line; lines are ordered by their start
 
 class PauseEnded(BaseException):
     """The run stops while a record waits for its next attempt."""
-
-
-_Finished: TypeAlias = tuple[Line, Outcome, SpanNotes | None]
 
 
 class Collector:
@@ -66,10 +61,13 @@ class Collector:
         self._segment = job.checkpoint.new_segment()
         self._descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
         self._lines = iterate_lines(self._descriptor, job.todo)
+        self._batches = batches_of(
+            self._descriptor, job.todo, job.content.start, job.settings.batch_size
+        )
         self._ready: deque[Line] = deque()  # the next lines
         self._read_lock = threading.Lock()
         self._drain_lock = threading.Lock()
-        self._finished: deque[_Finished] = deque()
+        self._finished: deque[Finished] = deque()
         self._drained_until = 0.0  # end of the period that earlier drains have used
         self._first_failure: Failure | None = None
         self._fault: BaseException | None = None
@@ -108,6 +106,19 @@ class Collector:
                 return line
         return None
 
+    def take_batch(self) -> list[Line]:
+        """Return the lines of the next batch; none if there is none or the run stops."""
+        with self._read_lock:
+            batch = [] if self.stopped else next(self._batches, [])
+            self.exhausted = not batch
+            self.taken += len(batch)
+            return batch
+
+    def settle_batches(self, settle: Callable[[list[Line]], list[Finished]]) -> None:
+        """Settle batch after batch in this thread."""
+        while batch := self.take_batch():
+            self.put_batch(settle(batch))
+
     def _read_more(self) -> bool:
         """Read the next lines, unless another thread just has; return whether there are any."""
         with self._read_lock:
@@ -128,8 +139,22 @@ class Collector:
             self._first_failure = self._first_failure or outcome._replace(offset=line.start)
             self._stop.set()
             return
-        self._finished.append((line, outcome, notes))
-        self.breaker.count(outcome, line.start)
+        self._put([(line, outcome, notes)])
+
+    def put_batch(self, finished: list[Finished]) -> None:
+        """Take the outcomes of a batch, which are settled together."""
+        self._fork_guard.check()
+        for line, outcome, _ in finished if not self._job.settings.ignore_errors else ():
+            if isinstance(outcome, Failure):
+                self._first_failure = self._first_failure or outcome._replace(offset=line.start)
+                self._stop.set()
+                return
+        self._put(finished)
+
+    def _put(self, finished: list[Finished]) -> None:
+        self._finished.extend(finished)  # at once: a batch is never settled in part
+        for line, outcome, _ in finished:
+            self.breaker.count(outcome, line.start)
         if self._may_drain() and not self.stopped:
             try:
                 self.drain()
@@ -168,14 +193,15 @@ class Collector:
                 self._finished.extendleft(reversed(finished))
                 raise
 
-    def _settle(self, finished: list[_Finished]) -> None:
+    def _settle(self, finished: list[Finished]) -> None:
         spans: list[Span] = []
         parts: list[bytes | bytearray] = []
         noted: list[SpanNotes | None] = []
         for run in [[one] for one in finished] if self._apart else _neighbours(finished):
             line, outcome, notes = run[0]
             if len(run) > 1 or isinstance(outcome, Failure):
-                span, output, errors, notes = self._joined(run)
+                check = self._job.check_input
+                span, output, errors, notes = span_of(run, self._job.name, check_input=check)
                 parts += (output, errors)
             else:  # the usual case with many calls in flight; takes a third of the time
                 span = self._single(line, outcome or b"")
@@ -193,34 +219,6 @@ class Collector:
             line.start, length, 1, emitted, not output, 0, size, 0, source, checksum(output)
         )
 
-    def _joined(self, finished: list[_Finished]) -> SettledSpan:
-        output = bytearray()
-        errors: list[bytes] = []
-        dropped = 0
-        for position, (line, outcome, _) in enumerate(finished):
-            if isinstance(outcome, Failure):
-                failure = outcome._replace(offset=line.start)
-                before = {"position": position, "output": len(output), "dropped": dropped}
-                failed = failed_record(failure, line.text, self._job.name, **before)
-                errors.append(failed.line())
-            elif outcome:
-                output += outcome
-            else:
-                dropped += 1
-        first, last = finished[0][0], finished[-1][0]
-        return SettledSpan.of(
-            first.start,
-            last.end - first.start,
-            records=len(finished),
-            emitted=output.count(b"\n"),
-            dropped=dropped,
-            failed=len(errors),
-            output=output,
-            errors=b"".join(errors),
-            source=_raw(finished) if self._job.check_input else None,
-            notes=_joined_notes(finished),
-        )
-
     def raise_if_failed(self) -> None:
         """Raise the error that stopped the run, if any."""
         if self._fault is not None:
@@ -232,7 +230,7 @@ class Collector:
             raise self._job.outage_of(self.breaker.failure) from self.breaker.failure.error
 
     def watch(
-        self, running: "list[threading.Thread]", gather: Callable[[], None] | None = None
+        self, running: list[WaitableThread], gather: Callable[[], None] | None = None
     ) -> None:
         """Drain and tick in the main thread until the threads ``running`` have ended.
 
@@ -246,8 +244,8 @@ class Collector:
             if gather is not None:
                 gather()
             for thread in running:
-                while thread.is_alive() and not self.stopped:
-                    thread.join(_LOOK_SECONDS)
+                while not thread.ended and not self.stopped:
+                    thread.wait(_LOOK_SECONDS)
                     self.drain()
                     self._job.tick()
         finally:
@@ -259,19 +257,19 @@ class Collector:
                 self._close_segment()
         self.raise_if_failed()
 
-    def _await_calls(self, running: "list[threading.Thread]") -> None:
+    def _await_calls(self, running: list[WaitableThread]) -> None:
         """Wait for the calls in flight, and settle them; a second interrupt ends the wait."""
         seconds = self._job.settings.drain_seconds if self._drains else 0.0
         began, noted = time.monotonic(), False
         for thread in running:
-            while thread.is_alive() and (waited := time.monotonic() - began) < seconds:
+            while not thread.ended and (waited := time.monotonic() - began) < seconds:
                 if waited > _NOTE_SECONDS and not noted:
                     noted = True
                     self._job.context.progress.note(
                         f"stopping: waiting up to {seconds:g} s for the calls in flight; "
                         "interrupt again to abandon them"
                     )
-                thread.join(_LOOK_SECONDS)
+                thread.wait(_LOOK_SECONDS)
                 self.drain()
 
     def _close_segment(self) -> None:
@@ -286,25 +284,7 @@ class Collector:
             os.close(self._descriptor)
 
 
-def notes_of(tally: Tally, outcome: Outcome) -> SpanNotes | None:
-    """Return the notes of one record, taken from its tally."""
-    unusual = [(0, one) for _, one in tally.take_unusual()]
-    if isinstance(outcome, Failure) and outcome.disposition:
-        unusual = [(0, outcome.disposition)]
-    return SpanNotes.of(1, unusual, tally.take_counts() if tally.used or tally.measure else {})
-
-
-def _joined_notes(finished: list[_Finished]) -> SpanNotes | None:
-    """Return the notes of records that form one span."""
-    if not any(notes for *_, notes in finished):
-        return None
-    counts: Counts = {}
-    for *_, notes in finished:
-        add_counts(counts, notes.counts if notes else {})
-    return joined([(1, notes) for *_, notes in finished], counts)
-
-
-def _neighbours(finished: list[_Finished]) -> Iterator[list[_Finished]]:
+def _neighbours(finished: list[Finished]) -> Iterator[list[Finished]]:
     """Yield groups of records that follow one another in the input without a gap."""
     run = [finished[0]]
     for item in finished[1:]:
@@ -314,9 +294,3 @@ def _neighbours(finished: list[_Finished]) -> Iterator[list[_Finished]]:
             yield run
             run = [item]
     yield run
-
-
-def _raw(finished: list[_Finished]) -> bytes:
-    """Return consecutive lines unchanged, as in the file."""
-    last = finished[-1][0]
-    return b"\n".join([line.text for line, *_ in finished[:-1]] + [last.raw])

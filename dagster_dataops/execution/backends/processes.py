@@ -9,8 +9,9 @@ import os
 import signal
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
@@ -24,9 +25,9 @@ from dagster_dataops.errors import (
     StorageError,
     WorkerError,
 )
-from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failure, failed_record, timed_out
+from dagster_dataops.execution.settlement import Settlement
 from dagster_dataops.execution.workers import fork_server, protocol
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.execution.workers.protocol import Kind, Range
@@ -34,9 +35,6 @@ from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
 from dagster_dataops.execution.workers.worker_process import Overdue, WorkerProcess
-
-if TYPE_CHECKING:
-    from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 
 _WAIT_SECONDS: Final = 0.1
 _STUCK_SECONDS: Final = 2.0  # seconds beyond the time limit; workers end most calls themselves
@@ -51,7 +49,7 @@ _GRACE_SECONDS: Final = 1.0
 _LAST_WORDS_SECONDS: Final = 1.0  # for all workers together
 
 
-def run(job: Job) -> None:
+def run(job: Settlement) -> None:
     """Settle the open records of a job.
 
     Raises:
@@ -69,11 +67,12 @@ def run(job: Job) -> None:
 
 
 class _Run:
-    def __init__(self, job: Job, descriptor: int) -> None:
+    def __init__(self, job: Settlement, descriptor: int) -> None:
         self._job = job
         self._descriptor = descriptor
-        self._scheduler = Scheduler(descriptor, job.todo, job.settings.max_workers)
-        self._pool = WorkerPool(job.operator, (job.attempt.lock.descriptor,))
+        batches = job.batch_starts(descriptor)
+        self._scheduler = Scheduler(descriptor, job.todo, job.settings.max_workers, batches)
+        self._pool = WorkerPool(job.operator, job.unshared)
         self._own_segment: SegmentWriter | None = None
         self._failed: Failure | None = None
         self._deaths = Breaker(job.settings.stop_after_failures)
@@ -83,7 +82,8 @@ class _Run:
         self._ever_ready = False
         # A small input is finished before a second worker is ready.
         size = sum(end - start for start, end in job.todo)
-        self._missing = min(job.settings.max_workers, size) - 1
+        most = job.settings.max_workers
+        self._missing = (most if job.growing else min(most, size)) - 1
         self._last_done = 0.0  # time at which a range was finished, or the first worker was ready
         self._stillborn = 0  # consecutive workers that died before they were ready
 
@@ -91,22 +91,41 @@ class _Run:
         try:
             self._start_worker()
             while self._failed is None and self._busy():
-                impatient = self._missing and self._ever_ready
+                impatient = self._missing and self._ever_ready and not self._is_idle()
                 if impatient:
                     self._start_missing()
                 self._listen(_IMPATIENCE_SECONDS if impatient else _WAIT_SECONDS)
                 self._job.tick()
+                if self._job.growing:
+                    self._take_orders()
             if self._failed is None:
                 self._pool.dismiss()
         finally:
             self._end()
         if self._failed is not None:
-            self._job.last_failed = {*self._last_failed, *self._deaths.last_failed}
             raise self._job.error_of(self._failed)
 
     def _busy(self) -> bool:
         workers = self._pool.workers
-        return bool(self._scheduler) or any(worker.ranges for worker in workers)
+        at_work = bool(self._scheduler) or any(worker.ranges for worker in workers)
+        return at_work or self._job.growing
+
+    def _is_idle(self) -> bool:
+        """Whether there is no work now, but may be later."""
+        return self._job.growing and not self._scheduler
+
+    def _take_orders(self) -> None:
+        """Add stretches of the input to the work, or return those that no worker has."""
+        more, give_back = self._job.take_orders()
+        if give_back is not None:
+            give_back(self._scheduler.take_rest())
+        if not more:
+            return
+        self._scheduler.add(more)
+        if not self._pool.workers:  # all of them died while there was no work
+            self._start_worker()
+        for worker in self._pool.workers:
+            self._supply(worker)
 
     def _start_missing(self) -> None:
         """Start further workers while the rest takes each worker longer than a start.
@@ -151,8 +170,8 @@ class _Run:
         assignment = Assignment(
             input=str(job.dataset.path),
             stamp=self._stamp,
-            folder=str(job.checkpoint.folder),
-            segment=job.checkpoint.take_segment_number(),
+            folder=str(job.folder),
+            segment=job.take_segment_number(),
             ignore_errors=job.settings.ignore_errors,
             check_input=job.check_input,
             one_by_one=job.keeps_outcomes,
@@ -256,6 +275,7 @@ class _Run:
         worker.settled_to = 0  # the next range may lie before this one
         self._last_done = time.monotonic()
         self._scheduler.measured(given.end - given.start, seconds)
+        self._job.finish(given.start, given.end)
         self._supply(worker)
 
     def _shorten(self, worker: WorkerProcess, end: int) -> None:
@@ -273,7 +293,7 @@ class _Run:
         self._job.check_input_unchanged()
         if kind == Kind.UNABLE:
             raise WorkerError(self._job.name, text)
-        raise StorageError(str(self._job.checkpoint.folder), "settle records", text)
+        raise StorageError(str(self._job.folder), "settle records", text)
 
     def _bury(self, worker: WorkerProcess) -> None:
         """Replace a worker that died; another one processes its unsettled lines again."""
@@ -285,7 +305,8 @@ class _Run:
             self._count_stillborn(worker)
         elif untouched:
             given = untouched.pop(0)
-            if worker.overdue is not None:
+            self._job.finish(given.start, max(given.start, worker.settled_to))
+            if worker.overdue is not None and not self._job.batches:
                 self._give_back_overdue(given, max(given.start, worker.settled_to), worker.overdue)
             else:
                 killer = self._scheduler.give_back_after_death(given, worker.settled_to)
@@ -294,8 +315,14 @@ class _Run:
         for queued in reversed(untouched):
             self._scheduler.give_back(queued)
         worker.ranges.clear()
+        self._replace_dead()
+
+    def _replace_dead(self) -> None:
+        """Start a worker in place of one that died, now or when there is work again."""
         if self._scheduler:
             self._start_worker()
+        else:
+            self._missing += self._job.growing
 
     def _give_back_overdue(self, given: Range, start: int, overdue: Overdue) -> None:
         """Settle the overdue record as failed; another worker processes the rest of its range."""
@@ -340,9 +367,10 @@ class _Run:
             source=data if self._job.check_input else None,
         )
         if self._own_segment is None:
-            self._own_segment = self._job.checkpoint.new_segment()
+            self._own_segment = SegmentWriter(self._job.folder, self._job.take_segment_number())
         offset = self._own_segment.append(settled.errors)
         self._job.settle(self._own_segment.number, offset, [settled.span])
+        self._job.finish(killer.start, killer.end)
 
     def _end(self) -> None:
         """End the workers; after a failure or interrupt settle their finished records first.
@@ -351,15 +379,27 @@ class _Run:
         """
         self._ending = True
         if not self._busy() and self._failed is None:
-            self._job.attempt.resources.callback(self._pool.close, _GRACE_SECONDS)
+            self._job.resources.callback(self._pool.close, _GRACE_SECONDS)
             self._close_own_segment()
             return
         try:
+            self._drain(self._job.settings.drain_seconds)
             self._pool.terminate()
             self._hear_last_words(time.monotonic() + _LAST_WORDS_SECONDS)
         finally:
             self._pool.close(0.0)  # they had enough time to report
             self._close_own_segment()
+            self._job.last_failed = {*self._last_failed, *self._deaths.last_failed}
+
+    def _drain(self, seconds: float) -> None:
+        """Let the workers end their calls in flight; a second interrupt ends the wait."""
+        if seconds:
+            self._job.note(
+                f"stopping: waiting up to {seconds:g} s for the calls in flight; interrupt again "
+                "to abandon them"
+            )
+            self._pool.drain()
+            self._hear_last_words(time.monotonic() + seconds)
 
     def _close_own_segment(self) -> None:
         if self._own_segment is not None:

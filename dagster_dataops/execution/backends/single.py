@@ -1,21 +1,24 @@
 """Single mode: all work in the caller's thread, so that ``breakpoint()`` works."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from typing import Final
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Final, TypeVar
 
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.errors import RunStoppedError
+from dagster_dataops.execution.backends.collector import Collector
 from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.records.batch_calls import batch_settling
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import Settle, settling
+from dagster_dataops.execution.records.settle import settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
-from dagster_dataops.operators.record_context import StopRun, Tally
+from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
 
+T = TypeVar("T")
 _RANGE_BYTES = 4 << 20
 _SETTLE_SECONDS: Final = 0.01  # seconds; a longer call is settled before the next call
 
@@ -29,6 +32,9 @@ def run(job: Job) -> None:
         OutageError: Call after call failed.
         RunStoppedError: The operator stopped the run.
     """
+    if job.batches:
+        _run_batches(job)
+        return
     segment = job.checkpoint.new_segment()
 
     def write(settled: SettledSpan) -> None:
@@ -40,7 +46,7 @@ def run(job: Job) -> None:
     breaker = Breaker(job.settings.stop_after_failures)
     retries, tally = Retries(job.settings, breaker=breaker), Tally()
     try:
-        with _settling(job, retries, tally) as settle:
+        with _settling(settling, job, retries, tally) as settle:
             loop = SpanLoop(
                 settle,
                 descriptor,
@@ -65,15 +71,42 @@ def run(job: Job) -> None:
         retries.report(job.context.progress)
 
 
+def _run_batches(job: Job) -> None:
+    collector = Collector(job)
+    retries, tally = Retries(job.settings, breaker=collector.breaker), Tally()
+
+    def settle_all() -> None:
+        with _settling(batch_settling, job, retries, tally) as settle:
+            while batch := collector.take_batch():
+                collector.put_batch(settle(batch))
+                collector.drain()
+                job.tick()
+
+    try:
+        collector.watch([], settle_all)
+    except StopRun as stop:
+        raise RunStoppedError(job.name, stop.reason) from stop
+    finally:
+        collector.close()
+        retries.report(job.context.progress)
+
+
 @contextmanager
-def _settling(job: Job, retries: Retries, tally: Tally) -> Iterator[Settle]:
-    """Yield the function that settles lines, within the time limit if a timer can be used."""
+def _settling(
+    made: Callable[..., AbstractContextManager[T]], job: Job, retries: Retries, tally: Tally
+) -> Iterator[T]:
+    """Yield the function that settles lines, within the time limit if a timer can be used.
+
+    Args:
+        made: `settling` or `batch_settling`.
+        job: The job.
+        retries: Further tries of failed records.
+        tally: Receives counts and dispositions.
+    """
     alarm, interrupts = _alarm(job, tally), job.context.interrupts
     with (
         alarm.installed() if alarm else nullcontext(),
-        settling(
-            job.operator, interrupts, alarm.around if alarm else None, retries, tally
-        ) as settle,
+        made(job.operator, interrupts, alarm.around if alarm else None, retries, tally) as settle,
     ):
         yield settle
 

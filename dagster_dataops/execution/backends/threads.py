@@ -6,25 +6,28 @@ is in the journal before its worker takes the next one; `Collector` documents th
 """
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.errors import RunStoppedError
-from dagster_dataops.execution.backends.collector import Collector, PauseEnded, notes_of
+from dagster_dataops.execution.backends.collector import Collector, PauseEnded
 from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.records.batch_calls import batch_settling
+from dagster_dataops.execution.records.finished_records import notes_of
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle import Settle, settling
 from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit, start_thread
-from dagster_dataops.operators.record_context import StopRun, Tally
+from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
 
 if TYPE_CHECKING:
     from dagster_dataops.datasets.lines import Line
 
+T = TypeVar("T")
 _LOOK_SECONDS: Final = 0.001
 _QUICK_CALLS: Final = 4  # of one thread within that time
 _ALONE_SECONDS: Final = 0.05
@@ -46,7 +49,11 @@ def run(job: Job) -> None:
     def work() -> None:
         tally = Tally()
         try:
-            with _settling(job, retries, stuck, tally) as settle:
+            if job.batches:
+                with _settling(batch_settling, job, retries, stuck, tally) as settle_batch:
+                    collector.settle_batches(settle_batch)
+                return
+            with _settling(settling, job, retries, stuck, tally) as settle:
                 _settle_all(collector, settle, tally)
         except PauseEnded:
             return
@@ -94,14 +101,28 @@ def _settle_all(collector: Collector, settle: Settle, tally: Tally) -> None:
 
 
 @contextmanager
-def _settling(job: Job, retries: Retries, stuck: Stuck, tally: Tally) -> Iterator[Settle]:
-    """Yield the function that settles lines in this thread, within the time limit if any."""
+def _settling(
+    made: Callable[..., AbstractContextManager[T]],
+    job: Job,
+    retries: Retries,
+    stuck: Stuck,
+    tally: Tally,
+) -> Iterator[T]:
+    """Yield the function that settles lines in this thread, within the time limit if any.
+
+    Args:
+        made: `settling` or `batch_settling`.
+        job: The job.
+        retries: Further tries of failed records.
+        stuck: Receives the calls that do not return.
+        tally: Receives counts and dispositions.
+    """
     interrupts, seconds = (PauseEnded, TooManyStuckError), job.settings.timeout
     around = None
     with ExitStack() as stack:
         if seconds is not None and not job.operator.__dataops__.spec.asynchronous:
             around = stack.enter_context(closing(CallLimit(seconds, stuck, tally))).around
-        yield stack.enter_context(settling(job.operator, interrupts, around, retries, tally))
+        yield stack.enter_context(made(job.operator, interrupts, around, retries, tally))
 
 
 class _Crew:
@@ -118,13 +139,12 @@ class _Crew:
     def __init__(self, work: Callable[[], None], job: Job) -> None:
         self._work = work
         self._job = job
-        self.threads: list[threading.Thread] = []
+        self.threads: list[WaitableThread] = []
         self._start(1)
 
     def _start(self, count: int) -> None:
         for number in range(len(self.threads), min(count, self._job.settings.max_workers)):
-            name = f"{self._job.name}-{number}"
-            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            thread = WaitableThread(self._work, f"{self._job.name}-{number}")
             self.threads.append(thread)
             start_thread(thread)
 
@@ -133,7 +153,7 @@ class _Crew:
         until = time.monotonic() + _ALONE_SECONDS
         while time.monotonic() < until and len(self.threads) < self._job.settings.max_workers:
             taken = collector.taken
-            self.threads[0].join(_LOOK_SECONDS)
+            self.threads[0].wait(_LOOK_SECONDS)
             if collector.exhausted or collector.stopped:
                 return
             if collector.taken - taken < _QUICK_CALLS * len(self.threads):

@@ -6,6 +6,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from dagster_dataops.concurrency.stepping import run_steps_async
+from dagster_dataops.datasets.lines import Line
+from dagster_dataops.execution.records.batch_settle import BatchSettler, Pause
+from dagster_dataops.execution.records.finished_records import Finished
 from dagster_dataops.execution.records.lifecycle import opened, part_times
 from dagster_dataops.execution.records.record_failures import (
     Failure,
@@ -23,11 +27,11 @@ from dagster_dataops.execution.timeouts.record_timeout import (
     TooManyStuckError,
 )
 from dagster_dataops.operators.bound_methods import record_function
-from dagster_dataops.operators.chain_calls import Mark, PartTimes
-from dagster_dataops.operators.dispositions import USUAL
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.record_context import OperatorContext, StopRun, Tally
-from dagster_dataops.operators.return_contract import FAILED_PART, encode_outcome
+from dagster_dataops.operators.chains.chain_calls import Mark, PartTimes
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.outcomes.dispositions import USUAL
+from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun, Tally
+from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, encode_outcome
 from dagster_dataops.records import Record, decode
 
 
@@ -110,6 +114,40 @@ def async_settler(  # noqa: C901 - two short coroutines
         if isinstance(outcome, Failure):
             return in_part(outcome, operator)
         return outcome
+
+    return settle
+
+
+def async_batch_settler(
+    operator: Operator, context: OperatorContext | None, retries: Retries
+) -> Callable[[list[Line]], Awaitable[list[Finished]]]:
+    """Return the coroutine function that settles a batch.
+
+    Args:
+        operator: An open operator.
+        context: What was given to its ``open``.
+        retries: Further tries of failed records.
+    """
+    times = part_times(operator)
+    forward = _limited(operator, context, times)
+
+    def is_interrupt(error: BaseException) -> bool:
+        return isinstance(error, (TooManyStuckError, StopRun)) or _is_cancelled(error)
+
+    async def settle(lines: list[Line]) -> list[Finished]:
+        tally = Tally()
+        tally.used = context is not None
+        tally.measure = None if times is None else times.take
+
+        def do(step: Any) -> Awaitable[object]:
+            if isinstance(step, Pause):
+                return retries.pause_async(step.seconds)
+            if context is not None:
+                tally.begin()
+            return forward(step)
+
+        steps = BatchSettler(operator, retries, tally).steps(lines)
+        return await run_steps_async(steps, do, is_interrupt)
 
     return settle
 

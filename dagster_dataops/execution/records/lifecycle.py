@@ -13,10 +13,10 @@ from dagster_dataops.datasets.lines import Interval, content_interval, count_rec
 from dagster_dataops.errors import OperatorOpenError
 from dagster_dataops.execution.records.record_failures import failure_of
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
-from dagster_dataops.operators.chain import Chain
-from dagster_dataops.operators.chain_calls import PartTimes
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.record_context import OperatorContext
+from dagster_dataops.operators.chains.chain import Chain
+from dagster_dataops.operators.chains.chain_calls import PartTimes
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.outcomes.record_context import OperatorContext
 
 
 def context_of(operator: Operator) -> OperatorContext | None:

@@ -8,13 +8,15 @@ from typing import Final, NamedTuple, TypeAlias
 import orjson
 
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
+from dagster_dataops.concurrency import stepping
 from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout
-from dagster_dataops.operators import chain_calls, record_context
-from dagster_dataops.operators.chain import Chain
-from dagster_dataops.operators.dispositions import USUAL, Disposition, disposition
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.return_contract import FAILED_PART, ContractError
+from dagster_dataops.operators.chains import batch_chain, chain_calls
+from dagster_dataops.operators.chains.chain import Chain
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.outcomes import record_context
+from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, disposition
+from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, ContractError
 from dagster_dataops.records import decode
 
 INVALID_LINE: Final = "InvalidLine"  # the exception of a line that is not a record
@@ -25,7 +27,8 @@ _MOST_FRAMES: Final = 200  # frames of one exception: the innermost
 _MOST_EXCEPTIONS: Final = 100  # exceptions in one chain
 _ODD: Final = (Exception, SystemExit, GeneratorExit)  # signals raise other exceptions
 # Files above the operator in a traceback.
-_ENGINE: Final = (str(Path(__file__).parents[1]), record_context.__file__, chain_calls.__file__)
+_CALLING: Final = (record_context, chain_calls, batch_chain, stepping)
+_ENGINE: Final = (str(Path(__file__).parents[1]), *(str(module.__file__) for module in _CALLING))
 
 
 class Failure(NamedTuple):

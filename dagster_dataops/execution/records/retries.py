@@ -13,8 +13,8 @@ from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.progress import Progress
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failure, Outcome, in_full
-from dagster_dataops.operators.return_contract import ContractError
-from dagster_dataops.operators.settings import ResolvedSettings, RetryOn
+from dagster_dataops.operators.options.settings import ResolvedSettings, RetryOn
+from dagster_dataops.operators.outcomes.return_contract import ContractError
 
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _MOST_DOUBLINGS: Final = 60
@@ -45,7 +45,7 @@ class Retries:
         self._lock = threading.Lock()
         self._tried_again = 0
         self._recovered = 0
-        self._pause = pause
+        self.pause = pause
         self._breaker = breaker or Breaker(0)
 
     def again(self, failure: Failure, attempt: Callable[[], Outcome]) -> Outcome:
@@ -61,8 +61,8 @@ class Retries:
             The outcome of the last try; a failure with its texts.
         """
         tries = _Tries(failure)
-        for seconds in self._pauses(tries):
-            self._pause(seconds)
+        for seconds in self.pauses(tries):
+            self.pause(seconds)
             if not self._breaker.open:
                 tries.add(attempt())
         return tries.outcome
@@ -71,19 +71,27 @@ class Retries:
         self, failure: Failure, attempt: Callable[[], Awaitable[Outcome]]
     ) -> Outcome:
         """Do what `again` does, in an event loop."""
-        import asyncio  # slow to import, and already loaded if a loop runs
-
         tries = _Tries(failure)
-        for seconds in self._pauses(tries):
-            until = time.monotonic() + seconds
-            while (left := until - time.monotonic()) > 0:
-                await asyncio.sleep(min(left, _LOOK_SECONDS))
-                self._pause(0.0)
+        for seconds in self.pauses(tries):
+            await self.pause_async(seconds)
             if not self._breaker.open:
                 tries.add(await attempt())
         return tries.outcome
 
-    def _pauses(self, tries: "_Tries") -> Iterator[float]:
+    async def pause_async(self, seconds: float) -> None:
+        """Wait before another try, in an event loop."""
+        import asyncio  # slow to import, and already loaded if a loop runs
+
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, _LOOK_SECONDS))
+            self.pause(0.0)
+
+    def of_many(self, outcomes: "dict[int, Outcome]") -> "ManyTries":
+        """Return the tries of the records of a batch, by where their lines start."""
+        return ManyTries(self, outcomes)
+
+    def pauses(self, tries: "_Tries") -> Iterator[float]:
         """Yield the seconds before each further try; complete the outcome after the last one."""
         while tries.count <= self._settings.retries and self._may_help(tries.outcome):
             doublings = min(tries.count - 1, _MOST_DOUBLINGS)
@@ -114,6 +122,42 @@ class Retries:
                 f"{self._tried_again:,} records failed and were tried again; "
                 f"{self._recovered:,} of them succeeded then"
             )
+
+
+class ManyTries:
+    """The tries of the records of a batch. Failed ones are tried again together.
+
+    Iterate over it for the seconds before each further try, and the records to try.
+
+    Attributes:
+        outcomes: The outcome of the latest try of each record, by where its line starts.
+    """
+
+    def __init__(self, retries: Retries, outcomes: "dict[int, Outcome]") -> None:
+        self._retries = retries
+        self._tries = {at: _Tries(outcome) for at, outcome in outcomes.items()}
+        self._pauses = {at: retries.pauses(tries) for at, tries in self._tries.items()}
+
+    @property
+    def outcomes(self) -> "dict[int, Outcome]":
+        """The outcome of the latest try of each record."""
+        return {at: tries.outcome for at, tries in self._tries.items()}
+
+    def __iter__(self) -> "Iterator[tuple[float, set[int]]]":
+        while True:
+            found = {
+                at: seconds
+                for at, pauses in self._pauses.items()
+                if (seconds := next(pauses, None)) is not None
+            }
+            if not found:
+                return
+            yield max(found.values()), set(found)
+
+    def add(self, outcomes: "dict[int, Outcome]") -> None:
+        """Record another try of some records."""
+        for at, outcome in outcomes.items():
+            self._tries[at].add(outcome)
 
 
 def _asked_pause(outcome: Outcome) -> float:

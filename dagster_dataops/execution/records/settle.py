@@ -29,10 +29,10 @@ from dagster_dataops.execution.records.record_failures import (
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.timeouts.record_timeout import Forward, TooManyStuckError
 from dagster_dataops.operators.bound_methods import record_function
-from dagster_dataops.operators.dispositions import USUAL
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.record_context import OperatorContext, StopRun, Tally
-from dagster_dataops.operators.return_contract import encode_outcome
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.outcomes.dispositions import USUAL
+from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun, Tally
+from dagster_dataops.operators.outcomes.return_contract import encode_outcome
 from dagster_dataops.records import encode
 
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
@@ -93,7 +93,7 @@ def settling(
     tally.measure = None if times is None else times.take
 
     def settler(forward: Forward) -> Settle:
-        call = _tallied(forward, tally, context)
+        call = tallied(forward, tally, context)
         call = call if around is None else around(call)
         return _retrying(_settler(call, interrupts, tally), retries, interrupts, tally, operator)
 
@@ -108,7 +108,7 @@ def settling(
         yield settler(call)
 
 
-def _tallied(forward: Forward, tally: Tally, context: OperatorContext | None) -> Forward:
+def tallied(forward: Forward, tally: Tally, context: OperatorContext | None) -> Forward:
     """Return ``forward``, counting to ``tally`` if it has a context to count with."""
     if context is None:
         return forward

@@ -10,7 +10,7 @@ from dagster_dataops.datasets.lines import split_lines
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failure, failed_record
 from dagster_dataops.execution.records.settle import Settle, Stretch
-from dagster_dataops.operators.record_context import Tally
+from dagster_dataops.operators.outcomes.record_context import Tally
 
 
 class Terms(NamedTuple):

@@ -19,7 +19,7 @@ from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.records.span_block import SpanBlock, Terms
-from dagster_dataops.operators.record_context import Tally
+from dagster_dataops.operators.outcomes.record_context import Tally
 
 SETTLE_SECONDS: Final = 0.5
 _PARTS: Final = 10  # share of that time; a slice ends after the record during which it is over

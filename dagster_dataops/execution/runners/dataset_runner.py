@@ -17,6 +17,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, LineCounter, content_interval, iterate_lines
 from dagster_dataops.errors import (
     DatasetOperatorError,
+    ExportError,
     OutageError,
     RecordError,
     RunStoppedError,
@@ -32,7 +33,7 @@ from dagster_dataops.execution.records.record_failures import (
 )
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.operators.bound_methods import dataset_function
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.records import Record, decode, encode
 
 
@@ -115,7 +116,7 @@ class _Call:
             raise
         except self._attempt.context.interrupts:
             raise
-        except (DatasetOperatorError, RecordError, RunStoppedError, StorageError):
+        except (DatasetOperatorError, ExportError, RecordError, RunStoppedError, StorageError):
             raise
         except BaseException as error:
             failure = failure_of(error)

@@ -11,10 +11,10 @@ from typing import Final, Protocol, runtime_checkable
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.reader_base import Readable
-from dagster_dataops.operators.settings import ExecutionSettings
-from dagster_dataops.operators.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.definition.reader_base import Readable
+from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.file_stages import FileStage
@@ -46,11 +46,13 @@ class GivenStream(Operator):
         make: Returns the stream; called with the partition if there is one.
         partition: Key of the partition; ``None`` without partitions.
         limit: Number of items after which the stream ends; ``None`` for all.
+        workers: Number of processes that read the stream; 0 for the process of the run alone.
     """
 
     make: Callable[..., object]
     partition: str | None = None
     limit: int | None = None
+    workers: int = 0
 
     def stream(self) -> PositionedStream:
         """Return the stream, at its start."""
@@ -58,7 +60,8 @@ class GivenStream(Operator):
         made = self.make(*arguments)
         name = self.__dataops__.spec.name
         if self.limit is None:
-            return as_reading(made, name)
+            found = as_reading(made, name)
+            return found.workers(self.workers) if self.workers else found
         return opened(made, name).fresh_copy(limit=self.limit)
 
     def of_partition(self, partition: str | None) -> "GivenStream":
@@ -141,6 +144,8 @@ def opened(value: object, name: str) -> PositionedStream:
     Raises:
         StreamArgumentError: The value is not a stream.
     """
+    if isinstance(value, Operations):
+        value = value.as_written()
     if isinstance(value, PositionedStream):
         return value.fresh_copy()
     if isinstance(value, DataPipelineBuilder):
@@ -175,7 +180,9 @@ def name_of_stream(stream: object) -> str:
         return "stream"
     files = (one.files.given[0] for one in stage.ordered() if isinstance(one, FileStage))
     first = next(files, None)
-    return _plain(stem_of(first)) if first else stage.name
+    if first:
+        return _plain(stem_of(first))
+    return [one.name for one in stage.ordered() if not one.transparent][-1]
 
 
 def stem_of(path: str) -> str:

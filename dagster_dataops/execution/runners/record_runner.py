@@ -19,8 +19,8 @@ from dagster_dataops.execution.attempt import Attempt, synced_on_failure
 from dagster_dataops.execution.backends.backend import run_backend
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.runners.runner import Runner
-from dagster_dataops.operators.chain import part_names
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.chains.chain import part_names
+from dagster_dataops.operators.definition.operator import Operator
 
 _MOST_REPAIRS: Final = 2
 
@@ -47,7 +47,9 @@ class RecordRunner(Runner):
         """
         context = attempt.context
         content, flush_seconds = attempt.start.content, context.flush_seconds
-        checkpoint = Checkpoint(content, self.fingerprint, context.run, flush_seconds)
+        checkpoint = Checkpoint(
+            content, self.fingerprint, context.run, flush_seconds, attempt.lock.journal
+        )
         job = Job(attempt, checkpoint)
         if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
             reopen(checkpoint, self._dataset, retries=True)
@@ -82,7 +84,10 @@ class RecordRunner(Runner):
 
     def compose(self, attempt: Attempt, job: Job) -> Drafts | list[int]:
         """Return the drafts of the settled records, or the starts of damaged spans."""
-        return compose(attempt.folder, job.checkpoint, job.dataset, outcomes=job.keeps_outcomes)
+        outcomes, traced = job.keeps_outcomes, attempt.settings.trace
+        return compose(
+            attempt.folder, job.checkpoint, job.dataset, outcomes=outcomes, traced=traced
+        )
 
 
 def _noted(start: StartDecision, note: str) -> StartDecision:

@@ -9,8 +9,8 @@ from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.resume.start_decision import ResumableStream
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.attempt import Attempt
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.spec import OperatorKind, OperatorSpec
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.definition.spec import OperatorKind, OperatorSpec
 
 _MODULE: Final = "dagster_dataops.execution.runners."
 _RUNNERS: Final[dict[OperatorKind, tuple[str, str]]] = {
@@ -20,6 +20,7 @@ _RUNNERS: Final[dict[OperatorKind, tuple[str, str]]] = {
     "dataset": ("dataset_runner", "DatasetRunner"),
     "stream": ("stream_runner", "StreamRunner"),
     "artefact": ("artefact_runner", "ArtefactRunner"),
+    "export": ("export_runner", "ExportRunner"),
 }
 
 
@@ -35,6 +36,10 @@ class Runner(Protocol):
     fingerprint: RunFingerprint
     records: JsonlDataset | None = None
     stream: ResumableStream | None = None
+
+    def complete(self, attempt: Attempt) -> bool:  # noqa: ARG002 - subclasses use it
+        """Return whether the files outside the node's folder are there and unchanged."""
+        return True
 
     def run(self, attempt: Attempt) -> Drafts:
         """Settle the open records and return the drafts of the result."""

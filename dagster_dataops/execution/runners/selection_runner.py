@@ -2,12 +2,13 @@
 
 A checkpoint holds the sketches, so that a kill loses none of them. ``keep`` reads them in one
 thread, in input order. Lines that this package wrote are copied as bytes; other lines are encoded
-like results.
+like results. An operator with ``change`` makes new lines of the records for which ``keep`` yields
+no bool.
 """
 
 import shutil
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import accumulate, chain, compress, islice
 from operator import itemgetter
@@ -17,7 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from typing_extensions import override
 
+from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -34,8 +38,9 @@ from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.record_failures import failure_of
 from dagster_dataops.execution.runners.record_runner import RecordRunner
-from dagster_dataops.operators.bound_methods import SKETCH, keep_function
-from dagster_dataops.records import decode, encode
+from dagster_dataops.operators.bound_methods import SKETCH, change_function, keep_function
+from dagster_dataops.operators.outcomes.return_contract import ContractError, encode_outcome
+from dagster_dataops.records import Record, decode, encode
 
 if TYPE_CHECKING:
     from array import array
@@ -49,7 +54,9 @@ class SelectionRunner(RecordRunner):
 
     @override
     def compose(self, attempt: Attempt, job: Job) -> Drafts | list[int]:
-        return compose(attempt.folder, job.checkpoint, job.dataset, select=_Selection(job))
+        traced = attempt.settings.trace
+        select = _Selection(job)
+        return compose(attempt.folder, job.checkpoint, job.dataset, traced=traced, select=select)
 
 
 class _Selection:
@@ -63,8 +70,8 @@ class _Selection:
         self._job = job
         self.tick = job.tick
 
-    def write(self, results: JsonlWriter, failed: "array[int]") -> None:
-        """Write the lines of kept records.
+    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> None:
+        """Write the lines of kept records, and which ones these are.
 
         Raises:
             DatasetOperatorError: ``keep`` failed, or did not yield one bool per sketch.
@@ -77,7 +84,11 @@ class _Selection:
             _scratch(job.checkpoint.folder / "scratch") as scratch,
         ):
             sketches = chain.from_iterable(_sketches(job, reader))
-            _copy(job, failed, _Verdicts(job, sketches, scratch), results)
+            verdicts = _Verdicts(job, sketches, scratch)
+            made = _Lines(job, verdicts)
+            for span, output, notes in _copy(job, failed, verdicts, made, results):
+                if kept is not None:
+                    kept.add(span, output, (), notes)
         job.check_input_unchanged()
 
 
@@ -106,42 +117,46 @@ def _sketches(job: Job, reader: SegmentReader) -> Iterator[Iterator[Any]]:
 
 
 class _Verdicts:
-    """Checks the bools that ``keep`` yields.
+    """Checks the verdicts that ``keep`` yields.
 
     Args:
         job: The job of the operator.
         sketches: The settled sketches in input order.
         scratch: An empty folder for files of ``keep``.
+
+    Attributes:
+        change: ``change`` of the operator; ``None`` if all verdicts are bools.
     """
 
     def __init__(self, job: Job, sketches: Iterator[Any], scratch: Path) -> None:
         self._job = job
-        returned = self._call(keep_function(job.operator, scratch), sketches)
+        self.change = change_function(job.operator)
+        returned = self.call(keep_function(job.operator, scratch), sketches)
         if not isinstance(returned, Iterable):
             kind = type(returned).__name__
             raise self._error(f"keep returned a {kind}; yield True or False for each sketch")
-        self._verdicts: Iterator[object] = self._call(iter, returned)
+        self._verdicts: Iterator[object] = self.call(iter, returned)
 
-    def take(self, count: int) -> list[bool]:
+    def take(self, count: int) -> list[Any]:
         """Return the next ``count`` verdicts."""
-        taken: list[bool] = self._call(list, islice(self._verdicts, count))
+        taken: list[Any] = self.call(list, islice(self._verdicts, count))
         if len(taken) < count:
             raise self._error("keep yielded fewer verdicts than it was given sketches")
         others = set(map(type, taken)) - {bool}
-        if others:
+        if others and self.change is None:
             kind = min(other.__name__ for other in others)
             raise self._error(f"keep yielded a {kind}; yield True or False for each sketch")
         return taken
 
     def finish(self) -> None:
-        """Check that ``keep`` yields no more bools than there are sketches."""
-        if self._call(list, islice(self._verdicts, 1)):
+        """Check that ``keep`` yields no more verdicts than there are sketches."""
+        if self.call(list, islice(self._verdicts, 1)):
             raise self._error("keep yielded more verdicts than it was given sketches")
 
-    def _call(self, function: Callable[[Any], Any], given: Any) -> Any:
+    def call(self, function: Callable[..., Any], *given: Any) -> Any:
         """Call code of the operator; its exceptions become errors that name the operator."""
         try:
-            return function(given)
+            return function(*given)
         except DataOpsError:
             raise
         except self._job.context.interrupts:
@@ -155,20 +170,80 @@ class _Verdicts:
         return DatasetOperatorError(self._job.name, reason, "")
 
 
-def _copy(job: Job, failed: "array[int]", verdicts: _Verdicts, results: JsonlWriter) -> None:
-    """Write the lines of kept records, block by block."""
-    ours = _canonical(job.dataset)
+class _Lines:
+    """Makes the lines of the result.
+
+    Args:
+        job: The job of the operator.
+        verdicts: The verdicts, with ``change``.
+    """
+
+    def __init__(self, job: Job, verdicts: _Verdicts) -> None:
+        self.ours = _canonical(job.dataset)
+        self._call, self._change = verdicts.call, verdicts.change
+
+    def of(self, lines: list[bytes], verdicts: list[Any]) -> tuple[bytes, list[int]]:
+        """Return the result for lines of the input and their verdicts.
+
+        Returns:
+            The lines of the result, and how many of them each line of the input became.
+        """
+        if self._change is None:
+            kept = compress(lines, verdicts)
+            return b"".join(kept if self.ours else map(_encoded, kept)), verdicts
+        made = [self._made(*one) for one in zip(lines, verdicts, strict=True)]
+        return b"".join(made), [one.count(b"\n") for one in made]
+
+    def _made(self, line: bytes, verdict: object) -> bytes:
+        if verdict is False:
+            return b""
+        if verdict is True:
+            return line if self.ours else _encoded(line)
+        return self._call(self._changed, decode(line), verdict)  # type: ignore[no-any-return]
+
+    def _changed(self, record: Record, verdict: object) -> bytes:
+        assert self._change is not None  # noqa: S101 - else there are only bools
+        try:
+            return encode_outcome(self._change(record, verdict), record)[0]
+        except UnencodableError as error:
+            msg = f"change returned a record that cannot be written: {error}"
+            raise ContractError(msg) from None
+
+
+def _copy(
+    job: Job, failed: "array[int]", verdicts: _Verdicts, made: _Lines, results: JsonlWriter
+) -> Iterator[tuple[Span, bytes, SpanNotes | None]]:
+    """Write the lines of kept records, block by block.
+
+    Yields:
+        Each block as a span of the records that did not fail, its result lines and its notes.
+    """
     with job.dataset.path.open("rb") as source:
         for start, block in _blocks(source.fileno(), job.content):
             lines = _sketched(split_lines(block), start, start + len(block), failed)
-            if not ours:
+            if not made.ours:
                 lines = [line for line in lines if not line.isspace()]
-            kept = list(compress(lines, verdicts.take(len(lines))))
-            if kept:
-                text = b"".join(kept if ours else map(_encoded, kept))
-                results.write(text, len(kept))
+            text, emitted = made.of(lines, verdicts.take(len(lines)))
+            if text:
+                results.write(text, sum(emitted))
             job.tick()
+            yield _span(start, len(block), emitted, text), text, SpanNotes.of_emitted(emitted)
     verdicts.finish()
+
+
+def _span(start: int, length: int, emitted: Sequence[int], output: bytes) -> Span:
+    return Span(
+        start=start,
+        length=length,
+        records=len(emitted),
+        emitted=sum(emitted),
+        dropped=emitted.count(0),
+        failed=0,
+        output_bytes=len(output),
+        error_bytes=0,
+        input_check=0,
+        output_check=0,
+    )
 
 
 def _canonical(dataset: JsonlDataset) -> bool:

@@ -31,11 +31,12 @@ from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.ticker import Ticker
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.bound_methods import stream_function
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.spec import Invocation
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.records import encode
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.files.file_stages import FileStage
+from dagster_dataops.streams.item_origins import describe
 from dagster_dataops.streams.positioned_stream import PositionedStream
 from dagster_dataops.streams.result_stream import ResultRecords
 
@@ -130,6 +131,7 @@ class StreamRunner(Runner):
                 context.flush_seconds,
                 self.parts,
                 start.position,
+                open_journal=attempt.lock.journal,
             )
         )
         stream = self._reading
@@ -141,7 +143,16 @@ class StreamRunner(Runner):
                     writer.check_any_item()
             attempt.check_inputs_unchanged()
             checkpoint.check_synced()
-        return compose_stream(attempt.folder, checkpoint, stream.errors, stream.seeds)
+        combined = describe(stream.stage, [str(one.path) for one in attempt.inputs], stream.seeds)
+        traced = combined if attempt.settings.trace else None
+        return compose_stream(
+            attempt.folder,
+            checkpoint,
+            stream.errors,
+            stream.seeds,
+            traced or {},
+            stream.leaves,
+        )
 
 
 class _StreamWriter:

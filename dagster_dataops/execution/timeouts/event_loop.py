@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, cast
 from typing_extensions import override
 
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout, Stuck
-from dagster_dataops.operators.record_context import current_waited
+from dagster_dataops.operators.outcomes.record_context import current_waited
 
 T = TypeVar("T")
 _GRACE_SECONDS: Final = 1.0

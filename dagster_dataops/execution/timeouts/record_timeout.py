@@ -6,13 +6,14 @@ from typing import Final, TypeAlias
 
 from typing_extensions import override
 
+from dagster_dataops.operators.chains.batch_chain import EndsCall
 from dagster_dataops.records import Record
 
 Forward: TypeAlias = Callable[[Record], object]
 _FEWEST: Final = 100
 
 
-class RecordTimeout(TimeoutError):  # noqa: N818 - the name stands in error files
+class RecordTimeout(TimeoutError, EndsCall):  # noqa: N818 - the name stands in error files
     """A call on one record took longer than its time limit.
 
     Args:

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Final
 
 from dagster_dataops.execution.timeouts.record_timeout import Forward, RecordTimeout
-from dagster_dataops.operators.record_context import Tally
+from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.records import Record
 
 _AGAIN_SECONDS: Final = 1.0  # the operator may catch the first exception

@@ -17,8 +17,8 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 from dagster_dataops.execution.timeouts.record_timeout import Forward, RecordTimeout, Stuck
-from dagster_dataops.operators.chain_calls import blame_part_in
-from dagster_dataops.operators.record_context import Tally
+from dagster_dataops.operators.chains.chain_calls import blame_part_in
+from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.records import Record
 
 _STACK_BYTES: Final = 1 << 20

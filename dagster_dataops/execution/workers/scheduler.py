@@ -10,6 +10,7 @@ may follow quick ones: a worker whose range takes too long returns the lines tha
 from collections import deque
 from typing import Final
 
+from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.workers.protocol import Mode, Range
@@ -34,24 +35,49 @@ class Scheduler:
         descriptor: The open input.
         todo: The unsettled intervals, in order.
         workers: Number of workers that share them.
+        batches: Where ranges may begin, if the operator takes batches; otherwise at any line.
     """
 
-    def __init__(self, descriptor: int, todo: list[Interval], workers: int) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        todo: list[Interval],
+        workers: int,
+        batches: BatchStarts | None = None,
+    ) -> None:
         self._descriptor = descriptor
+        self._batches = batches
         self._gaps = deque(todo)
         self._returned: deque[Range] = deque()
         self._workers = workers
         self._left = sum(end - start for start, end in todo)
-        share = self._left // (_RANGES_A_WORKER * workers)
-        self._most = min(max(share, _MIN_BYTES), _MAX_BYTES)
-        self._least = max(1, min(self._left // _TAIL, _MIN_BYTES))
+        self._limit_ranges()
         self._size = 1
         self._seconds_per_byte: float | None = None
         self._measured = 0  # ranges
         self._reliable = False  # whether a range took long enough to estimate the time left
 
+    def _limit_ranges(self) -> None:
+        """Set the largest and the smallest size of a range."""
+        share = self._left // (_RANGES_A_WORKER * self._workers)
+        self._most = min(max(share, _MIN_BYTES), _MAX_BYTES)
+        self._least = max(1, min(self._left // _TAIL, _MIN_BYTES))
+
     def __bool__(self) -> bool:
         return bool(self._gaps or self._returned)
+
+    def add(self, gaps: list[Interval]) -> None:
+        """Add unsettled intervals behind the others."""
+        self._gaps.extend(gaps)
+        self._left += sum(end - start for start, end in gaps)
+        self._limit_ranges()
+
+    def take_rest(self) -> list[Interval]:
+        """Remove and return the intervals that no worker was given; ranges of the dead remain."""
+        rest = list(self._gaps)
+        self._gaps.clear()
+        self._left -= sum(end - start for start, end in rest)
+        return rest
 
     @property
     def depth(self) -> int:
@@ -91,11 +117,17 @@ class Scheduler:
             size, patience = _MAX_BYTES, _TRIAL_SECONDS
         elif sharing == 1 and self._is_brief():
             size = self._left
-        cut = next_line_start(self._descriptor, min(start + size, end), end)
+        cut = self._cut(min(start + size, end), end)
         if cut < end:
             self._gaps.appendleft(Interval(cut, end))
         self._left -= cut - start
         return Range(start, cut, patience=patience)
+
+    def _cut(self, position: int, end: int) -> int:
+        """Return the first place in [position, end] at which a range may begin, or ``end``."""
+        if self._batches is not None:
+            return self._batches.at_or_after(position, end)
+        return next_line_start(self._descriptor, position, end)
 
     def _is_brief(self) -> bool:
         """Whether one worker will finish before another one could start."""
@@ -145,7 +177,8 @@ class Scheduler:
         if start >= given.end:
             return None
         if given.mode is Mode.NORMAL:
-            most = next_line_start(self._descriptor, start + self._most, given.end)
+            # Only the batch that was being processed is divided.
+            most = self._cut(start + (1 if self._batches else self._most), given.end)
             if most < given.end:
                 self.put_back(Interval(most, given.end))
             self.give_back(Range(start, most, Mode.CAREFUL))

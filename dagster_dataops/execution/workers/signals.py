@@ -1,4 +1,7 @@
-"""Signals in worker processes: on SIGTERM a worker settles its finished records and ends."""
+"""Signals in worker processes: on SIGTERM a worker settles its finished records and ends.
+
+On SIGUSR2 it first ends the calls that it has begun.
+"""
 
 import signal
 from collections.abc import Iterator
@@ -6,9 +9,13 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
+from dagster_dataops.datasets.lines import Line
+from dagster_dataops.execution.records.batch_settle import SettleBatch
+from dagster_dataops.execution.records.finished_records import Finished
 from dagster_dataops.execution.records.settle import Settle, Stretch
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+DRAIN: Final = signal.SIGUSR2
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, DRAIN)
 
 
 class Terminated(BaseException):
@@ -24,14 +31,16 @@ class Termination:
 
     def __init__(self) -> None:
         self._welcome = False
+        self._waiting = False
         self._requested = False
         self._raised = False
 
     def install(self) -> None:
-        """Ignore Ctrl-C, which the parent handles, and handle SIGTERM."""
+        """Ignore Ctrl-C, which the parent handles, and handle SIGTERM and SIGUSR2."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, self.request)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        signal.signal(DRAIN, self.request_drain)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def request(self, _number: int, _frame: FrameType | None) -> None:
         """Handle the signal."""
@@ -40,6 +49,12 @@ class Termination:
             self._raised = True
             raise Terminated
 
+    def request_drain(self, number: int, frame: FrameType | None) -> None:
+        """Handle the signal to end after the call that has begun."""
+        if self._waiting:
+            self.request(number, frame)
+        self._requested = True  # raised at the start of the next block
+
     def __enter__(self) -> None:
         self._welcome = True
         if self._requested:
@@ -47,6 +62,28 @@ class Termination:
 
     def __exit__(self, *_: object) -> None:
         self._welcome = False
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Be in a block of this object that waits for a message; no call is begun."""
+        self._waiting = True
+        try:
+            with self:
+                yield
+        finally:
+            self._waiting = False
+
+    def during_batch(self, settle: SettleBatch) -> SettleBatch:
+        """Return ``settle`` inside a block of this object, as `during` does."""
+
+        def interruptible(lines: list[Line]) -> list[Finished]:
+            with self:
+                finished = settle(lines)
+                if self._raised:
+                    raise Terminated
+                return finished
+
+        return interruptible
 
     def during(self, settle: Settle) -> Settle:
         """Return ``settle`` inside a block of this object.
@@ -67,14 +104,14 @@ class Termination:
 
 @contextmanager
 def signals_held_back() -> Iterator[None]:
-    """Delay Ctrl-C and SIGTERM until the end of the block.
+    """Delay Ctrl-C, SIGTERM and SIGUSR2 until the end of the block.
 
     A process that is started in the block delays them until `set_signals`. Otherwise a handler of
     its parent could raise an exception in the copy of the parent's code.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

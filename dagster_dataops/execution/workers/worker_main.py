@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import orjson
 
@@ -24,9 +24,11 @@ from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
+from dagster_dataops.execution.records.batch_calls import batch_settling
+from dagster_dataops.execution.records.batch_loop import BatchLoop
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import Around, Settle, settling
+from dagster_dataops.execution.records.settle import Around, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm
 from dagster_dataops.execution.workers import protocol
@@ -35,15 +37,20 @@ from dagster_dataops.execution.workers.loaded_modules import LoadedModules
 from dagster_dataops.execution.workers.parent_death import bind_to_lifeline
 from dagster_dataops.execution.workers.process_environment import place
 from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
-from dagster_dataops.execution.workers.signals import Terminated, Termination, set_signals
+from dagster_dataops.execution.workers.signals import (
+    SIGNALS,
+    Terminated,
+    Termination,
+    set_signals,
+)
 from dagster_dataops.execution.workers.standard_streams import (
     flush_streams,
     leave_streams,
     receive_streams,
 )
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
 from dagster_dataops.operators.pickling import receive
-from dagster_dataops.operators.record_context import StopRun, Tally
 
 _IDLE_MS: Final = 60_000  # seconds without a run after which the worker ends
 _TIDY_MS: Final = 1_000  # seconds without a run after which the worker collects garbage
@@ -118,7 +125,7 @@ def _serve(
 class _Means(NamedTuple):
     """The function that settles lines, and objects that take part in it."""
 
-    settle: Settle
+    settle: Any  # Settle, or SettleBatch of an operator that takes batches
     breaker: Breaker
     heartbeat: Heartbeat | None
     tally: Tally
@@ -145,7 +152,8 @@ def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
                 alarm = Alarm(resolved.timeout, tally)
                 stack.enter_context(alarm.installed())
                 around = _both(heartbeat.around, alarm.around)
-        settle = stack.enter_context(settling(operator, interrupts, around, retries, tally))
+        made: Any = batch_settling if operator.__dataops__.spec.batch else settling
+        settle = stack.enter_context(made(operator, interrupts, around, retries, tally))
         yield _Means(settle, breaker, heartbeat, tally)
 
 
@@ -171,22 +179,30 @@ class _Worker:
         self._one_by_one = assignment.one_by_one
         self._speaking = Lock()  # one message at a time
         self._breaker = means.breaker
-        self._loop = SpanLoop(
-            termination.during(means.settle),
-            self._input,
-            self._settle,
-            operator=operator.__dataops__.spec.qualified_name,
-            ignore_errors=assignment.ignore_errors,
-            check_input=assignment.check_input,
-            breaker=means.breaker,
-            announce=means.heartbeat.announce if means.heartbeat else None,
-            shortened=self._shorten,
-            tally=means.tally,
-        )
+        self._loop = self._made_loop(assignment, operator, means)
         self._ended = Event()
         self._watch = Thread(target=self._watch_range, name="dataops-range", daemon=True)
         self._watch.start()
         _watching.add(self._watch.native_id or 0)
+
+    def _made_loop(
+        self, assignment: Assignment, operator: Operator, means: _Means
+    ) -> SpanLoop | BatchLoop:
+        common: dict[str, Any] = {
+            "operator": operator.__dataops__.spec.qualified_name,
+            "ignore_errors": assignment.ignore_errors,
+            "check_input": assignment.check_input,
+            "breaker": means.breaker,
+            "announce": means.heartbeat.announce if means.heartbeat else None,
+            "shortened": self._shorten,
+        }
+        if not operator.__dataops__.spec.batch:
+            settle = self._termination.during(means.settle)
+            return SpanLoop(settle, self._input, self._settle, tally=means.tally, **common)
+        settle_batch = self._termination.during_batch(means.settle)
+        size, apart = operator.__dataops__.resolved.batch_size, assignment.one_by_one
+        self._one_by_one = False  # each record is a span of its own, in a batch with others
+        return BatchLoop(settle_batch, self._input, self._settle, size=size, apart=apart, **common)
 
     def run(self) -> bool:
         """Process ranges until the parent stops it; finished records are settled in any case.
@@ -222,7 +238,7 @@ class _Worker:
 
     def _watch_range(self) -> None:
         """Return the rest of a range that takes too long, even while one record is stuck."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         while not self._ended.wait(_WATCH_SECONDS):
             self._loop.shorten_if_late()
 
@@ -237,7 +253,7 @@ class _Worker:
         return True
 
     def _next_order(self) -> bytes:
-        with self._termination:
+        with self._termination.waiting():
             return self._connection.recv_bytes()
 
     def _work(self, order: Range) -> bool:
@@ -308,7 +324,7 @@ def _is_wanted(connection: "Connection[bytes, bytes]", termination: Termination)
     """Wait for the next run, and collect garbage meanwhile; return whether one arrived."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
-    with termination:
+    with termination.waiting():
         if poll.poll(_TIDY_MS):
             return True
         gc.collect()

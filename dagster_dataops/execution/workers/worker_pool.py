@@ -28,11 +28,15 @@ from dagster_dataops.execution.workers.process_environment import (
     start_interpreter,
 )
 from dagster_dataops.execution.workers.protocol import STOP
-from dagster_dataops.execution.workers.signals import set_signals, signals_held_back
+from dagster_dataops.execution.workers.signals import (
+    DRAIN,
+    set_signals,
+    signals_held_back,
+)
 from dagster_dataops.execution.workers.standard_streams import send_streams
 from dagster_dataops.execution.workers.worker_main import Assignment, end, serve
 from dagster_dataops.execution.workers.worker_process import WorkerProcess
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.pickling import ship
 
 _GRACE_SECONDS: Final = 1.0
@@ -185,6 +189,12 @@ class WorkerPool:
         for worker in self.workers:
             with suppress(OSError):
                 worker.connection.send_bytes(STOP)
+
+    def drain(self) -> None:
+        """Make the workers end the calls that they have begun, settle the records and end."""
+        self._dismissed = False
+        for worker in self.workers:
+            worker.signal(DRAIN)
 
     def terminate(self) -> None:
         """Make the workers settle their finished records and end."""

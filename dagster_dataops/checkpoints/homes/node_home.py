@@ -1,0 +1,328 @@
+"""NodeHome: the published files of a node on an object store.
+
+The head of a node is its manifest with the keys of its files. Files have keys of their own for
+every publication, and the head is replaced on condition that it is the one that was there when the
+run began. So a publication is one request, and a reader finds the old files or the new ones.
+"""
+
+import fcntl
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
+from dagster_dataops.datasets.fetched_file import fetch
+from dagster_dataops.datasets.open_stores import store_of
+from dagster_dataops.datasets.result_store import ConflictError, ResultStore, Version
+from dagster_dataops.errors import LostError, ResultMissingError
+
+_SUFFIX: Final = "_results.jsonl.json"
+_HOME: Final = "home"  # in the head: what is not part of the manifest
+_TRIES: Final = 5
+
+
+class Head(NamedTuple):
+    """The head of a node.
+
+    Attributes:
+        content: The manifest, and under ``home`` the files and the number of the publication.
+        version: Its version on the store.
+    """
+
+    content: dict[str, Any]
+    version: Version
+
+    @property
+    def files(self) -> dict[str, dict[str, Any]]:
+        """Key, size and modification time of each file, by its path in the node's folder."""
+        return dict(self.content.get(_HOME, {}).get("files", {}))
+
+    @property
+    def commit(self) -> int:
+        """The number of the publication in the journal."""
+        return int(self.content.get(_HOME, {}).get("commit", 0))
+
+    def manifest(self) -> bytes:
+        """Return the manifest."""
+        own = {name: value for name, value in self.content.items() if name != _HOME}
+        return _dumped(own)
+
+
+@dataclass(frozen=True)
+class NodeHome:
+    """The home of a node.
+
+    Attributes:
+        store: The store.
+        key: The key of the node's folder.
+        folder: The working copy.
+        name: The node's name.
+    """
+
+    store: ResultStore
+    key: str
+    folder: Path
+    name: str
+
+    @property
+    def _head_key(self) -> str:
+        return f"{self.key}/{self.name}{_SUFFIX}"
+
+    @property
+    def _mirrored(self) -> Path:
+        """The file that tells which head the working copy has."""
+        return self.folder / f".{self.name}_home.json"
+
+    def url(self, path: Path) -> str:
+        """Return the URL of the object that a published file of the working copy is of."""
+        known = self._known()
+        file = known.files.get(path.relative_to(self.folder).as_posix()) if known else None
+        return f"{self.store.url}/{file['key'] if file else self._head_key}"
+
+    def head(self) -> Head | None:
+        """Return the head; ``None`` if nothing was published."""
+        found = self.store.read(self._head_key)
+        if found is None:
+            return None
+        try:
+            content = orjson.loads(found[0])
+        except orjson.JSONDecodeError:
+            content = {}
+        return Head(content if isinstance(content, dict) else {}, found[1])
+
+    def refresh(self) -> Head | None:
+        """Make the working copy hold the published files; return their head.
+
+        Raises:
+            StorageError: The store cannot be read.
+        """
+        for _ in range(_TRIES):
+            with self.locked():
+                known, status = self._known(), self.store.status(self._head_key)
+                if known and status and known.version == status.version and self._intact(known):
+                    return known
+                head = self.head()
+                if head is None:
+                    self._forget()
+                    return None
+                if "part_of" in head.content and _HOME not in head.content:
+                    break
+                with suppress(ResultMissingError):  # replaced in the meantime
+                    self._fetch(head)
+                    return head
+        else:
+            head = None
+        if head is None:
+            reason = "files of the published result are missing in the store"
+            raise ResultMissingError(f"{self.store.url}/{self._head_key}", reason)
+        node = Path(os.path.normpath(self.folder / head.content["part_of"]))
+        return home_of(node.parent, node.name.removesuffix(_SUFFIX)).refresh()
+
+    def _intact(self, head: Head) -> bool:
+        return (self.folder / f"{self.name}{_SUFFIX}").exists() and all(
+            _is_there(self.folder / name, file) for name, file in head.files.items()
+        )
+
+    def _fetch(self, head: Head) -> None:
+        known = self._known()
+        before = known.files if known else {}
+        for name, file in head.files.items():
+            path = self.folder / name
+            if not file["key"]:
+                make_folder(path)
+                continue
+            if before.get(name) != file or not _is_there(path, file):
+                fetch(self.store, file["key"], path)
+                with storage(path, "set the modification time"):
+                    os.utime(path, ns=(file["modified_ns"], file["modified_ns"]))
+        for name in before.keys() - head.files.keys():
+            _removed(self.folder / name)
+        manifest = self.folder / f"{self.name}{_SUFFIX}"
+        make_folder(manifest.parent)
+        write_durably(manifest, head.manifest())
+        self.remember(head)
+
+    def _forget(self) -> None:
+        """Remove the files of a result that the store has no more."""
+        known = self._known()
+        if known is not None:
+            for name in (*known.files, f"{self.name}{_SUFFIX}", self._mirrored.name):
+                _removed(self.folder / name)
+
+    def _known(self) -> Head | None:
+        """Return the head of the working copy."""
+        try:
+            content, version = orjson.loads(self._mirrored.read_bytes())
+            return Head(content, Version(*version))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def remember(self, head: Head) -> None:
+        """Note that the working copy has the files of ``head``."""
+        write_durably(self._mirrored, orjson.dumps([head.content, list(head.version)]))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes of this machine from changing the published files."""
+        path = self.folder / f".{self.name}_home.lock"
+        make_folder(self.folder)
+        with storage(path, "lock the file"):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                yield
+            finally:
+                os.close(descriptor)
+
+    def upload(self, files: Mapping[Path, Path], place: str) -> dict[str, dict[str, Any]]:
+        """Store files; return `Head.files`.
+
+        Args:
+            files: For each file of the working copy the file with its next content. A file that
+                stands for itself is not sent again if it was not changed.
+            place: A name that no other publication of this node uses.
+        """
+        known = self._known()
+        before = known.files if known else {}
+        made = {}
+        for target, source in files.items():
+            name = target.relative_to(self.folder).as_posix()
+            if target == source and name in before and _is_there(target, before[name]):
+                made[name] = before[name]
+                continue
+            status = source.stat()
+            key = f"{self.key}/.versions/{place}/{name}"
+            if source.is_dir():
+                made[name] = {"key": "", "size": 0, "modified_ns": 0}
+                continue
+            self.store.upload(key, source)
+            size, modified_ns = status.st_size, status.st_mtime_ns
+            made[name] = {"key": key, "size": size, "modified_ns": modified_ns}
+        return made
+
+    def replace_head(
+        self, manifest: bytes, files: Mapping[str, Any], commit: int, seen: Head | None
+    ) -> Head:
+        """Publish files that were stored.
+
+        Args:
+            manifest: The manifest.
+            files: As `Head.files`.
+            commit: The number of the publication in the journal.
+            seen: The head that is replaced.
+
+        Raises:
+            LostError: Another run has published meanwhile.
+        """
+        content = {**orjson.loads(manifest), _HOME: {"commit": commit, "files": dict(files)}}
+        before = None if seen is None else seen.version
+        try:
+            version = self.store.replace(self._head_key, _dumped(content), before)
+        except ConflictError:
+            reason = "another run has published a result since this run began"
+            place = f"{self.store.url}/{self._head_key}"
+            raise LostError(place, "publish the result", reason) from None
+        head = Head(content, version)
+        for name in files:
+            if "/" in name and name.endswith(_SUFFIX):  # of a named output
+                folder = name.rpartition("/")[0]
+                up = os.path.relpath(f"{self.name}{_SUFFIX}", folder)
+                self.store.put(f"{self.key}/{name}", orjson.dumps({"part_of": up}))
+        return head
+
+    def remove_replaced(self, seen: Head | None, head: Head, first: int) -> None:
+        """Delete the files of the head that was replaced, and of attempts before this one.
+
+        Args:
+            seen: The head that was replaced.
+            head: The present head.
+            first: The number by which this attempt took the node over; 0 if it did not.
+        """
+        kept = {file["key"] for file in head.files.values()}
+        old = {file["key"] for file in seen.files.values() if file["key"]} if seen else set()
+        for name in self.store.names(f"{self.key}/.versions") if first else ():
+            number = name.removeprefix(f"{self.key}/.versions/").split("-")[0]
+            if number.isdigit() and int(number) < first:
+                old.add(name)
+        self.store.remove(sorted(old - kept))
+
+
+def home_of(folder: Path, name: str) -> NodeHome:
+    """Return the home of a node.
+
+    Args:
+        folder: Its folder in a working copy.
+        name: Its name.
+    """
+    found = store_of(folder)
+    if found is None:
+        msg = f"{folder} is not in the working copy of an object store"
+        raise ValueError(msg)
+    return NodeHome(*found, folder, name)
+
+
+def publish_files(folder: Path, name: str, files: Mapping[Path, Path], manifest: bytes) -> None:
+    """Publish files that no checkpoint belongs to; of two publications the last one counts.
+
+    Args:
+        folder: Of the node.
+        name: Its name.
+        files: As for `NodeHome.upload`; they are in place.
+        manifest: The manifest, which is in place too.
+    """
+    home = home_of(folder, name)
+    with home.locked():
+        stored = home.upload(files, f"w-{uuid.uuid4().hex[:12]}")
+        for last in range(_TRIES):
+            seen = home.head()
+            try:
+                head = home.replace_head(manifest, stored, seen.commit if seen else 0, seen)
+            except LostError:
+                if last == _TRIES - 1:
+                    raise
+                continue
+            home.remember(head)
+            home.remove_replaced(seen, head, 0)
+            return
+
+
+def refreshed_at(path: Path, suffix: str) -> None:
+    """Make the working copies of the nodes in a folder hold their published files.
+
+    Args:
+        path: The folder, or a result in it.
+        suffix: Of the names of results.
+    """
+    if path.name.endswith(suffix):
+        home_of(path.parent, path.name.removesuffix(suffix)).refresh()
+        return
+    home = home_of(path, "")
+    store, key = home.store, home.key
+    for name in store.names_in(key):
+        if name.endswith(_SUFFIX):
+            home_of(path, name.rpartition("/")[2].removesuffix(_SUFFIX)).refresh()
+
+
+def _is_there(path: Path, file: Mapping[str, Any]) -> bool:
+    if not file["key"]:  # an empty folder of an artefact
+        return path.is_dir()
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return (status.st_size, status.st_mtime_ns) == (file["size"], file["modified_ns"])
+
+
+def _removed(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+def _dumped(content: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -1,0 +1,1 @@
+"""Clusters that run the records of one operator on several machines."""

@@ -1,0 +1,265 @@
+"""RayCluster: agents as actors of a Ray cluster."""
+
+import socket
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from typing_extensions import override
+
+from dagster_dataops.errors import ClusterError, ConfigurationError, MissingExtraError
+from dagster_dataops.execution.agent_pool import (
+    AgentHandle,
+    AgentOrder,
+    AgentPool,
+    Cluster,
+    Ended,
+    Lease,
+    Lost,
+    Message,
+)
+
+_HEAR_SECONDS: Final = 1.0
+_CONNECT_SECONDS: Final = 10.0
+_CALLS: Final = 4  # an agent is heard while it gets orders
+_SHARES: Final = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
+
+
+@dataclass(frozen=True)
+class RayCluster(Cluster):
+    """A running Ray cluster. One agent a node runs process mode with worker processes of its own.
+
+    Every node needs this package, the operators, and the folders of inputs and results at the same
+    paths.
+
+    Attributes:
+        address: Address of the cluster, as `ray.init` takes it, or a Dagster resource that has it
+            as ``ray_address``. A cluster is never started.
+        agents: Number of agents, or ``"all"``: one on each node; with ``_agents={"num_gpus": 1}``
+            one for each GPU.
+        cpus_per_agent: Worker processes of each agent, unless the operator sets ``_max_workers``;
+            ``None`` for the cores of the smallest node.
+        runtime_env: The environment of the agents, as `ray.init` takes it.
+        start_seconds: How long to wait for the first agent.
+    """
+
+    address: Any = "auto"
+    agents: int | Literal["all"] = "all"
+    cpus_per_agent: int | None = None
+    runtime_env: Mapping[str, Any] | None = field(default=None, hash=False)
+    start_seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        if self.agents != "all" and (type(self.agents) is not int or self.agents < 1):
+            raise ConfigurationError("agents", self.agents, "'all' or at least 1")
+        if self.cpus_per_agent is not None and self.cpus_per_agent < 1:
+            raise ConfigurationError("cpus_per_agent", self.cpus_per_agent, "at least 1")
+        if not self._address:
+            raise ConfigurationError("address", self.address, "'auto' or ray://host:port")
+
+    @override
+    def __str__(self) -> str:
+        return f"Ray at {self._address}"
+
+    @property
+    def _address(self) -> str:
+        return str(getattr(self.address, "ray_address", self.address) or "")
+
+    @override
+    def open(self) -> "RayAgents":
+        ray = _ray()
+        connected = ray.is_initialized()
+        if not connected:
+            given = {} if self.runtime_env is None else {"runtime_env": dict(self.runtime_env)}
+            try:
+                _check_port(self._address)
+                ray.init(address=self._address, log_to_driver=False, **given)
+            except (OSError, RuntimeError, ValueError) as error:
+                reason = f"does not answer: {error}. Start it, or set another address"
+                raise ClusterError(str(self), reason) from error
+        return RayAgents(str(self), disconnect=not connected)
+
+    @override
+    def describe(self) -> str:
+        total, free = _ray().cluster_resources(), _ray().available_resources()
+        found = [f"{total[name]:g} {name}, {free.get(name, 0):g} free" for name in _shares(total)]
+        return f"the cluster has {'; '.join(found) or 'no resources'}"
+
+    @override
+    def count(self, resources: Mapping[str, Any]) -> int:
+        if self.agents != "all":
+            return self.agents
+        wanted = {name: resources[key] for key, name in _SHARES.items() if resources.get(key)}
+        fits = [
+            min(node.get(name, 0) // need for name, need in wanted.items()) for node in _nodes()
+        ]
+        several = resources.get("num_gpus")
+        found = int(sum(fits) if several else sum(map(bool, fits)))
+        if not found:
+            reason = f"no node can hold an agent that takes {dict(resources)}; {self.describe()}"
+            raise ClusterError(str(self), reason)
+        return found
+
+    @override
+    def workers(self) -> int:
+        return self.cpus_per_agent or int(min((node["CPU"] for node in _nodes()), default=1))
+
+
+class RayAgents(AgentPool):
+    """Agents that are actors of Ray.
+
+    Ray does not restart them, or repeat their calls: what is unsure is done again by the head.
+
+    Args:
+        cluster: The name of the cluster, for errors.
+        disconnect: Whether `close` disconnects from the cluster.
+    """
+
+    def __init__(self, cluster: str, *, disconnect: bool) -> None:
+        self._cluster = cluster
+        self._disconnect = disconnect
+        self._heard: dict[Any, RayAgent] = {}
+
+    @override
+    def start(self, order: AgentOrder) -> "RayAgent":
+        ray = _ray()
+        made = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=_CALLS)(_Actor)
+        options = {"scheduling_strategy": "SPREAD", **order.resources}
+        try:
+            agent = RayAgent(made.options(**options).remote(order))
+        except (ValueError, TypeError) as error:
+            reason = f"refuses _agents={dict(order.resources)}: {error}"
+            raise ClusterError(self._cluster, reason) from error
+        self._heard[agent.hear()] = agent
+        return agent
+
+    @override
+    def heard(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
+        ray = _ray()
+        if not self._heard:
+            threading.Event().wait(seconds)
+            return []
+        ready, _ = ray.wait(list(self._heard), num_returns=1, timeout=seconds)
+        found: list[tuple[AgentHandle, Message]] = []
+        for reference in ready:
+            agent = self._heard.pop(reference)
+            try:
+                messages = ray.get(reference)
+            except ray.exceptions.RayError as error:
+                agent.kill()
+                found.append((agent, Lost(_first_lines(error))))
+                continue
+            found += [(agent, message) for message in messages]
+            if not any(isinstance(message, Ended) for message in messages):
+                self._heard[agent.hear()] = agent
+        return found
+
+    @override
+    def close(self) -> None:
+        for agent in self._heard.values():
+            agent.kill()
+        self._heard.clear()
+        if self._disconnect:
+            _ray().shutdown()
+
+
+class RayAgent(AgentHandle):
+    """One agent.
+
+    Args:
+        actor: Its actor.
+    """
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def hear(self) -> Any:
+        """Return a reference to its next messages."""
+        return self._actor.hear.remote(_HEAR_SECONDS)
+
+    @override
+    def lease(self, lease: Lease) -> None:
+        self._actor.lease.remote(lease)
+
+    @override
+    def recall(self) -> None:
+        self._actor.recall.remote()
+
+    @override
+    def finish(self) -> None:
+        self._actor.finish.remote()
+
+    @override
+    def stop(self) -> None:
+        self._actor.stop.remote()
+
+    def kill(self) -> None:
+        """End its process."""
+        with suppress(Exception):  # it may have ended
+            _ray().kill(self._actor)
+
+
+class _Actor:
+    """The actor of an agent.
+
+    Args:
+        order: The run.
+    """
+
+    def __init__(self, order: AgentOrder) -> None:
+        from dagster_dataops.execution.agents.agent import Agent  # only on nodes
+
+        self._agent = Agent(order)
+        threading.Thread(target=self._agent.run, daemon=True).start()
+
+    def hear(self, seconds: float) -> list[Message]:
+        """Wait up to ``seconds`` for messages, and return them."""
+        return self._agent.hear(seconds)
+
+    def lease(self, lease: Lease) -> None:
+        self._agent.lease(lease)
+
+    def recall(self) -> None:
+        self._agent.recall()
+
+    def finish(self) -> None:
+        self._agent.finish()
+
+    def stop(self) -> None:
+        self._agent.stop()
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtraError("RayCluster", "ray") from None
+    return ray
+
+
+def _check_port(address: str) -> None:
+    """Check that something answers at an address with a port; Ray would try for minutes.
+
+    Raises:
+        OSError: Nothing answers.
+    """
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+
+
+def _nodes() -> list[dict[str, float]]:
+    """Return the resources of each living node that has cores."""
+    found = [node["Resources"] for node in _ray().nodes() if node["Alive"]]
+    return [resources for resources in found if resources.get("CPU", 0) >= 1]
+
+
+def _shares(total: Mapping[str, float]) -> list[str]:
+    return [name for name in ("CPU", "GPU") if name in total]
+
+
+def _first_lines(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {' '.join(lines[:3])}"[:500]

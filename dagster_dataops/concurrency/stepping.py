@@ -1,0 +1,71 @@
+"""Run generators that yield what to do and are sent the answer.
+
+One generator so serves plain calls and coroutines.
+"""
+
+import inspect
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
+# Yields steps; is sent what each step returned, or thrown `StepError`.
+Steps: TypeAlias = Generator[Any, Any, T]
+IsInterrupt: TypeAlias = Callable[[BaseException], bool]
+
+
+class StepError(Exception):
+    """Thrown to a generator when a step raised an exception of any class.
+
+    Args:
+        error: That exception.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def run_steps(steps: Steps[T], do: Callable[[Any], Any], is_interrupt: IsInterrupt) -> T:
+    """Run the steps in this thread; return the value of the generator.
+
+    Args:
+        steps: The generator.
+        do: Does a step.
+        is_interrupt: Whether an exception ends the run instead of being thrown to the generator.
+    """
+    try:
+        step = next(steps)
+        while True:
+            try:
+                returned = do(step)
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
+                step = steps.throw(StepError(error))
+            else:
+                step = steps.send(returned)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+
+
+async def run_steps_async(
+    steps: Steps[T], do: Callable[[Any], Any], is_interrupt: IsInterrupt
+) -> T:
+    """Do what `run_steps` does in an event loop; ``do`` may return an awaitable."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                returned = do(step)
+                if inspect.isawaitable(returned):
+                    returned = await returned
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
+                step = steps.throw(StepError(error))
+            else:
+                step = steps.send(returned)
+    except StopIteration as end:
+        value: T = end.value
+        return value

@@ -1,0 +1,214 @@
+"""`ObjectStore`: a bucket of S3, GCS, Azure or a server compatible with S3, by obstore.
+
+A store must refuse to create an object that exists, and to replace an object of another version.
+Both are tried when the store is opened. After a lost answer a request is sent again; if the first
+one was carried out, the second is refused. So a refusal counts only if the content is not ours.
+"""
+
+import os
+import uuid
+from collections.abc import Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.configuration import Bucket
+from dagster_dataops.datasets.result_store import ConflictError, ResultStore, Status, Version
+from dagster_dataops.errors import MissingExtraError, StorageError, StoreRefusedError
+
+try:
+    import obstore
+    from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+    from obstore.store import from_url
+except ImportError:
+    raise MissingExtraError("a root on an object store", "objectstore") from None
+
+PART_BYTES: Final = 16 << 20  # of an upload
+_LARGE_BYTES: Final = 32 << 20  # from here an upload has parts
+_CALLS: Final = 3  # parts of an upload at once
+_REFUSED: Final = (AlreadyExistsError, PreconditionError)
+
+
+def open_store(bucket: Bucket, *, read_only: bool = False) -> "ObjectStore":
+    """Return the store of a bucket, after a check of what it can do.
+
+    Args:
+        bucket: The bucket.
+        read_only: Whether nothing will be written to it; then it is not checked.
+
+    Raises:
+        StoreRefusedError: It cannot be reached, or lacks conditional writes.
+    """
+    options: dict[str, Any] = dict(bucket.options)
+    endpoint = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", "")
+    if endpoint.startswith("http://"):
+        options["client_options"] = {"allow_http": True}
+    url = "memory:///" if bucket.url.startswith("memory:") else bucket.url
+    try:
+        store = ObjectStore(bucket.url, from_url(url, **options))
+    except (BaseError, OSError, ValueError, TypeError) as error:
+        raise StoreRefusedError(bucket.url, "open the store", _reason(error)) from error
+    if not read_only:
+        store.check()
+    return store
+
+
+class ObjectStore(ResultStore):
+    """A bucket.
+
+    Args:
+        url: Its URL.
+        client: The client of obstore for it.
+    """
+
+    def __init__(self, url: str, client: Any) -> None:
+        self.url = url
+        self._client = client
+
+    def check(self) -> None:
+        """Check that the store refuses what it must refuse.
+
+        Raises:
+            StoreRefusedError: It does not, or cannot be reached.
+        """
+        key = f".dagster-dataops-check/{uuid.uuid4().hex}"
+        try:
+            self._check(key)
+        except StoreRefusedError:
+            raise
+        except StorageError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                reason = "there is no such bucket; create it first"
+                raise StoreRefusedError(self.url, "write to the store", reason) from error
+            if isinstance(error.__cause__, NotImplementedError):
+                reason = "it lacks conditional writes, so two runs could overwrite one another"
+                raise StoreRefusedError(self.url, "hold results", reason) from error
+            raise StoreRefusedError(self.url, "write to the store", error.reason) from error
+
+    def _check(self, key: str) -> None:
+        first = self.create(key, b"1")
+        lacks = ""
+        try:
+            self.create(key, b"2")
+            lacks = "it overwrites an object that is to be created (If-None-Match)"
+        except ConflictError:
+            second = self.replace(key, b"3", first)
+            try:
+                self.replace(key, b"4", first)
+                lacks = "it replaces an object of another version (If-Match)"
+            except ConflictError:
+                if second == first:
+                    lacks = "the version of an object does not change with its content"
+        self.remove([key])
+        if lacks:
+            reason = f"{lacks}, so two runs could overwrite one another's results"
+            raise StoreRefusedError(self.url, "hold results", reason)
+
+    @override
+    def create(self, key: str, data: bytes) -> Version:
+        return self._written(key, data, "create")
+
+    @override
+    def replace(self, key: str, data: bytes, seen: Version | None) -> Version:
+        return self._written(key, data, "create" if seen is None else _update(seen))
+
+    def _written(self, key: str, data: bytes, mode: Any) -> Version:
+        with self._named(key, "write"):
+            try:
+                return _version(
+                    obstore.put(self._client, key, data, mode=mode, use_multipart=False)
+                )
+            except _REFUSED:
+                pass
+        found = self.read(key)
+        if found is not None and found[0] == data:
+            return found[1]
+        raise ConflictError(key)
+
+    @override
+    def put(self, key: str, data: bytes) -> None:
+        with self._named(key, "write"):
+            large = len(data) >= _LARGE_BYTES
+            obstore.put(self._client, key, data, use_multipart=large, **_PARTS)
+
+    @override
+    def upload(self, key: str, path: Path) -> None:
+        with self._named(key, f"upload {path} to it"):
+            large = path.stat().st_size >= _LARGE_BYTES
+            obstore.put(self._client, key, path, use_multipart=large, **_PARTS)
+
+    @override
+    def read(self, key: str) -> tuple[bytes, Version] | None:
+        with self._named(key, "read"):
+            try:
+                found = obstore.get(self._client, key)
+                return bytes(found.bytes()), _version(found.meta)
+            except FileNotFoundError:
+                return None
+
+    @override
+    def read_range(self, key: str, start: int, length: int, version: Version) -> bytes:
+        with self._named(key, "read"):
+            try:
+                options: Any = {"range": (start, start + length), "if_match": version.tag}
+                return bytes(obstore.get(self._client, key, options=options).bytes())
+            except (*_REFUSED, FileNotFoundError):
+                pass
+        raise ConflictError(key)
+
+    @override
+    def status(self, key: str) -> Status | None:
+        with self._named(key, "read"):
+            try:
+                found = obstore.head(self._client, key)
+            except FileNotFoundError:
+                return None
+        return Status(found["size"], _version(found))
+
+    @override
+    def names(self, prefix: str) -> list[str]:
+        with self._named(prefix, "list"):
+            pages = obstore.list(self._client, prefix=f"{prefix}/")
+            return sorted(found["path"] for page in pages for found in page)
+
+    @override
+    def names_in(self, prefix: str) -> list[str]:
+        with self._named(prefix, "list"):
+            listed = obstore.list_with_delimiter(self._client, prefix=f"{prefix}/")
+            return sorted(found["path"] for found in listed["objects"])
+
+    @override
+    def remove(self, keys: Iterable[str]) -> None:
+        listed = list(keys)
+        if listed:
+            with self._named(listed[0], "delete"):
+                try:
+                    obstore.delete(self._client, listed)
+                except FileNotFoundError:
+                    return
+
+    @contextmanager
+    def _named(self, key: str, action: str) -> Any:
+        try:
+            yield
+        except (BaseError, OSError, NotImplementedError) as error:
+            raise StorageError(f"{self.url}/{key}", action, _reason(error)) from error
+
+
+_PARTS: Final[dict[str, Any]] = {"chunk_size": PART_BYTES, "max_concurrency": _CALLS}
+
+
+def _version(found: Any) -> Version:
+    return Version(found["e_tag"] or "", found["version"] or "")
+
+
+def _update(seen: Version) -> Any:
+    return {"e_tag": seen.tag, "version": seen.number} if seen.number else {"e_tag": seen.tag}
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first line of the message of an error, without the details of the client."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:300] if text else 'no message'}"

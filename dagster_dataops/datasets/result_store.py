@@ -1,0 +1,95 @@
+"""`ResultStore`: objects of a bucket, as results and checkpoints need them.
+
+Results on a local disk need no store: a node's folder is the place of its files. For results in a
+bucket the node's folder is a working copy, and the store has the truth. `object_store` is the
+implementation for S3, GCS and Azure.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+
+class Version(NamedTuple):
+    """What identifies the content of an object: its entity tag, and its version if it has one."""
+
+    tag: str
+    number: str = ""
+
+
+class Status(NamedTuple):
+    """Size and version of an object."""
+
+    size: int
+    version: Version
+
+
+class ConflictError(Exception):
+    """An object was there already, or was not in the expected version: another run is at work."""
+
+
+class ResultStore(Protocol):
+    """Objects by key. Every method may raise a `StorageError`.
+
+    Attributes:
+        url: The URL of the bucket, for errors.
+    """
+
+    url: str
+
+    def create(self, key: str, data: bytes) -> Version:
+        """Create an object, in one step.
+
+        Raises:
+            ConflictError: It exists.
+        """
+        ...
+
+    def replace(self, key: str, data: bytes, seen: Version | None) -> Version:
+        """Replace an object, in one step.
+
+        Args:
+            key: Its key.
+            data: Its content.
+            seen: The version that it must have; ``None`` if it must not exist.
+
+        Raises:
+            ConflictError: It has another version.
+        """
+        ...
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object under a key that only this run uses."""
+        ...
+
+    def upload(self, key: str, path: Path) -> None:
+        """Write a file under a key that only this run uses, in parts if it is large."""
+        ...
+
+    def read(self, key: str) -> tuple[bytes, Version] | None:
+        """Return content and version of an object; ``None`` if it does not exist."""
+        ...
+
+    def read_range(self, key: str, start: int, length: int, version: Version) -> bytes:
+        """Return bytes of an object.
+
+        Raises:
+            ConflictError: It has another version, or does not exist.
+        """
+        ...
+
+    def status(self, key: str) -> Status | None:
+        """Return size and version of an object; ``None`` if it does not exist."""
+        ...
+
+    def names(self, prefix: str) -> list[str]:
+        """Return the keys of the objects below a prefix, sorted."""
+        ...
+
+    def names_in(self, prefix: str) -> list[str]:
+        """Return the keys of the objects directly below a prefix, sorted."""
+        ...
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Delete objects; missing ones are no error."""
+        ...

@@ -1,0 +1,250 @@
+"""AgentPool: the interface between a run and the agents on the nodes of a cluster.
+
+An agent is a process on a node. It runs process mode over leased parts of the input, with worker
+processes of its own, and reports the settled spans. The head is the run: it keeps the lock, the
+journal and the publication.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
+from dagster_dataops.datasets.lines import Interval
+from dagster_dataops.errors import ClusterError
+from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.operators.options.settings import ResolvedSettings
+
+
+class AgentEnvironment(NamedTuple):
+    """What must be equal on the head and on each node.
+
+    Attributes:
+        python: The version of Python, without its patch level: code is sent as byte code.
+        package: The version of dagster-dataops.
+        code: The code version of the operator.
+    """
+
+    python: str
+    package: str
+    code: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentOrder:
+    """The description of a run that an agent receives.
+
+    Attributes:
+        operator: The pickled operator, from `ship`, with the settings of the agent.
+        environment: The environment of the head.
+        input: Path of the input.
+        size: Its size in bytes.
+        modified_ns: Its time of the last change.
+        fingerprint: Its digest; ``None`` if it is not known.
+        content: Bytes of the input that hold lines.
+        folder: The folder of the segments.
+        segments: The numbers of segments that the agent may use, which no other agent may ever
+            use. The last one is the number of an empty file, which the head has created.
+        resources: What the agent takes of its node, in the words of the cluster; ``num_cpus`` is
+            the number of its worker processes, unless the operator says otherwise.
+    """
+
+    operator: bytes
+    environment: AgentEnvironment
+    input: Path
+    size: int
+    modified_ns: int
+    fingerprint: str | None
+    content: Interval
+    folder: Path
+    segments: range
+    resources: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Lease(NamedTuple):
+    """A part of the input for one agent.
+
+    Attributes:
+        stretches: Byte ranges of the input.
+        batch_starts: Where batches begin in them, if the operator takes batches.
+    """
+
+    stretches: list[Interval]
+    batch_starts: list[int]
+
+
+class Ready(NamedTuple):
+    """The first message of an agent.
+
+    Attributes:
+        environment: Its environment. The code version is empty if the rest differs.
+        node: The name of its machine.
+        pid: Its process id there.
+    """
+
+    environment: AgentEnvironment
+    node: str
+    pid: int
+
+
+@dataclass(slots=True)
+class SpanBatch:
+    """Settled spans whose outputs lie one after the other in a segment.
+
+    Attributes:
+        segment: Number of the segment.
+        offset: Where in it the first output starts.
+        spans: The spans.
+        notes: Of each span.
+        end: Where the next output would start.
+    """
+
+    segment: int
+    offset: int
+    spans: list[Span]
+    notes: list[SpanNotes | None]
+    end: int
+
+
+class Said(NamedTuple):
+    """A report of an agent, also a sign of life. The segments of its spans are synced.
+
+    Attributes:
+        batches: The settled spans.
+        finished: Byte ranges of the input without unsettled records.
+        returned: Stretches that no worker was given, after a recall.
+    """
+
+    batches: list[SpanBatch]
+    finished: list[Interval]
+    returned: list[Interval]
+
+
+class Ended(NamedTuple):
+    """The last message of an agent.
+
+    Attributes:
+        failure: The failure of a record that ends the run, if any.
+        last_failed: Byte positions of the failed records after which none succeeded.
+        error: The error that ended the agent, if any.
+    """
+
+    failure: Failure | None = None
+    last_failed: Sequence[int] = ()
+    error: BaseException | None = None
+
+
+class Lost(NamedTuple):
+    """An agent that has died, or cannot be heard any more.
+
+    Attributes:
+        reason: What happened, as far as it is known.
+    """
+
+    reason: str
+
+
+Message: TypeAlias = Ready | Said | Ended | Lost
+
+
+class AgentHandle(Protocol):
+    """One agent, on the head. No method waits for the agent, or fails if it has died."""
+
+    def lease(self, lease: Lease) -> None:
+        """Add a part of the input to its work."""
+        ...
+
+    def recall(self) -> None:
+        """Ask for the stretches that no worker was given."""
+        ...
+
+    def finish(self) -> None:
+        """Make it end after its work: no lease follows."""
+        ...
+
+    def stop(self) -> None:
+        """Make it settle the finished records and end."""
+        ...
+
+
+class AgentPool(Protocol):
+    """The agents of one run."""
+
+    def start(self, order: AgentOrder) -> AgentHandle:
+        """Start an agent, without waiting for it.
+
+        Raises:
+            ClusterError: The cluster cannot start agents.
+        """
+        ...
+
+    def heard(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
+        """Wait up to ``seconds`` for messages, and return them; `Lost` comes last of an agent."""
+        ...
+
+    def close(self) -> None:
+        """End every agent at once."""
+        ...
+
+
+class Cluster(Protocol):
+    """Machines that agents run on."""
+
+    @property
+    def start_seconds(self) -> float:
+        """How long to wait for the first agent."""
+        ...
+
+    def open(self) -> AgentPool:
+        """Connect to the cluster.
+
+        Raises:
+            ClusterError: No cluster answers.
+            MissingExtraError: A package is not installed.
+        """
+        ...
+
+    def describe(self) -> str:
+        """Return what the cluster has, in words, for the error that no agent starts."""
+        ...
+
+    def count(self, resources: Mapping[str, Any]) -> int:
+        """Return the number of agents to start; called after `open`.
+
+        Args:
+            resources: What each takes of its node; see `AgentOrder`.
+
+        Raises:
+            ClusterError: No node has as much.
+        """
+        ...
+
+    def workers(self) -> int:
+        """Return the number of worker processes of an agent, unless the operator sets it."""
+        ...
+
+
+def cluster_for(
+    operator: str, settings: ResolvedSettings, cluster: Cluster | None
+) -> Cluster | None:
+    """Return the cluster that an operator runs on; ``None`` for this machine.
+
+    Args:
+        operator: Its qualified name.
+        settings: Its settings.
+        cluster: The cluster of the run.
+
+    Raises:
+        ClusterError: The operator asks for agents, and cannot have them.
+    """
+    if settings.agents is False:
+        return None
+    if settings.agents is not None and cluster is None:
+        reason = (
+            f"operator {operator} asks for agents with _agents={dict(settings.agents)}, but the "
+            "run has no cluster: set cluster= of DataOpsResource, or config.cluster"
+        )
+        raise ClusterError("(none)", reason)
+    return cluster if settings.concurrency_mode == "process" else None

@@ -1,0 +1,144 @@
+"""Agent: process mode over leased parts of an input, on a node."""
+
+import os
+import queue
+import socket
+import threading
+import time
+import traceback
+from contextlib import suppress
+from typing import Final
+
+from dagster_dataops.errors import WorkerError
+from dagster_dataops.execution.agent_pool import AgentOrder, Ended, Lease, Message, Ready
+from dagster_dataops.execution.agents.code_here import code_version_here
+from dagster_dataops.execution.agents.leased_job import (
+    FailedRecordError,
+    LeasedJob,
+    StopAgentError,
+)
+from dagster_dataops.execution.backends import processes
+from dagster_dataops.execution.leases.environment import environment_here
+from dagster_dataops.operators.pickling import receive
+
+_REPORT_SECONDS: Final = 0.5
+_ALIVE_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 0.1
+
+
+class Agent:
+    """An agent. `run` works until the end; any thread may call the other methods.
+
+    Args:
+        order: The run.
+
+    Attributes:
+        messages: What it tells the head. `Ended` is the last message.
+    """
+
+    def __init__(self, order: AgentOrder) -> None:
+        self._order = order
+        self._job: LeasedJob | None = None
+        self._stopped = False
+        self._ended = threading.Event()
+        self.messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+
+    def lease(self, lease: Lease) -> None:
+        """Add a part of the input to its work; only after it has reported that it is ready."""
+        if self._job is not None:
+            self._job.lease(lease)
+
+    def recall(self) -> None:
+        """Return the stretches that no worker was given."""
+        if self._job is not None:
+            self._job.recall()
+
+    def finish(self) -> None:
+        """End after its work."""
+        if self._job is not None:
+            self._job.close()
+
+    def stop(self) -> None:
+        """Settle the finished records and end."""
+        self._stopped = True
+        if self._job is not None:
+            self._job.stop()
+
+    def hear(self, seconds: float) -> list[Message]:
+        """Wait up to ``seconds`` for messages, and return them."""
+        heard: list[Message] = []
+        with suppress(queue.Empty):
+            heard.append(self.messages.get(timeout=seconds))
+            while True:
+                heard.append(self.messages.get_nowait())
+        return heard
+
+    def run(self) -> None:
+        """Work until the end; errors become messages."""
+        try:
+            job = self._loaded()
+            ended = Ended() if job is None else self._work(job)  # then the head ends the run
+        except BaseException as error:  # noqa: BLE001 - reported to the head
+            ended = Ended(error=_sent(error, self._order))
+        self.messages.put(ended)
+
+    def _loaded(self) -> LeasedJob | None:
+        """Say that the agent is ready; return its job, if the environments agree.
+
+        Raises:
+            InputError: This machine has no such input, or another one.
+            StorageError: This machine does not see the folder of the checkpoint.
+            WorkerError: The operator cannot be loaded here.
+        """
+        expected, here = self._order.environment, environment_here("")
+        if here[:2] == expected[:2]:  # else the bytes of the operator mean something else
+            operator = receive(self._order.operator)
+            code = code_version_here(operator, expected.code)
+            here = here._replace(code=code)
+            self._job = LeasedJob(self._order, operator)
+            self._job.check_shared()
+            if self._stopped:  # meanwhile
+                self._job.stop()
+        self.messages.put(Ready(here, socket.gethostname(), os.getpid()))
+        return self._job if here == expected else None
+
+    def _work(self, job: LeasedJob) -> Ended:
+        reporter = threading.Thread(target=self._report, args=[job], daemon=True)
+        reporter.start()
+        ended = Ended()
+        try:
+            with job.resources:
+                processes.run(job)
+        except FailedRecordError as failed:
+            ended = Ended(failure=failed.failure, last_failed=sorted(job.last_failed or ()))
+        except StopAgentError:
+            ended = Ended(last_failed=sorted(job.last_failed or ()))
+        finally:
+            self._ended.set()
+            reporter.join()
+            self.messages.put(job.report())
+        return ended
+
+    def _report(self, job: LeasedJob) -> None:
+        """Report news twice a second, and otherwise now and then that the agent is alive."""
+        reported_at = time.monotonic()
+        while not self._ended.wait(_LOOK_SECONDS):
+            since = time.monotonic() - reported_at
+            due = since >= _REPORT_SECONDS or job.idle
+            if since >= _ALIVE_SECONDS or (due and job.has_news()):
+                try:
+                    self.messages.put(job.report())
+                except Exception as error:  # noqa: BLE001 - reported to the head
+                    self.messages.put(Ended(error=error))
+                    job.stop()
+                    return
+                reported_at = time.monotonic()
+
+
+def _sent(error: BaseException, order: AgentOrder) -> BaseException:
+    """Return an error that can be sent to the head, which knows all errors of this package."""
+    if type(error).__module__.startswith("dagster_dataops."):
+        return error
+    text = "".join(traceback.format_exception(error))
+    reason = f"the agent on {socket.gethostname()} failed over {order.input}:\n{text}"
+    return WorkerError("on a cluster", reason)

@@ -1,0 +1,270 @@
+"""LeasedJob: leased parts of an input, settled on a node; the spans go to the head."""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from typing_extensions import override
+
+from dagster_dataops.checkpoints.journal.segments import segment_path
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
+from dagster_dataops.datasets.batches import BatchStarts
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import storage, sync_folder
+from dagster_dataops.datasets.lines import Interval
+from dagster_dataops.errors import DataOpsError, InputError, StorageError
+from dagster_dataops.execution.agent_pool import AgentOrder, Lease, Said, SpanBatch
+from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.execution.settlement import Orders, Settlement
+from dagster_dataops.operators.definition.operator import Operator
+
+
+class StopAgentError(DataOpsError):
+    """The head has asked the agent to stop."""
+
+
+class FailedRecordError(DataOpsError):
+    """A record ends the run; the head makes its error."""
+
+    facts = ("failure",)
+    failure: Failure
+
+
+class RemoteCheckpoint(NamedTuple):
+    """The checkpoint of a run on a node: a folder, and numbers of segments; no journal.
+
+    Attributes:
+        folder: The folder.
+        numbers: The numbers that the agent may still use.
+    """
+
+    folder: Path
+    numbers: Iterator[int]
+
+    def take_segment_number(self) -> int:
+        """Return the number of a new segment.
+
+        Raises:
+            StorageError: All numbers are used.
+        """
+        number = next(self.numbers, None)
+        if number is None:
+            reason = "the agent has used all its numbers of segments"
+            raise StorageError(str(self.folder), "create a segment", reason)
+        return number
+
+    def sync(self, numbers: Sequence[int], *, names: bool) -> None:
+        """Make segments survive the loss of this machine.
+
+        Args:
+            numbers: Of the segments.
+            names: Whether there are new ones.
+        """
+        for number in numbers:
+            path = segment_path(self.folder, number)
+            with storage(path, "sync"):
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.fdatasync(descriptor)
+                finally:
+                    os.close(descriptor)
+        if names:
+            with storage(self.folder, "sync"):
+                sync_folder(self.folder)
+
+
+class LeasedJob(Settlement):
+    """Leased parts of an input. Its methods may be called from several threads.
+
+    Args:
+        order: The run.
+        operator: Its operator.
+    """
+
+    def __init__(self, order: AgentOrder, operator: Operator) -> None:
+        self._order = order
+        self.operator = operator
+        self.settings = operator.__dataops__.resolved
+        self.name = operator.__dataops__.spec.qualified_name
+        self.dataset = JsonlDataset(order.input, order.size, fingerprint=order.fingerprint)
+        self.todo: list[Interval] = []
+        self.last_failed: set[int] | None = None
+        self.checkpoint = RemoteCheckpoint(order.folder, iter(order.segments))
+        self._resources = ExitStack()
+        self._starts = BatchStarts() if self.batches else None
+        self._lock = threading.Lock()
+        self._more: list[Interval] = []
+        self._recalled = False
+        self._closed = False
+        self._stopped = False
+        self._batches: dict[int, SpanBatch] = {}
+        self._finished: list[Interval] = []
+        self._returned: list[Interval] = []
+        self._left = 0  # bytes of leases that are not finished
+        self._synced: set[int] = set()
+
+    @property
+    @override
+    def growing(self) -> bool:
+        return not self._stopped and (not self._closed or bool(self._more))
+
+    @property
+    @override
+    def folder(self) -> Path:
+        return self.checkpoint.folder
+
+    @property
+    @override
+    def batches(self) -> bool:
+        return bool(self.operator.__dataops__.spec.batch)
+
+    @property
+    @override
+    def check_input(self) -> bool:
+        return self._order.fingerprint is None
+
+    @property
+    @override
+    def keeps_outcomes(self) -> bool:
+        return self.settings.reuse_outcomes
+
+    @property
+    @override
+    def unshared(self) -> tuple[int, ...]:
+        return ()
+
+    @property
+    @override
+    def resources(self) -> ExitStack:
+        return self._resources
+
+    @override
+    def batch_starts(self, descriptor: int) -> BatchStarts | None:
+        return self._starts
+
+    @override
+    def take_segment_number(self) -> int:
+        return self.checkpoint.take_segment_number()
+
+    def lease(self, lease: Lease) -> None:
+        """Add a part of the input."""
+        with self._lock:
+            if self._starts is not None:
+                self._starts.add(lease.batch_starts)
+            self._more += lease.stretches
+            self._left += _size(lease.stretches)
+
+    def recall(self) -> None:
+        """Return the stretches that no worker was given."""
+        with self._lock:
+            self._recalled = True
+
+    def close(self) -> None:
+        """Note that no lease follows."""
+        self._closed = True
+
+    def stop(self) -> None:
+        """Stop at the next `tick`."""
+        self._stopped = True
+
+    @override
+    def take_orders(self) -> Orders:
+        with self._lock:
+            more, self._more = self._more, []
+            recalled, self._recalled = self._recalled, False
+        return Orders(more, self._give_back if recalled else None)
+
+    def _give_back(self, rest: list[Interval]) -> None:
+        with self._lock:
+            self._returned += rest
+            self._left -= _size(rest)
+
+    @override
+    def settle(
+        self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
+    ) -> None:
+        noted = list(notes) or [None] * len(spans)
+        size = sum(span.output_bytes + span.error_bytes for span in spans)
+        with self._lock:
+            batch = self._batches.setdefault(segment, SpanBatch(segment, offset, [], [], offset))
+            batch.spans += spans
+            batch.notes += noted
+            batch.end = offset + size
+
+    @override
+    def finish(self, start: int, end: int) -> None:
+        with self._lock:
+            self._finished.append(Interval(start, end))
+            self._left -= end - start
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has finished all its leases."""
+        return not self._left
+
+    def has_news(self) -> bool:
+        """Return whether there is anything to report."""
+        return bool(self._batches or self._finished or self._returned)
+
+    def report(self) -> Said:
+        """Return the news since the last report, after a sync of their segments.
+
+        Raises:
+            StorageError: A sync failed.
+        """
+        with self._lock:
+            batches, self._batches = list(self._batches.values()), {}
+            finished, self._finished = self._finished, []
+            returned, self._returned = self._returned, []
+        used = [batch.segment for batch in batches]
+        self.checkpoint.sync(used, names=not self._synced.issuperset(used))
+        self._synced.update(used)
+        return Said(batches, finished, returned)
+
+    @override
+    def tick(self) -> None:
+        if self._stopped:
+            raise StopAgentError("the head stops it")
+
+    @override
+    def note(self, text: str) -> None:
+        """Do nothing: the head shows its own notes."""
+
+    def check_shared(self) -> None:
+        """Check that this machine sees the files of the head.
+
+        Raises:
+            InputError: It has no such input, or another one.
+            StorageError: It does not see the folder of the checkpoint.
+        """
+        self.check_input_unchanged()
+        marker = segment_path(self.folder, self._order.segments.stop)
+        if not marker.exists():
+            reason = (
+                f"machine {socket.gethostname()} sees no file {marker.name} there, which the run "
+                "has made; the root of the results must be a folder that all machines share"
+            )
+            raise StorageError(str(self.folder), "find the checkpoint", reason)
+
+    @override
+    def check_input_unchanged(self) -> None:
+        now = self.dataset.stamp()
+        if (now.size, now.modified_ns) != (self._order.size, self._order.modified_ns):
+            reason = (
+                f"machine {socket.gethostname()} sees another file there than the run, or it was "
+                "changed meanwhile; every machine must reach the same file at this path"
+            )
+            raise InputError(str(self.dataset.path), reason)
+
+    @override
+    def error_of(self, failure: Failure) -> DataOpsError:
+        return FailedRecordError(failure)
+
+
+def _size(stretches: list[Interval]) -> int:
+    return sum(end - start for start, end in stretches)

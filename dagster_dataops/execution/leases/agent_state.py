@@ -1,0 +1,88 @@
+"""AgentState: what the head knows of one agent."""
+
+import time
+from typing import Final
+
+from dagster_dataops.execution.agent_pool import AgentHandle, Lease
+
+_MEMORY_SECONDS: Final = 10.0
+_RECALL_SECONDS: Final = 1.0
+
+
+class AgentState:
+    """What the head knows of one agent.
+
+    Args:
+        handle: The agent.
+
+    Attributes:
+        node: The name of its machine; empty until it is ready.
+        ready: Whether it has reported that it is ready.
+        silent: Whether its leases were revoked because it was silent. It gets no other.
+        heard_at: When it was last heard; a monotonic time.
+    """
+
+    def __init__(self, handle: AgentHandle) -> None:
+        self._handle = handle
+        self.node = ""
+        self.ready = False
+        self.silent = False
+        self.heard_at = time.monotonic()
+        self._settled = 0.0  # bytes in the last seconds
+        self._seconds = 0.0
+        self._measured_at = self.heard_at
+        self._recall_at = 0.0
+        self._idle = True
+
+    def rest(self) -> None:
+        """Note that it holds nothing."""
+        self._idle = True
+
+    def welcome(self, node: str) -> None:
+        """Note that it is ready."""
+        self.ready, self.node = True, node
+        self._measured_at = time.monotonic()
+
+    def measure(self, size: int) -> None:
+        """Note that it has settled ``size`` bytes since the last call; forget old speeds."""
+        now = time.monotonic()
+        if not size and self._idle:
+            return
+        self._settled += size
+        self._seconds += now - self._measured_at
+        self._measured_at = now
+        if self._seconds > _MEMORY_SECONDS:
+            self._settled /= 2
+            self._seconds /= 2
+
+    @property
+    def rate(self) -> float:
+        """Bytes that it settles in a second; 0 if unknown."""
+        return self._settled / self._seconds if self._seconds else 0.0
+
+    def lease(self, lease: Lease, held: int) -> None:
+        """Add a part of the input to its work.
+
+        Args:
+            lease: The part.
+            held: Number of bytes that it held before.
+        """
+        if not held:
+            self._measured_at = time.monotonic()
+        self._idle = False
+        self._handle.lease(lease)
+
+    def recall(self) -> None:
+        """Ask for the stretches that no worker was given, at most once a second."""
+        now = time.monotonic()
+        if now >= self._recall_at:
+            self._recall_at = now + _RECALL_SECONDS
+            self._handle.recall()
+
+    def finish(self) -> None:
+        """Make it end after its work."""
+        self._handle.finish()
+
+    def stop(self) -> None:
+        """Make it settle the finished records and end."""
+        self._handle.stop()

@@ -1,0 +1,309 @@
+"""Head: settle the records of a job by agents on other machines.
+
+The head leases parts of the input to agents and journals the spans that they report. An agent that
+dies, or is silent for long, is replaced, and what it held is leased again. An agent's death is
+nobody's fault: records are only blamed by the agent whose worker process they ended.
+"""
+
+import os
+import time
+from typing import TYPE_CHECKING, Final
+
+from dagster_dataops.errors import ClusterError, EnvironmentDiffersError
+from dagster_dataops.execution.agent_pool import (
+    AgentEnvironment,
+    AgentHandle,
+    AgentPool,
+    Cluster,
+    Ended,
+    Lost,
+    Message,
+    Ready,
+    Said,
+    SpanBatch,
+)
+from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.leases.agent_orders import AgentOrders
+from dagster_dataops.execution.leases.agent_state import AgentState
+from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
+
+if TYPE_CHECKING:
+    from dagster_dataops.execution.records.record_failures import Failure
+
+_WAIT_SECONDS: Final = 0.1
+_LEASE_SECONDS: Final = 3.0
+_FIRST_BYTES: Final = 1 << 20
+_LEAST_SECONDS: Final = 0.25
+_SILENT_SECONDS: Final = 15.0
+_MOST_LOST: Final = 5
+_LAST_WORDS_SECONDS: Final = 5.0  # agents sync their segments before they report them
+_GRACE_SECONDS: Final = 3.0
+_PARTS: Final = {
+    "python": "the version of Python",
+    "package": "the version of dagster-dataops",
+    "code": "the code version of the operator",
+}
+
+
+class Head:
+    """Settles the records of a job by agents.
+
+    Args:
+        job: The job.
+        cluster: The machines of the agents.
+    """
+
+    def __init__(self, job: Job, cluster: Cluster) -> None:
+        self._job = job
+        self._cluster = cluster
+        self._orders = AgentOrders(job, cluster)
+        self._agents: dict[AgentHandle, AgentState] = {}
+        self._count = 0
+        self._lost_in_a_row = 0
+        self._ever_ready = False
+        self._failure: Failure | None = None
+        self._last_failed: list[int] = []
+        self._error: BaseException | None = None
+        self._began = time.monotonic()
+
+    def run(self) -> None:
+        """Settle the open records.
+
+        Raises:
+            RecordError: A record failed and failures are not ignored.
+            OutageError: Too many consecutive calls of one worker failed, or too many workers died.
+            ClusterError: No cluster answers, its machines differ, or its agents die.
+            RunStoppedError: A stop was requested.
+        """
+        descriptor = os.open(self._job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            batches = self._job.batch_starts(descriptor)
+            self._schedule = LeaseSchedule(descriptor, self._job.todo, batches)
+            self._pool: AgentPool = self._cluster.open()
+            try:
+                self._work()
+            finally:
+                self._end()
+        finally:
+            os.close(descriptor)
+        if self._failure is not None:
+            self._job.last_failed = set(self._last_failed)
+            raise self._job.error_of(self._failure)
+
+    def _work(self) -> None:
+        self._count = self._cluster.count(self._orders.resources)
+        self._began = time.monotonic()
+        for _ in range(self._count):
+            self._start_agent()
+        while self._schedule and self._failure is None:
+            self._listen(_WAIT_SECONDS)
+            if self._error is not None:
+                raise self._error
+            self._replace_silent(time.monotonic())
+            self._supply()
+            self._job.tick()
+
+    def _start_agent(self) -> None:
+        handle = self._pool.start(self._orders.next())
+        self._agents[handle] = AgentState(handle)
+
+    def _listen(self, seconds: float) -> None:
+        for handle, message in self._pool.heard(seconds):
+            if handle in self._agents:
+                self._hear(handle, message)
+
+    def _hear(self, handle: AgentHandle, message: Message) -> None:
+        agent = self._agents[handle]
+        agent.heard_at = time.monotonic()
+        match message:
+            case Said():
+                self._settle(agent, message)
+            case Ready():
+                self._welcome(agent, message)
+            case Ended():
+                self._hear_end(handle, message)
+            case Lost():
+                self._lose(handle, message.reason)
+
+    def _welcome(self, agent: AgentState, ready: Ready) -> None:
+        here = self._orders.environment
+        for part, there, expected in zip(
+            AgentEnvironment._fields, ready.environment, here, strict=True
+        ):
+            if there != expected:
+                name = _PARTS[part]
+                found = there[:12], expected[:12]
+                raise EnvironmentDiffersError(str(self._cluster), name, ready.node, *found)
+        agent.welcome(ready.node)
+        self._ever_ready = True
+
+    def _settle(self, agent: AgentState, said: Said) -> None:
+        """Journal the spans that count."""
+        size = 0
+        for batch in said.batches:
+            size += self._settle_batch(agent, batch)
+        for start, end in said.finished:
+            self._schedule.finish(agent, start, end)
+        for start, end in said.returned:
+            self._schedule.give_back(agent, start, end)
+        agent.measure(size)
+        if not self._schedule.leased(agent):
+            agent.rest()
+        if size:
+            self._lost_in_a_row = 0
+
+    def _settle_batch(self, agent: AgentState, batch: SpanBatch) -> int:
+        """Journal the spans of a batch that count; return their size in the input."""
+        counting = [
+            self._schedule.settle(agent, span.start, span.start + span.length)
+            for span in batch.spans
+        ]
+        if all(counting):
+            self._job.settle(batch.segment, batch.offset, batch.spans, batch.notes)
+            return sum(span.length for span in batch.spans)
+        size, offset = 0, batch.offset
+        for span, notes, counts in zip(batch.spans, batch.notes, counting, strict=True):
+            if counts:
+                self._job.settle(batch.segment, offset, [span], [notes])
+                size += span.length
+            offset += span.output_bytes + span.error_bytes
+        return size
+
+    def _hear_end(self, handle: AgentHandle, ended: Ended) -> None:
+        """Note why an agent ended by itself; an agent without a reason is replaced if needed."""
+        self._last_failed += ended.last_failed
+        self._failure = self._failure or ended.failure
+        if self._failure is None and ended.error is None:
+            self._lose(handle, "it ended before its work was done")
+            return
+        self._error = self._error or ended.error
+        self._forget(handle)
+
+    def _forget(self, handle: AgentHandle) -> AgentState:
+        agent = self._agents.pop(handle)
+        self._schedule.revoke(agent)
+        return agent
+
+    def _lose(self, handle: AgentHandle, reason: str) -> None:
+        """Replace an agent that has died; what it held is leased again."""
+        agent = self._forget(handle)
+        if agent.silent:  # it was replaced before
+            return
+        self._lost_in_a_row += 1
+        if self._lost_in_a_row > _MOST_LOST:
+            text = f"{self._lost_in_a_row} agents in a row died, the last with: {reason}"
+            raise ClusterError(str(self._cluster), text)
+        where = f" on {agent.node}" if agent.node else ""
+        self._job.note(f"an agent{where} died ({reason}); its unsettled records are done again")
+        if self._schedule and self._failure is None:
+            self._start_agent()
+
+    def _replace_silent(self, now: float) -> None:
+        """Replace agents that are silent for too long, and check that any agent starts.
+
+        A silent agent may work again later, for example after its machine was suspended. Its spans
+        then count if they are the first, and it ends after its work.
+        """
+        for agent in list(self._agents.values()):
+            if agent.silent or not agent.ready or now - agent.heard_at < _SILENT_SECONDS:
+                continue
+            agent.silent = True
+            self._schedule.revoke(agent)
+            agent.finish()
+            self._job.note(
+                f"the agent on {agent.node} has been silent for {_SILENT_SECONDS:g} s; its "
+                "unsettled records are done elsewhere as well"
+            )
+            self._start_agent()
+        seconds = self._cluster.start_seconds
+        if not self._ever_ready and now - self._began > seconds:
+            wanted = dict(self._orders.resources)
+            text = (
+                f"no agent was ready within {seconds:g} s. Each takes {wanted}; "
+                f"{self._cluster.describe()}"
+            )
+            raise ClusterError(str(self._cluster), text)
+
+    def _supply(self) -> None:
+        """Lease free bytes to agents with little work; if none is free, recall some."""
+        hungry = False
+        for agent in self._agents.values():
+            if not agent.ready or agent.silent:
+                continue
+            size = self._lease_size(agent)
+            while self._schedule.leased(agent) <= size and self._lease(agent, size):
+                pass
+            hungry = hungry or not self._schedule.leased(agent)
+        if hungry and not self._schedule.free:
+            self._recall()
+
+    def _lease(self, agent: AgentState, size: int) -> bool:
+        held = self._schedule.leased(agent)
+        lease = self._schedule.take(agent, size)
+        if lease is not None:
+            agent.lease(lease, held)
+        return lease is not None
+
+    def _lease_size(self, agent: AgentState) -> int:
+        """Return the size of a lease: some seconds of work, at most a fair share of the rest."""
+        wanted = int(agent.rate * _LEASE_SECONDS) or _FIRST_BYTES
+        share = self._schedule.free // (2 * self._count)
+        return max(1, int(agent.rate * _LEAST_SECONDS), min(wanted, share))
+
+    def _recall(self) -> None:
+        """Ask the agent with the most seconds of work for what its workers have not begun."""
+        found = [(self._seconds_left(agent), agent) for agent in self._agents.values()]
+        seconds, busiest = max(found, key=lambda one: one[0])
+        if seconds > 1.0:
+            busiest.recall()
+
+    def _seconds_left(self, agent: AgentState) -> float:
+        return self._schedule.leased(agent) / (agent.rate or 1.0)
+
+    def _end(self) -> None:
+        """End the agents; after a failure or interrupt settle their finished records first.
+
+        After a complete run they end while the result is published.
+        """
+        if not self._schedule and self._failure is None:
+            for agent in self._agents.values():
+                agent.finish()
+            self._job.resources.callback(self._close)
+            return
+        try:
+            drain = self._job.settings.drain_seconds
+            for agent in self._agents.values():
+                agent.stop()
+            self._hear_last_words(time.monotonic() + drain + _LAST_WORDS_SECONDS)
+        finally:
+            self._pool.close()
+
+    def _hear_last_words(self, until: float) -> None:
+        """Settle the spans that agents still report, until all have ended."""
+        waiting = self._answering()
+        while waiting and time.monotonic() < until:
+            for handle, message in self._pool.heard(_WAIT_SECONDS):
+                if isinstance(message, Said) and handle in self._agents:
+                    self._settle(self._agents[handle], message)
+                elif isinstance(message, Ended):
+                    self._last_failed += message.last_failed
+                if isinstance(message, Ended | Lost):
+                    waiting.discard(handle)
+
+    def _answering(self) -> set[AgentHandle]:
+        """Return the agents that can be expected to answer."""
+        agents = self._agents.items()
+        return {handle for handle, agent in agents if agent.ready and not agent.silent}
+
+    def _close(self) -> None:
+        """Wait a little for the agents, whose operators may have a ``close``; then end them."""
+        waiting = self._answering()
+        until = time.monotonic() + _GRACE_SECONDS
+        try:
+            while waiting and time.monotonic() < until:
+                ended = [
+                    h for h, m in self._pool.heard(_WAIT_SECONDS) if isinstance(m, Ended | Lost)
+                ]
+                waiting.difference_update(ended)
+        finally:
+            self._pool.close()

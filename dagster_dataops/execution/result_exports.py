@@ -1,0 +1,50 @@
+"""Export published results. The caller holds the lock of the result's folder."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.execution.run_report import RunReport
+from dagster_dataops.exporters.delivery import Delivery, Exported
+from dagster_dataops.exporters.endings import exported_path, exporter_of
+from dagster_dataops.exporters.exporter import DatasetRecords
+
+
+def exported(report: RunReport, output: Path, folder: NodeFolder) -> RunReport:
+    """Export the result of a run, or each of its results; return the report with the exports.
+
+    An export that is current stays as it is. Several results are files of a folder that is named
+    after the node.
+
+    Args:
+        report: The report of the run.
+        output: The argument of ``set_output``.
+        folder: The folder of the node.
+
+    Raises:
+        ExportError: The format cannot hold a record.
+        StorageError: The target cannot be written.
+    """
+    if not report.outputs:
+        return _with_export(report, exported_path(output, folder.name), folder)
+    outputs = {
+        name: _with_export(one, exported_path(output / folder.name, name), folder.outputs[name])
+        for name, one in report.outputs.items()
+    }
+    return replace(report, outputs=outputs)
+
+
+def _with_export(report: RunReport, target: Path, folder: NodeFolder) -> RunReport:
+    exporter, dataset = exporter_of(target), report.dataset
+    origin = f"{exporter.format} of {dataset.identity}"
+    with Delivery(exporter, target, folder.receipt, origin) as delivery:
+        found = delivery.current()
+        if found is None:
+            delivery.write(DatasetRecords(dataset))
+            found = delivery.place()
+    return replace(report, export=found)
+
+
+def exported_by_node(report: RunReport, folder: NodeFolder) -> RunReport:
+    """Return the report of an export operator with its export; a preview has none."""
+    return replace(report, export=Exported.load(folder.receipt))

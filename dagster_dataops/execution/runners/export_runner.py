@@ -1,0 +1,145 @@
+"""ExportRunner: write all records in a format to a path; the result lists the files.
+
+The draft of the export is complete before that of the result. It replaces the earlier export when
+both are on disk, and then the result is published.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
+from dagster_dataops.exporters.delivery import Delivery
+from dagster_dataops.exporters.exporter import ExportRecords, Place, line_of_record
+from dagster_dataops.operators.bound_methods import write_function
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.records import Record, decode
+
+
+class ExportRunner(DatasetRunner):
+    """Runs export operators.
+
+    Args:
+        operator: The operator.
+        inputs: One dataset.
+    """
+
+    def __init__(self, operator: Operator, inputs: Sequence[JsonlDataset]) -> None:
+        super().__init__(operator, inputs)
+        self._writer = _Writer(operator)
+
+    @override
+    def complete(self, attempt: Attempt) -> bool:
+        """Return whether the export is at its target and unchanged; a preview has none."""
+        if attempt.operator.__dataops__.output is None:
+            return True
+        return self._delivery(attempt).current() is not None
+
+    @override
+    def run(self, attempt: Attempt) -> Drafts:
+        """Write the export, unless it is current, and put it in place; a preview does not.
+
+        Raises:
+            ExportError: The format cannot hold a record.
+            DatasetOperatorError: The operator failed.
+            RecordError: An input line is no record and failures are not ignored.
+            OutageError: No input line is a record.
+            StorageError: The target cannot be written.
+        """
+        with self._delivery(attempt) as delivery:
+            self._current = delivery.current()
+            self._write = delivery.write
+            drafts = super().run(attempt)
+            if self._current is None and attempt.operator.__dataops__.output is not None:
+                attempt.lock.check()
+                delivery.place()
+        return replace(drafts, dropped=0, records=drafts.records or attempt.inputs[0].rows or 0)
+
+    @override
+    def function(self, attempt: Attempt) -> Callable[..., Any]:
+        """Return a function of the records that writes the export and returns its listing."""
+
+        def listed(given: Iterator[Record]) -> list[Record]:
+            records = _Records(attempt.inputs[0], given)
+            if self._current is None:
+                return self._write(records).files
+            if attempt.inputs[0].rows is None:
+                for _ in records:  # counts them, and finds lines that are not records
+                    pass
+            return self._current.files
+
+        return listed
+
+    def _delivery(self, attempt: Attempt) -> Delivery:
+        folder, root = attempt.folder, attempt.context.root
+        output = attempt.operator.__dataops__.output
+        if output is None:
+            target = folder.path / f"{folder.name}_export"
+        else:
+            path = output.parent if self._writer.place == "pattern" else output
+            target = ((root or folder.path) / path.expanduser()).absolute()
+        made_from = " ".join(map(str, self.fingerprint.to_json().values()))
+        return Delivery(self._writer, target, folder.receipt, made_from)
+
+
+class _Writer:
+    """The `Exporter` that an export operator is.
+
+    Args:
+        operator: The operator.
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self.format = str(getattr(operator, "format", operator.__dataops__.spec.name.lower()))
+        self.place: Place = getattr(operator, "place", "file")
+        self._operator = operator
+
+    def write(self, records: ExportRecords, place: Path) -> None:
+        """Write all records."""
+        write_function(self._operator)(records, place)
+
+
+class _Records(ExportRecords):
+    """The records of an input. Lines that are not records are reported by the first reading only.
+
+    Args:
+        dataset: The input.
+        first: The first reading.
+    """
+
+    def __init__(self, dataset: JsonlDataset, first: Iterator[Record]) -> None:
+        super().__init__(dataset.path)
+        self._dataset = dataset
+        self._first: Iterator[Record] | None = first
+
+    @override
+    def __iter__(self) -> Iterator[Record]:
+        if self._first is None:
+            return self._again()
+        first, self._first = self._first, None
+        return self._counted(first)
+
+    @override
+    def place_of(self, index: int) -> tuple[Path, int]:
+        return self._dataset.path, line_of_record(self._dataset, index)
+
+    def _counted(self, records: Iterator[Record]) -> Iterator[Record]:
+        for record in records:
+            self.rows += 1
+            yield record
+
+    def _again(self) -> Iterator[Record]:
+        with self._dataset.path.open("rb") as file:
+            lines = iterate_lines(file.fileno(), [content_interval(self._dataset.path)])
+            for line in lines:
+                try:
+                    yield decode(line.text)
+                except ValueError:
+                    continue
