@@ -6,10 +6,12 @@ to ``config`` > the environment > the default. Under Dagster, `DataOpsResource` 
 
 import os
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
 
@@ -18,6 +20,9 @@ Resume: TypeAlias = bool | Literal["failed_records"]
 
 # One letter is a drive of Windows. pathlib makes one slash of two.
 _URL: Final = re.compile(r"([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+_STORE: Final = re.compile(r"(s3|gs|az|abfs|memory):/{1,3}([^/@]+)/*(.*)", re.IGNORECASE)
+INPUTS: Final = ".inputs/"  # in the folder of a bucket: copies of inputs
+_NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
@@ -34,15 +39,23 @@ class Configuration:
             DATAOPS_DATA_PROCESS_RESUME, default False.
         data_process_progress: Whether to draw progress bars: True, False, or None for "when
             standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
+        data_process_scratch: Folder for working copies of results on object stores. Environment
+            DATAOPS_DATA_PROCESS_SCRATCH, default a folder of this user in the temporary folder.
+        storage_options: Options of object stores, such as ``endpoint`` and ``access_key_id``, over
+            those of the environment.
         clients: Objects that operators get from their context by name, such as clients of model
             servers: ``config.clients["default"] = ...``.
+        cluster: Machines that operators in process mode run on, such as ``RayCluster("auto")``;
+            ``None`` for this machine.
     """
 
-    __slots__ = ("_assigned", "_clients")  # a misspelt setting is an AttributeError
+    # A misspelt setting is an AttributeError.
+    __slots__ = ("_assigned", "_clients", "_storage_options")
 
     def __init__(self) -> None:
         self._assigned: Final[dict[str, object]] = {}
         self._clients: Final[dict[str, object]] = {}
+        self._storage_options: Final[dict[str, str]] = {}
 
     @property
     def clients(self) -> dict[str, object]:
@@ -50,17 +63,51 @@ class Configuration:
         return self._clients
 
     @property
+    def cluster(self) -> Any:
+        """Machines that operators in process mode run on; ``None`` for this machine."""
+        return self._assigned.get("cluster")
+
+    @cluster.setter
+    def cluster(self, value: object) -> None:
+        if value is not None and not hasattr(value, "open"):
+            raise ConfigurationError("cluster", value, "a cluster, such as RayCluster('auto')")
+        self._assigned["cluster"] = value
+
+    @property
     def data_process_path(self) -> Path:
         """Root folder of all results, as an absolute path.
+
+        For a URL of an object store, the folder of the working copy.
 
         Raises:
             ConfigurationError: No folder can have that path.
         """
-        return folder_setting("data_process_path", self._read("data_process_path"))
+        value = self._read("data_process_path")
+        scratch = self.data_process_scratch if value and is_url(value) else None
+        return root_setting("data_process_path", value, self.storage_options, scratch)
 
     @data_process_path.setter
     def data_process_path(self, value: str | Path | None) -> None:
         self._assigned["data_process_path"] = value
+
+    @property
+    def data_process_scratch(self) -> Path:
+        """Folder for working copies of results on object stores, as an absolute path."""
+        value = self._read("data_process_scratch")
+        if not value:
+            import tempfile  # only for object stores
+
+            value = Path(tempfile.gettempdir()) / f"dagster-dataops-{os.getuid()}"
+        return folder_setting("data_process_scratch", value)
+
+    @data_process_scratch.setter
+    def data_process_scratch(self, value: str | Path | None) -> None:
+        self._assigned["data_process_scratch"] = value
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """Options of object stores, over those of the environment."""
+        return self._storage_options
 
     @property
     def data_process_resume(self) -> Resume:
@@ -132,6 +179,74 @@ def folder_setting(setting: str, value: object) -> Path:
     return path
 
 
+class Bucket(NamedTuple):
+    """A bucket of an object store.
+
+    Attributes:
+        url: Its URL, without a prefix: ``s3://bucket``.
+        folder: The folder that holds the working copies of its objects.
+        options: Options of the store, over those of the environment.
+    """
+
+    url: str
+    folder: Path
+    options: Mapping[str, str]
+
+
+_BUCKETS: Final[dict[Path, Bucket]] = {}  # by their folders
+
+
+def root_setting(
+    setting: str,
+    value: object,
+    options: Mapping[str, str] = _NO_OPTIONS,
+    scratch: Path | None = None,
+) -> Path:
+    """Return the folder of all results. For a URL of an object store it is a working copy.
+
+    Args:
+        setting: Name of the setting, for errors.
+        value: A path or a URL, such as ``s3://bucket/prefix``; an empty value is the default.
+        options: Options of the object store.
+        scratch: Folder for working copies; by default that of ``config``.
+
+    Raises:
+        ConfigurationError: No folder can have that path, or the URL is not that of an object store.
+    """
+    found = _STORE.fullmatch(str(value)) if value else None
+    if found is None:
+        return folder_setting(setting, value)
+    scheme, name, prefix = found[1].lower(), found[2], found[3].strip("/")
+    if any(part in {".", ".."} for part in prefix.split("/")):
+        raise ConfigurationError(setting, str(value), "a URL without the parts . and ..")
+    place = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", "")
+    mark = f"{zlib.crc32(place.encode()):08x}" if place else ""
+    folder = (
+        (scratch or config.data_process_scratch) / scheme / (f"{name}@{mark}" if mark else name)
+    )
+    _BUCKETS[folder] = Bucket(f"{scheme}://{name}", folder, dict(options))
+    return folder / prefix if prefix else folder
+
+
+def bucket_of(path: Path) -> tuple[Bucket, str] | None:
+    """Return the bucket whose working copy holds ``path``, and the key of ``path`` in it.
+
+    Returns:
+        The bucket and the key; ``None`` for a path that is not in a working copy.
+    """
+    for folder in (path, *path.parents) if _BUCKETS else ():
+        if folder in _BUCKETS:
+            key = path.relative_to(folder).as_posix()
+            return _BUCKETS[folder], "" if key == "." else key
+    return None
+
+
+def shown_place(path: Path) -> str:
+    """Return a path as users know it: the URL of a path in a working copy."""
+    found = bucket_of(path)
+    return str(path) if found is None else f"{found[0].url}/{found[1].removeprefix(INPUTS)}"
+
+
 def is_url(path: object) -> bool:
     """Whether a path is a URL, such as ``s3://bucket/x``, also as `pathlib` shortens it."""
     return _URL.match(str(path)) is not None
@@ -149,8 +264,8 @@ def check_local(setting: str, path: object) -> None:
     """
     if is_url(path):
         allowed = (
-            "a path on this machine, such as /data/results: nothing can be written to URLs yet; "
-            "mount the store as a folder, or copy the files there"
+            "a path on this machine, such as /data/results: only the root of all results can be "
+            "an object store, such as s3://bucket/prefix"
         )
         raise ConfigurationError(setting, str(path), allowed)
 

@@ -6,7 +6,7 @@
 
 from typing import Any, Final
 
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
 
 

@@ -11,30 +11,68 @@
  |   |-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
  |   |-- DefsYamlError                a defs.yaml is invalid
  |   |-- SelectorSyntaxError          a selector is malformed; also a ValueError
+ |   |-- MetadatasetError             a metadataset is invalid; names file, line and key
+ |   |-- CookerError                  no cooker fits a crude dataset, or its parameters do not
  |   `-- StreamDefinitionError        a stage of a stream is invalid; also a ValueError
  |       `-- StreamArgumentError          an argument has the wrong type; also a TypeError
  |-- InputError                   the input cannot be read
  |-- MissingColumnError           a selected element is missing; also a ValueError
+ |-- NoTextError                  an input key selects a value that is no text; also a TypeError
+ |-- UnfitRecordError             a record does not fit an operator; also a ValueError
  |-- SelectedElementError         a function failed on an element; also a RuntimeError
  |-- DataPipelineError            a stream cannot continue; also a RuntimeError
  |   |-- StreamItemError              an item is not a valid record
- |   `-- StreamSourceError            the source cannot be read; also an InputError
+  |   |-- StreamSourceError            the source cannot be read; also an InputError
+  |   |   |-- DuplicateKeyError            a key or a part of a sample occurs twice
+  |   |   `-- IndexOutdatedError           a file was changed after it was indexed
+  |   `-- StreamWorkerError            its worker processes cannot run it; also a WorkerError
+  |-- AuxFileMissingError          a file store has no such file; also a KeyError
+  |-- PathEscapeError              a name leaves its file store; also a ValueError
+  |-- UnknownSampleError           a dataset has no such sample; also a KeyError
  |-- StreamStateError             a state does not belong to the stream; also a ValueError
  |-- UnencodableError             JSON cannot hold a value
  |-- OperatorError                an operator failed
  |   |-- RecordError                  on one record
  |   |-- OutageError                  on every record, or on many in a row
  |   |-- DatasetOperatorError         on the whole dataset
+ |   |-- ExportError                  a record does not fit the format of an export
  |   `-- PartitionsFailedError        on some partitions of a run over several
+ |-- ModelError                   a call of a model failed
+ |   |-- TransientModelError          a further try of the same request may succeed
+ |   |   |-- RateLimitedError             the server takes no more requests at the moment
+ |   |   |-- ServerFaultError             the server failed
+ |   |   |-- UnreachableError             there was no connection, or it broke
+ |   |   |-- CallTimeoutError             no reply came in time
+ |   |   `-- BadReplyError                the reply is not what the protocol demands
+ |   |-- FatalModelError              no other request would succeed; the run stops
+ |   |   |-- AuthenticationFailedError    the key is refused
+ |   |   |-- QuotaExhaustedError          the account has nothing left
+ |   |   |-- ModelMissingError            the server does not have the model
+ |   |   |-- BudgetSpentError             max_cost is reached
+ |   |   |-- EndpointFailingError         many calls in a row failed
+ |   |   `-- ReplyNotRecordedError        a cassette does not have the reply
+ |   |-- BadRequestError              the server refuses the request
+ |   |   |-- ContextTooLongError          it is too long for the model
+ |   |   `-- ContentFilteredError         a filter stopped the request or the reply
+ |   |-- RefusedError                 the model refuses to answer
+ |   |-- TruncatedError               the reply was cut at the limit of its length
+ |   `-- InvalidOutputError           the replies do not have the form asked for
  |-- OperatorOpenError            open() or close() of an operator failed
  |-- OperatorContextError         an operator asked its context for something that is not there
  |-- StorageError                 a file operation failed
+ |   |-- StoreRefusedError            an object store lacks what results need
+ |   `-- LostError                    another run has taken over the results of a node
  |-- FolderLockedError            another run is using the folder
  |-- ResultMissingError           a result was never published, or is damaged
  |-- RetryRefusedError            failed records cannot be retried alone
  |   `-- RetryOutdatedError           because the input has changed
+ |-- TraceError                   a record cannot be traced
+ |   `-- TraceOutdatedError           because a file has changed since
  |-- WorkerError                  worker processes cannot start
+ |-- ClusterError                 agents on a cluster cannot run an operator
+ |   `-- EnvironmentDiffersError      because a node has another Python, package or operator
  |-- RunStoppedError              a stop was requested; finished records are kept
+ |   `-- RunWaitingError              the operator waits for something that takes long
  `-- MissingExtraError            an optional package is not installed
 
 Errors cross process boundaries. So each stores its facts as constructor arguments and builds its
@@ -228,6 +266,32 @@ class DatasetOperatorError(OperatorError):
     traceback_text: str
 
 
+class ExportError(OperatorError):
+    """A record does not fit the format of an export; the earlier export is unchanged.
+
+    Attributes:
+        target: The file or folder of the export.
+        index: The position of the record, counted from 0.
+        path: The file with the record.
+        line: The line of the record in ``path``, counted from 1.
+        column: The column, or the path in it; empty for the whole record.
+        found: A clause that says what it holds.
+        remedy: A sentence that says what to do.
+    """
+
+    sentence = (
+        "Export to {target}: record {index} ({path}, line {line}), column {column!r}: {found}. "
+        "{remedy} Nothing was replaced."
+    )
+    target: str
+    index: int
+    path: str
+    line: int
+    column: str
+    found: str
+    remedy: str
+
+
 class PartitionsFailedError(OperatorError):
     """Some partitions of a run over several failed; the others are materialized."""
 
@@ -251,6 +315,23 @@ class StorageError(DataOpsError):
     path: str
     action: str
     reason: str
+
+
+class StoreRefusedError(StorageError):
+    """An object store cannot hold results, or cannot be reached."""
+
+    sentence = (
+        "{path}: cannot {action}: {reason}. Check address, credentials and the kind of the store."
+    )
+
+
+class LostError(StorageError):
+    """Another run has taken over the results of a node on an object store."""
+
+    sentence = (
+        "{path}: cannot {action}: {reason}. Records that this run has stored are kept, and the "
+        "other run continues with them. Run again after it has ended."
+    )
 
 
 class FolderLockedError(DataOpsError):
@@ -289,12 +370,140 @@ class RetryOutdatedError(RetryRefusedError):
     """The failed records of a result no longer match its input, which has changed."""
 
 
+class TraceError(DataOpsError):
+    """A record cannot be traced."""
+
+    sentence = "Trace of {path}: {reason}"
+    path: str
+    reason: str
+
+
+class TraceOutdatedError(TraceError):
+    """A record cannot be traced, because a file has changed since a node read or published it."""
+
+
 class WorkerError(DataOpsError):
     """Worker processes cannot be started or kept alive."""
 
     sentence = "Operator {operator}: worker processes cannot run it: {reason}"
     operator: str
     reason: str
+
+
+class ModelError(DataOpsError):
+    """A call of a model failed.
+
+    Attributes:
+        retry_after: Seconds that the server asks to wait before the next request; ``None`` if it
+            does not ask for a pause.
+        overloaded: Whether the server has too many requests at the same time.
+    """
+
+    sentence = "{reason}"
+    reason: str
+
+    def __init__(self, *values: object) -> None:
+        super().__init__(*values)
+        self.retry_after: float | None = None
+        self.overloaded = False
+
+
+class TransientModelError(ModelError):
+    """A call of a model failed; a further try of the same request may succeed."""
+
+
+class RateLimitedError(TransientModelError):
+    """The server takes no more requests at the moment (429)."""
+
+
+class ServerFaultError(TransientModelError):
+    """The server failed (408, 409 or 5xx)."""
+
+
+class UnreachableError(TransientModelError):
+    """There was no connection to the server, or it broke."""
+
+
+class CallTimeoutError(TransientModelError):
+    """No reply came in time."""
+
+
+class BadReplyError(TransientModelError):
+    """The reply is no JSON, or has no answer in it."""
+
+
+class FatalModelError(ModelError):
+    """A call of a model failed, and no other one would succeed: the run stops resumably."""
+
+
+class AuthenticationFailedError(FatalModelError):
+    """The server refuses the key (401 or 403)."""
+
+
+class QuotaExhaustedError(FatalModelError):
+    """The account has no credit left (429 with the code ``insufficient_quota``)."""
+
+
+class ModelMissingError(FatalModelError):
+    """The server does not have the model or the endpoint (404)."""
+
+
+class BudgetSpentError(FatalModelError):
+    """The calls for a result have cost ``max_cost``."""
+
+
+class EndpointFailingError(FatalModelError):
+    """Many calls in a row failed, and pauses did not help."""
+
+
+class ReplyNotRecordedError(FatalModelError):
+    """A client that only replays recorded replies has none for a request."""
+
+
+class BadRequestError(ModelError):
+    """The server refuses the request (400 or 422)."""
+
+
+class ContextTooLongError(BadRequestError):
+    """The request is too long for the model."""
+
+
+class ContentFilteredError(BadRequestError):
+    """A filter of the server stopped the request or the reply."""
+
+
+class RefusedError(ModelError):
+    """The model refuses to answer."""
+
+
+class TruncatedError(ModelError):
+    """The reply was cut at the limit of its length."""
+
+
+class InvalidOutputError(ModelError):
+    """Even the last reply does not have the form that was asked for."""
+
+
+class ClusterError(DataOpsError):
+    """No cluster answers, or its agents cannot run an operator."""
+
+    sentence = "Cluster {cluster}: {reason}"
+    cluster: str
+    reason: str
+
+
+class EnvironmentDiffersError(ClusterError):
+    """A node has another Python, another package or other operator code than the head."""
+
+    sentence = (
+        "Cluster {cluster}: {part} on {node} is {there}, but {here} where the run was started; "
+        "results would differ. Install the same versions on every machine, or use one image"
+    )
+    cluster: str
+    part: str
+    node: str
+    there: str
+    here: str
 
 
 class OperatorOpenError(DataOpsError):
@@ -321,6 +530,15 @@ class RunStoppedError(DataOpsError):
     sentence = "Operator {operator} stopped: {reason}. Finished records are kept."
     operator: str
     reason: str
+
+
+class RunWaitingError(RunStoppedError):
+    """The operator waits for something that takes long, such as a batch of requests.
+
+    Finished records are kept. A later run goes on.
+    """
+
+    sentence = "Operator {operator} waits: {reason}."
 
 
 class MissingExtraError(DataOpsError):
@@ -357,6 +575,31 @@ class MissingColumnError(DataOpsError, ValueError):
     sentence = "The record has no element at path {path!r}: {found}"
     path: str
     found: str
+
+
+class NoTextError(DataOpsError, TypeError):
+    """An input key of an operator on texts selects a value of another type.
+
+    Attributes:
+        key: The input key.
+        kind: The type of the value.
+        found: The beginning of the value.
+    """
+
+    sentence = (
+        "The value of key {key!r} is no text but of type {kind}: {found}. Choose another "
+        "input_key, or convert the value to a text first"
+    )
+    key: str
+    kind: str
+    found: str
+
+
+class UnfitRecordError(DataOpsError, ValueError):
+    """A record has values that an operator of the library cannot work with."""
+
+    sentence = "{reason}"
+    reason: str
 
 
 class SelectedElementError(DataOpsError, RuntimeError):
@@ -397,8 +640,112 @@ class StreamItemError(DataPipelineError):
     reason: str
 
 
+class StreamWorkerError(DataPipelineError, WorkerError):
+    """Worker processes cannot be started for a stream, or an element ends them again and again."""
+
+    sentence = "Stream stage {stage}: {reason}"
+    stage: str
+    reason: str
+
+
 class StreamStateError(DataOpsError, ValueError):
     """A state cannot be taken, or does not belong to this stream."""
 
     sentence = "Stream state: {reason}"
+    reason: str
+
+
+class CookerError(DefinitionError, ValueError):
+    """No cooker fits a crude dataset, or the parameters of the chosen one do not."""
+
+
+class MetadatasetError(DefinitionError, ValueError):
+    """A metadataset is invalid. No sample was read.
+
+    Attributes:
+        file: The path or URL of the YAML file.
+        line: The line, counted from 1.
+        key: The keys and indices that lead to the place, such as ``splits.train.blend[1].weight``.
+        reason: The fault.
+    """
+
+    file: str
+    line: int
+    key: str
+    reason: str
+
+    @override
+    def __str__(self) -> str:
+        place = f" ({self.key})" if self.key else ""
+        return f"{self.file}, line {self.line}{place}: {self.reason}"
+
+
+class DuplicateKeyError(StreamSourceError):
+    """A key, or a part of a sample, occurs twice in a dataset.
+
+    Attributes:
+        source: The path of the dataset.
+        key: The key, or the name of the file.
+        first: The shard in which it occurs first.
+        second: The shard in which it occurs again.
+    """
+
+    sentence = (
+        "{source}: {key!r} occurs twice, in {first} and in {second}. The files of a sample must be "
+        "adjacent, and its key unique; duplicates='first' or 'last' keeps one"
+    )
+    source: str
+    key: str
+    first: str
+    second: str
+
+
+class IndexOutdatedError(StreamSourceError):
+    """A file was changed after it was indexed; nothing of it was used."""
+
+    sentence = (
+        "{source}: {found}; it was changed after it was indexed. Materialize the index again, in "
+        "plain Python construct the dataset or the store again; data prepared by another program "
+        "must be prepared again"
+    )
+    source: str
+    found: str
+
+
+class AuxFileMissingError(DataOpsError, KeyError):
+    """A file store has no file of a name.
+
+    Attributes:
+        store: The store.
+        name: The name.
+        count: The number of files in the store.
+        near: The most similar name; empty if there is none.
+    """
+
+    sentence = "{store}: no file {name!r} among {count:,}"
+    store: str
+    name: str
+    count: int
+    near: str
+
+    @override
+    def __str__(self) -> str:
+        hint = f"; nearest {self.near!r}" if self.near else ""
+        return f"{super().__str__()}{hint}"
+
+
+class PathEscapeError(DataOpsError, ValueError):
+    """A name leads out of its file store. Nothing was read."""
+
+    sentence = "{store}: the name {name!r} leads out of the store; names are relative, without '..'"
+    store: str
+    name: str
+
+
+class UnknownSampleError(DataOpsError, KeyError):
+    """A dataset has no sample of a key."""
+
+    sentence = "{dataset}: no sample {key!r}: {reason}"
+    dataset: str
+    key: object
     reason: str

@@ -1,8 +1,8 @@
-"""A check for streams with custom stages: whether they resume correctly at every position."""
+"""Check that streams resume correctly at every position, with any number of worker processes."""
 
 import json
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Iterable
+from itertools import cycle, islice
 from typing import Any, Final
 
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
@@ -12,12 +12,19 @@ from dagster_dataops.streams.positioned_stream import PositionedStream
 _MAX_ITEMS: Final = 200
 
 
-def assert_resumes_anywhere(make_stream: Callable[[], Operations], limit: int = _MAX_ITEMS) -> None:
+def assert_resumes_anywhere(
+    make_stream: Callable[[], Operations],
+    limit: int = _MAX_ITEMS,
+    *,
+    workers: Iterable[int] = (),
+) -> None:
     """Stop a stream after every number of items, and resume it in a new stream from its JSON state.
 
     Args:
         make_stream: Returns a new stream or builder on each call.
         limit: The number of items to check.
+        workers: Numbers of worker processes with which to read the stream. Items and states must be
+            the same for all of them, and the stream resumes at each position with each in turn.
 
     Raises:
         AssertionError: Other items follow, a returned state changed later, or a used stream does
@@ -33,6 +40,25 @@ def assert_resumes_anywhere(make_stream: Callable[[], Operations], limit: int = 
         _compare(stream, expected, position, "in a new stream")
         used.load_state_dict(json.loads(state))
         _compare(used, expected, position, "in a stream that was read before")
+    _check_workers(make_stream, list(workers), expected, states)
+
+
+def _check_workers(
+    make_stream: Callable[[], Operations],
+    numbers: list[int],
+    expected: list[Any],
+    states: list[str],
+) -> None:
+    for number in numbers:
+        found = _record_states(_pipeline(make_stream).workers(number), len(expected))
+        assert found[0] == expected, f"{number} workers: got {found[0]}, expected {expected}"  # noqa: S101
+        for position, (state, same) in enumerate(zip(found[1], states, strict=True)):
+            where = f"{number} workers, after {position} items"
+            assert state == same, f"{where}: the state is {state}, with one process {same}"  # noqa: S101
+    for position, (state, number) in enumerate(zip(states, cycle(numbers), strict=False)):
+        stream = _pipeline(make_stream).workers(number)
+        stream.load_state_dict(json.loads(state))
+        _compare(stream, expected, position, f"with {number} workers")
 
 
 def _pipeline(make_stream: Callable[[], Operations]) -> PositionedStream:

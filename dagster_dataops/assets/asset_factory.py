@@ -15,7 +15,7 @@ from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, plann
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.graph import OperatorGraph
-from dagster_dataops.operators.signature import nearest
+from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 Layout: TypeAlias = Literal["steps", "single_step"]

@@ -9,6 +9,8 @@ import dagster as dg
 from typing_extensions import Doc
 
 from dagster_dataops.assets.asset_factory import LayoutOptions, lay_out
+from dagster_dataops.assets.automation.batches_sensor import batches_sensors
+from dagster_dataops.assets.automation.estimate_job import estimate_jobs
 from dagster_dataops.assets.automation.jobs import pipeline_jobs, refresh_jobs, retry_jobs
 from dagster_dataops.assets.automation.preview_job import preview_job
 from dagster_dataops.assets.automation.schedules import pipeline_schedule
@@ -17,9 +19,11 @@ from dagster_dataops.assets.executors import Executor, executor_of
 from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager
 from dagster_dataops.assets.planning.asset_plan import IO_MANAGER
 from dagster_dataops.assets.planning.option_keywords import takes_options
+from dagster_dataops.assets.runtime.llm_resource import with_clients
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.check_steps import Checks, check_steps, hold_within_step
 from dagster_dataops.assets.steps.planned_pipeline import planned_pipeline
+from dagster_dataops.assets.steps.report_step import report_step
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.graph.graph import SOURCE
@@ -63,6 +67,20 @@ class PipelineOptions(LayoutOptions, total=False):
             "step. In `single_step`, blocking checks of inputs of other nodes run inside the step."
         ),
     ]
+    report: Annotated[
+        bool,
+        Doc(
+            "Adds the asset `report`, which depends on all others: an HTML file with the records "
+            "in and out of each node, drops, changes and failed records."
+        ),
+    ]
+    clients: Annotated[
+        Mapping[str, dg.ConfigurableResource[Any]],
+        Doc(
+            "Clients of operators by name, such as `{'default': LLMResource(...)}`, which "
+            "operators that ask a language model use."
+        ),
+    ]
 
 
 @takes_options(PipelineOptions)
@@ -74,7 +92,8 @@ def build_definitions(
     There are four jobs. ``<pipeline>_pipeline`` materializes everything.
     ``retry_failed_records_<pipeline>`` retries only failed records. ``<pipeline>_refresh``
     materializes stale assets and everything downstream of them. ``<pipeline>_preview`` previews the
-    pipeline, or one partition of it.
+    pipeline, or one partition of it. If it asks language models, ``<pipeline>_estimate`` estimates
+    the cost.
 
     Merge the definitions of several pipelines with ``dg.Definitions.merge``.
 
@@ -90,17 +109,20 @@ def build_definitions(
         **options: See `PipelineOptions`.
 
     Raises:
-        PipelineDefinitionError: An option names an unknown node, or one step has several pools.
+        PipelineDefinitionError: An option names an unknown node, one step has several pools, or
+            a node is called ``report`` beside the report.
         ConfigurationError: ``max_error_rate`` is not in [0, 1], or ``new_files`` has no path or no
             dynamic partitions.
     """
     dataops = options.get("resource") or DataOpsResource()
+    dataops = with_clients(dataops, options.get("clients") or {})
     options["resource"] = dataops
     checks = options.get("checks") or {}
     planned = planned_pipeline(ppl, source, options)
     if options.get("layout") == "single_step":
         planned = hold_within_step(planned, checks)
-    assets = lay_out(planned, options)
+    reports = [report_step(planned)] if options.get("report") else []
+    assets = [*lay_out(planned, options), *reports]
     declared = check_steps(planned, checks)
     first = declared[:1] if checks.get(SOURCE) else []
     source_checks = [key for definition in first for key in definition.check_keys]
@@ -114,11 +136,12 @@ def build_definitions(
         jobs=[
             *jobs,
             preview_job(planned, source),
+            *estimate_jobs(planned, source),
             *retry_jobs(ppl.graph.name, planned.origin, assets),
             *refresh_jobs(planned.title, assets),
         ],
         schedules=_schedules(jobs[0], options),
-        sensors=_sensors(source, jobs[0], assets, options),
+        sensors=[*_sensors(source, jobs[0], assets, options), *batches_sensors(planned)],
         resources=dataops_resources(dataops),
         executor=executor_of(options.get("executor", "in_process")),
     )

@@ -23,7 +23,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.runners.given_stream import Streamed
 from dagster_dataops.graph.graph import SOURCE, OperatorNode
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.pipelines.combined_inputs import Combined
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.streams.operations import Operations
@@ -137,7 +137,7 @@ def _columns(
     invocation = operator.__dataops__
     keys = [dg.AssetKey(key_of(pipeline, name)) for name in node.inputs]
     upstream = list(zip(keys, given, strict=True))
-    found = column_metadata(invocation.options, upstream, result, invocation.spec.kind)
+    found = column_metadata(invocation.options, upstream, result, invocation.spec.kind_of_columns)
     return {name: value for name, value in found.items() if name != "dagster/column_lineage"}
 
 

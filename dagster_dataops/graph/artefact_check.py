@@ -5,8 +5,8 @@ from typing import Final
 
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.column_check import SOURCE, Node
-from dagster_dataops.operators.artefact_options import referenced
-from dagster_dataops.operators.signature import nearest
+from dagster_dataops.operators.options.artefact_options import referenced
+from dagster_dataops.operators.options.signature import nearest
 
 _HINT: Final = "give it to an operator as an option"
 
@@ -20,9 +20,17 @@ def check_artefacts(graph: str, node: Node, known: Mapping[str, Node]) -> None:
         known: All nodes by name.
 
     Raises:
-        PipelineDefinitionError: An input is an artefact, or an option names another node.
+        PipelineDefinitionError: An input is an artefact or an export, or an option names
+            another node.
     """
     for wanted in node.inputs:
+        if wanted in known and _kind(known[wanted]) == "export":
+            before = known[wanted].inputs[0]
+            reason = (
+                f"node {node.name!r} takes its input from {wanted!r}, which is an export: files, "
+                f"not records; take it from {before!r}, the input of the export"
+            )
+            raise PipelineDefinitionError(graph, reason)
         if wanted in known and _is_artefact(known[wanted]):
             reason = (
                 f"node {node.name!r} takes its input from {wanted!r}, which is an artefact: a "
@@ -38,7 +46,11 @@ def check_artefacts(graph: str, node: Node, known: Mapping[str, Node]) -> None:
 
 
 def _is_artefact(node: Node) -> bool:
-    return node.operator.__dataops__.spec.kind == "artefact"
+    return _kind(node) == "artefact"
+
+
+def _kind(node: Node) -> str:
+    return node.operator.__dataops__.spec.kind
 
 
 def _wrong(wanted: str, known: Mapping[str, Node]) -> str:

@@ -6,15 +6,15 @@ from typing import Any, Final, Protocol
 
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.result_names import results_of
-from dagster_dataops.operators.declared_columns import (
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.definition.reader_base import Readable
+from dagster_dataops.operators.options.declared_columns import (
     NOTHING,
     accepts_type,
     column_types,
     type_text,
 )
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.reader_base import Readable
-from dagster_dataops.operators.signature import nearest
+from dagster_dataops.operators.options.signature import nearest
 
 SOURCE: Final = "source"
 
@@ -157,7 +157,7 @@ def _columns_after(node: Node, inputs: list[KnownColumns]) -> KnownColumns:
         return KnownColumns(columns, complete=True)
     spec = node.operator.__dataops__.spec
     writes = _declared(node, "writes")
-    if writes is None and spec.kind != "selection":
+    if writes is None and spec.kind_of_columns != "selection":
         return _UNKNOWN
     before = _common_columns(inputs) if spec.inputs == 1 else _UNKNOWN
     return replace(before, types={**before.types, **(writes or {})})

@@ -6,12 +6,12 @@ from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
 from typing import Final
 
-from dagster_dataops.datasets.exporters import names_file
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph import column_check
 from dagster_dataops.graph.artefact_check import check_artefacts
+from dagster_dataops.graph.export_check import check_exports
 from dagster_dataops.graph.result_names import all_results, unknown_input
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.definition.operator import Operator
 
 SOURCE: Final = column_check.SOURCE
 # File systems allow 255 bytes, and the names of a node's files start with its name.
@@ -60,7 +60,7 @@ class OperatorGraph:
             PipelineDefinitionError: There are no nodes; a name is used twice or cannot name a
                 folder; an input is unknown, or an artefact; an option names a node that is none;
                 inputs form a cycle; an operator has the wrong number
-                of inputs; two nodes export to one file; or declared columns do not fit.
+                of inputs; two nodes share an export path; or declared columns do not fit.
         """
         by_name: dict[str, OperatorNode] = {}
         if name:
@@ -77,7 +77,7 @@ class OperatorGraph:
             _check_inputs(name, node, by_name, results)
             check_artefacts(name, node, by_name)
         _check_order(name, by_name)
-        _check_exports(name, by_name)
+        check_exports(name, by_name.values())
         graph = cls(name, MappingProxyType(by_name))
         column_check.check_columns(graph)
         return graph
@@ -142,17 +142,6 @@ def _check_inputs(
             f"its inputs are {', '.join(node.inputs)}"
         )
         raise PipelineDefinitionError(graph, reason)
-
-
-def _check_exports(graph: str, nodes: Mapping[str, OperatorNode]) -> None:
-    files: dict[object, str] = {}
-    for node in nodes.values():
-        output = node.operator.__dataops__.output
-        if output is not None and names_file(output):
-            other = files.setdefault(output.expanduser().absolute(), node.name)
-            if other != node.name:
-                reason = f"nodes {other!r} and {node.name!r} both export to {output}"
-                raise PipelineDefinitionError(graph, f"{reason}; use a different file for each")
 
 
 def _check_order(graph: str, nodes: Mapping[str, OperatorNode]) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.signature import nearest
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.signature import nearest
 
 
 class NamedNode(Protocol):

@@ -15,17 +15,21 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
 )
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
-from dagster_dataops.operators.chain import (
+from dagster_dataops.operators.chains.chain import (
     Chain,
     chain_of,
     checked_part,
     flattened,
     merged_settings,
 )
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.settings import SETTING_NAMES, ExecutionSettings, parse_settings
-from dagster_dataops.operators.signature import nearest
-from dagster_dataops.operators.spec_builder import checked_name
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.definition.spec_builder import checked_name
+from dagster_dataops.operators.options.settings import (
+    SETTING_NAMES,
+    ExecutionSettings,
+    parse_settings,
+)
+from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.pipelines.given_operators import constructed
 
 _LONGEST_NAME: Final = 80

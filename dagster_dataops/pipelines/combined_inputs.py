@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dagster_dataops.errors import DataOpsError, PipelineDefinitionError
 from dagster_dataops.operators.bound_methods import stream_function
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.definition.operator import Operator
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 import inspect
 from typing import Final
 
-from dagster_dataops.operators.decorated_function import RegisteredFunction
-from dagster_dataops.operators.operator import OperatorMeta
+from dagster_dataops.operators.definition.decorated_function import RegisteredFunction
+from dagster_dataops.operators.definition.operator import OperatorMeta
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
 

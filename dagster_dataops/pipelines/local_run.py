@@ -23,8 +23,9 @@ from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.progress import ConsoleProgress
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.graph.column_check import check_source
+from dagster_dataops.graph.crude_check import check_crude
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
-from dagster_dataops.operators.operator import Operator, with_artefacts
+from dagster_dataops.operators.definition.operator import Operator, with_artefacts
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 
@@ -45,9 +46,8 @@ def run_graph(graph: OperatorGraph, data: object) -> Any:
     """Run every node over ``data``.
 
     Returns:
-        The last node's records, or the path of its exported file after ``set_output``, or the
-        path of its artefact; of a node with several results a dict of these by the name of the
-        output.
+        The last node's records, or the path of its export or artefact; of a node with several
+        results a dict of these by the name of the output.
     """
     with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
         report = materialize(graph, data, scratch=Path(scratch))[graph.last.name]
@@ -76,6 +76,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
             node's own folder may be locked by another run.
     """
     check_source(graph, data)
+    check_crude(graph, data)
     _take_versions(graph)
     context = plain_context()
     saved = config.data_process_path / graph.name
@@ -201,6 +202,7 @@ def plain_context() -> RunContext:
         progress=ConsoleProgress(bar=config.data_process_progress),
         root=config.data_process_path,
         clients=config.clients,
+        cluster=config.cluster,
     )
 
 

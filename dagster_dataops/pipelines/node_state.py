@@ -34,7 +34,8 @@ def node_states(graph: OperatorGraph, root: Path) -> dict[str, str]:
 
 def _state(node: OperatorNode, folder: NodeFolder, manifests: dict[str, Manifest | None]) -> str:
     manifest = manifests[node.name]
-    parts = [] if manifest is None else [_done(manifest)]
+    lists_files = node.operator.__dataops__.spec.kind in {"artefact", "export"}
+    parts = [] if manifest is None else [_done(manifest, "files" if lists_files else "rows")]
     checkpoints = existing(folder.checkpoints)
     if checkpoints:
         records = max(checkpoint.table.records for checkpoint in checkpoints)
@@ -44,9 +45,8 @@ def _state(node: OperatorNode, folder: NodeFolder, manifests: dict[str, Manifest
     return "; ".join(parts) or "not run"
 
 
-def _done(manifest: Manifest) -> str:
+def _done(manifest: Manifest, unit: str) -> str:
     failed = f", {manifest.failed:,} failed" if manifest.failed else ""
-    unit = "files" if manifest.artefact else "rows"
     each = [f"{facts['rows_out']:,} {name}" for name, facts in manifest.outputs.items()]
     outputs = f" ({', '.join(each)})" if each else ""
     return f"done, {manifest.rows_out:,} {unit}{outputs}{failed}"

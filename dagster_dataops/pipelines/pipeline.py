@@ -25,16 +25,16 @@ from dagster_dataops.configuration import config
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
-from dagster_dataops.operators.artefact_options import ArtefactReference, NodeReference
-from dagster_dataops.operators.operator import Operator, with_artefacts
-from dagster_dataops.operators.reader_base import Readable
+from dagster_dataops.operators.definition.operator import Operator, with_artefacts
+from dagster_dataops.operators.definition.reader_base import Readable
+from dagster_dataops.operators.options.artefact_options import ArtefactReference, NodeReference
 from dagster_dataops.pipelines.chaining import chained
 from dagster_dataops.pipelines.combined_inputs import Combined, check_stream
 from dagster_dataops.pipelines.given_operators import constructed
 from dagster_dataops.pipelines.local_run import materialize, run_graph
 from dagster_dataops.pipelines.node_state import node_states
 
-_OWN: Final = frozenset({"add", "chained", "graph", "materialize", "name", "nodes", SOURCE})
+_OWN: Final = frozenset({"add", "chained", "graph", "materialize", "name", "nodes", "of", SOURCE})
 
 
 class Pipeline:
@@ -91,7 +91,7 @@ class Pipeline:
                 parameter is annotated ``dict``.
             inputs: Input nodes, by name or as ``ppl.<name>``, of a node with several results as
                 ``ppl.<name>.<output>``; ``ppl.source`` is the input of the pipeline. By default the
-                node added last, artefacts apart.
+                node added last, artefacts and exports apart.
 
         Returns:
             The node, to use as an input of others; for a nested pipeline its last node.
@@ -145,7 +145,7 @@ class Pipeline:
     def _last_records(self) -> str:
         """Return the node added last whose result is records; else the source."""
         for name, node in reversed(self._nodes.items()):
-            if node.operator.__dataops__.spec.kind != "artefact":
+            if node.operator.__dataops__.spec.kind not in {"artefact", "export"}:
                 return name
         return SOURCE
 
@@ -184,8 +184,12 @@ class Pipeline:
             PipelineDefinitionError: The nodes are not in a line, or one is no record operator.
             OperatorOptionError: An execution setting differs between the nodes.
         """
-        graph = chained(self.name, self.graph)
-        made = Pipeline(self.name)
+        return Pipeline.of(chained(self.name, self.graph))
+
+    @classmethod
+    def of(cls, graph: OperatorGraph) -> Self:
+        """Return the complete pipeline of a graph, such as one that `graphs` has edited."""
+        made = cls(graph.name)
         made._set(_nodes=dict(graph.nodes), _graph=graph)
         return made
 
@@ -247,9 +251,9 @@ class Pipeline:
 
         Returns:
             The last node's records in order, as a list of dicts; the absolute path of the
-            exported jsonl if the last node has ``set_output``; the path of the folder if the last
-            node builds an artefact. If it has several results, a dict with one of these by the
-            name of each output.
+            export if the last node has ``set_output`` or is an export; the path of the folder if
+            the last node builds an artefact. If it has several results, a dict with one of these
+            by the name of each output.
         """
         return run_graph(self.graph, data)
 

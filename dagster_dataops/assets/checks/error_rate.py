@@ -23,6 +23,7 @@ _HELD_UP: Final = (
     " The assets downstream are stopped. Repair the cause and retry the failed records alone (the "
     "job retry_failed_records_...), or raise max_error_rate."
 )
+_WHOLE_INPUTS: Final = {"dataset", "stream", "artefact", "export"}  # kinds without a check
 _MAX_WARN_SHARE: Final = 0.5  # a larger share of failed records is an error that blocks
 RunResult: TypeAlias = tuple[Manifest, Path | None]  # the counts, and the file of failed records
 
@@ -114,7 +115,7 @@ def check_nodes(
 
 
 def _reads_datasets(graph: OperatorGraph, name: str) -> bool:
-    return graph.nodes[name].operator.__dataops__.spec.kind in {"dataset", "stream", "artefact"}
+    return graph.nodes[name].operator.__dataops__.spec.kind in _WHOLE_INPUTS
 
 
 def _check_of(rate: ErrorRate) -> ErrorRateCheck | None:

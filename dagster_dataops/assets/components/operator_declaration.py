@@ -33,15 +33,15 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     UnknownOperatorError,
 )
-from dagster_dataops.operators.artefact_options import ArtefactReference
-from dagster_dataops.operators.concurrency_modes import MODES
-from dagster_dataops.operators.operator import (
+from dagster_dataops.operators.definition.operator import (
     Operator,
     setting_without_underscore,
     unknown_operator,
 )
-from dagster_dataops.operators.secret_options import without_secrets
-from dagster_dataops.operators.settings import (
+from dagster_dataops.operators.options.artefact_options import ArtefactReference
+from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.secret_options import without_secrets
+from dagster_dataops.operators.options.settings import (
     EXCEPTIONS,
     MODE,
     Setting,
@@ -102,12 +102,13 @@ class _OperatorModel(dg.Model):
         default=None,
         description="Input nodes in order, such as `clean`, or `split.train` for one result of an "
         "operator with several; `source` is the input of the pipeline. By default the node before "
-        "it, artefacts apart.",
+        "it, artefacts and exports apart.",
     )
     output: str | None = Field(
         default=None,
-        description="Path to export the result to: a file if it ends in `.jsonl`, else a folder; "
-        "relative to the folder of the project.",
+        description="Path to export the result to: a file if it ends in `.jsonl`, `.jsonl.gz`, "
+        "`.jsonl.zst`, `.parquet`, `.csv` or `.tsv`, else a folder of jsonl files; relative "
+        "to the folder of the project.",
         examples=["exports"],
     )
     pool: str | None = Field(default=None, description="Concurrency pool of its step.")

@@ -10,7 +10,7 @@ from pydantic import Field, create_model
 
 from dagster_dataops.assets.automation.sensors import NewFiles
 from dagster_dataops.assets.components.source_position import rendered
-from dagster_dataops.operators.docstrings import described_parameters
+from dagster_dataops.operators.options.docstrings import described_parameters
 
 _PARTITIONS: Final[Mapping[str, type[dg.PartitionsDefinition]]] = {
     "hourly": dg.HourlyPartitionsDefinition,

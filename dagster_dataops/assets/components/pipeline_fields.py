@@ -43,9 +43,10 @@ from dagster_dataops.assets.components.source_position import (
 )
 from dagster_dataops.assets.definitions import PipelineOptions
 from dagster_dataops.assets.planning.option_keywords import option_fields
+from dagster_dataops.assets.runtime.llm_resource import LLMResource
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.source_assets import Source  # noqa: TC001 - text, as it is itself
-from dagster_dataops.configuration import check_local
+from dagster_dataops.configuration import bucket_of, root_setting
 from dagster_dataops.errors import ConfigurationError
 
 Modules: TypeAlias = Iterable[object]
@@ -136,25 +137,58 @@ def resolve_retry_policy(
     )
 
 
-def _resource_model() -> type[dg.Model]:
-    """Return a model with the fields of the resource; each may be a template."""
+class EnvironmentVariable(dg.Model):
+    """An environment variable, read when a run starts."""
+
+    env: str = Field(description="Its name.", examples=["OPENAI_API_KEY"])
+
+
+def _resource_model(resource: type[dg.ConfigurableResource[Any]], **others: Any) -> type[dg.Model]:
+    """Return a model with the fields of a resource; each may be a template.
+
+    Args:
+        resource: The resource.
+        **others: Types of fields that have another form in YAML.
+    """
     fields: dict[str, Any] = {
-        name: (info.annotation | str, Field(default=None, description=info.description))
-        for name, info in DataOpsResource.model_fields.items()
+        name: (
+            others.get(name) or Union[info.annotation, str],  # noqa: UP007 - one is a value
+            Field(default=None, description=info.description),
+        )
+        for name, info in resource.model_fields.items()
     }
-    return create_model("DataOpsResourceModel", __base__=dg.Model, **fields)
+    return create_model(f"{resource.__name__}Model", __base__=dg.Model, **fields)
 
 
-ResourceModel = _resource_model()
+ResourceModel = _resource_model(DataOpsResource)
+ClientModel: Any = _resource_model(LLMResource, api_key=EnvironmentVariable)
 
 
 def resolve_resource(context: dg.ResolutionContext, model: dg.Model) -> DataOpsResource:
     """Return the resource; its root is taken from the folder of the project."""
-    given = rendered(context, model.model_dump(exclude_unset=True))
+    given = rendered(context, _given(model))
     if given.get("root"):
-        check_local("root", given["root"])
-        given["root"] = str(in_project(context, given["root"]))
+        options = given.get("storage_options") or {}
+        if bucket_of(root_setting("root", given["root"], options)) is None:
+            given["root"] = str(in_project(context, given["root"]))
     return DataOpsResource(**given)
+
+
+def resolve_clients(
+    context: dg.ResolutionContext, models: Mapping[str, dg.Model]
+) -> dict[str, LLMResource]:
+    """Return the clients of language models by name."""
+    return {name: _client(rendered(context, _given(model))) for name, model in models.items()}
+
+
+def _given(model: dg.Model) -> dict[str, Any]:
+    return model.model_dump(exclude_unset=True)
+
+
+def _client(given: dict[str, Any]) -> LLMResource:
+    if "api_key" in given:
+        given["api_key"] = dg.EnvVar(given["api_key"]["env"])
+    return LLMResource(**given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +211,7 @@ class YamlField:
 _WRITTEN: Final[Mapping[str, YamlField]] = {
     "automation_condition": YamlField(str, examples=("{{ dg.AutomationCondition.eager() }}",)),
     "backfill_policy": YamlField(BackfillPolicyModel, resolve_backfill_policy),
+    "clients": YamlField(dict[str, ClientModel], resolve_clients),
     "executor": YamlField(Literal["in_process", "multiprocess"]),
     "freshness_policy": YamlField(str),
     "max_error_rate": YamlField(ErrorRateField, resolve_error_rate),

@@ -7,7 +7,7 @@ import dagster as dg
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_artefact
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.operators.operator import Operator, with_artefacts
+from dagster_dataops.operators.definition.operator import Operator, with_artefacts
 
 
 def folder_of_artefact(

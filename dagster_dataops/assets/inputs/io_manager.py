@@ -14,6 +14,7 @@ from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.checkpoints.folder.manifest import (
     NodeFolder,
+    is_published,
     load_artefact,
     load_result,
     write_result,
@@ -85,7 +86,7 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
         self, context: dg.InputContext, partitions: Sequence[str]
     ) -> dict[str, JsonlDataset]:
         folders = {name: self.dataops.folder(context.asset_key.path, name) for name in partitions}
-        missing = [name for name, folder in folders.items() if not folder.result.exists()]
+        missing = [name for name, folder in folders.items() if not is_published(folder)]
         if missing:
             asset = context.asset_key.to_user_string()
             text = f"{len(missing):,} of {len(partitions):,} partitions are missing"

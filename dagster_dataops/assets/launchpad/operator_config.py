@@ -20,9 +20,9 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import ConfigurationError, DataOpsError, OperatorOptionError
 from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.hashing.values import digest
-from dagster_dataops.operators.concurrency_modes import MODES
-from dagster_dataops.operators.operator import Operator, reconfigured
-from dagster_dataops.operators.settings import (
+from dagster_dataops.operators.definition.operator import Operator, reconfigured
+from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.settings import (
     FLAG,
     MODE,
     ExecutionSettings,
@@ -106,6 +106,8 @@ def _config_type(operator: Operator, *, stops: bool) -> type[OperatorConfig]:
     extra: dict[str, Any] = {}
     if spec.asynchronous:
         extra["concurrency_mode"] = _field(_SETTINGS["concurrency_mode"], AsyncMode)
+    if spec.batch:
+        extra["batch_size"] = _field(execution_settings()["batch_size"])
     if stops:
         extra["ignore_errors"] = _field(_SETTINGS["ignore_errors"], default=False)
     title = "".join(word.capitalize() for word in spec.name.split("_"))
@@ -164,6 +166,7 @@ def limit_of(limit: int | None) -> int:
 
 def _settings(operator: Operator, config: OperatorConfig) -> ExecutionSettings:
     chosen = {f"_{name}": getattr(config, name) for name in _SETTINGS}
+    chosen["_batch_size"] = getattr(config, "batch_size", None)
     chosen["_retry_on"] = chosen["_retry_on"] or None
     try:
         return parse_settings(operator.__dataops__.spec.qualified_name, chosen)

@@ -13,9 +13,9 @@ from dagster_dataops.assets.launchpad.json_schema_types import (
 from dagster_dataops.assets.launchpad.option_types import OptionType, option_type
 from dagster_dataops.assets.launchpad.shown_values import is_showable, same_value
 from dagster_dataops.hashing.values import digest
-from dagster_dataops.operators.chain import PartOptions
-from dagster_dataops.operators.docstrings import option_descriptions
-from dagster_dataops.operators.secret_options import holds_secret, is_secret
+from dagster_dataops.operators.chains.chain import PartOptions
+from dagster_dataops.operators.options.docstrings import option_descriptions
+from dagster_dataops.operators.options.secret_options import holds_secret, is_secret
 
 _PLAIN: Final = (str, int, float, bool)
 

@@ -18,7 +18,7 @@ import pydantic
 from pydantic import TypeAdapter
 
 from dagster_dataops.assets.launchpad.json_schema_types import config_type, is_choice, phrase
-from dagster_dataops.operators.signature import REQUIRED
+from dagster_dataops.operators.options.signature import REQUIRED
 
 _LAZY: Final = (Iterable, Iterator, Collection)  # pydantic would make one-time iterators
 

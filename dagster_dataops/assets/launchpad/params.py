@@ -15,10 +15,10 @@ from dagster_dataops.assets.launchpad.option_fields import LaunchpadField, optio
 from dagster_dataops.assets.launchpad.option_types import option_type
 from dagster_dataops.assets.launchpad.shown_values import is_unchanged
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.operators.artefact_options import referenced
-from dagster_dataops.operators.chain import PartOptions
-from dagster_dataops.operators.docstrings import option_descriptions
-from dagster_dataops.operators.operator import Operator
+from dagster_dataops.operators.chains.chain import PartOptions
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.artefact_options import referenced
+from dagster_dataops.operators.options.docstrings import option_descriptions
 
 
 class AliasedConfig(dg.Config):

@@ -25,7 +25,7 @@ from dagster_dataops.assets.metadata.column_values import (
 )
 from dagster_dataops.assets.metadata.key_options import column_of, written_keys
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.operators.spec import OperatorKind
+from dagster_dataops.operators.definition.spec import OperatorKind
 
 KeyedDatasets: TypeAlias = Sequence[tuple[dg.AssetKey, JsonlDataset]]
 

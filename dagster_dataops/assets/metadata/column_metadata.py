@@ -23,7 +23,7 @@ from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
-from dagster_dataops.operators.spec import OperatorKind
+from dagster_dataops.operators.definition.spec import OperatorKind
 
 _ROWS: Final = 40
 _logger = logging.getLogger("dagster_dataops")
@@ -37,7 +37,7 @@ def column_metadata(
 ) -> dict[str, dg.MetadataValue[Any]]:
     """Return column schema, column lineage and a table of both.
 
-    It is empty for an artefact, and if a file is unreadable.
+    It is empty for an artefact or an export, and if a file is unreadable.
 
     It takes a few milliseconds for any size, because only samples are read.
 
@@ -47,7 +47,7 @@ def column_metadata(
         result: The dataset that the operator wrote.
         kind: The kind of the operator.
     """
-    if kind == "artefact":
+    if kind in {"artefact", "export"}:
         return {}
     try:
         schema = schema_of(result)

@@ -41,15 +41,19 @@ def plain(value: object) -> str:
     return " ".join(text.replace("\0", "\N{REPLACEMENT CHARACTER}").split())
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[object]], note: str = "") -> str:
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[object]], note: str = "", *, window: bool = False
+) -> str:
     """Return a Markdown table that the UI shows inline if it is narrow, else in a window.
 
     Args:
         header: The names of the columns.
         rows: The values, one per column in each row.
         note: A remark below the table.
+        window: Whether it is shown in a window even if it is narrow, for rows of long texts.
     """
-    return _fitted(tuple(tuple(plain(value) for value in row) for row in [header, *rows]), note)
+    texts = tuple(tuple(plain(value) for value in row) for row in [header, *rows])
+    return _wide(texts, note) if window else _fitted(texts, note)
 
 
 @functools.lru_cache(maxsize=512)  # many nodes have the same table of options
@@ -59,6 +63,10 @@ def _fitted(texts: _Rows, note: str) -> str:
         made = _table(cut, note, rule="---")
         if len(made) < INLINE_CHARACTERS and _fits(cut):
             return made
+    return _wide(texts, note)
+
+
+def _wide(texts: _Rows, note: str) -> str:
     cut = [[_cut(text, _WIDTHS[0]) for text in row] for row in texts]
     missing = INLINE_CHARACTERS - len(_table(cut, note, rule="---"))
     return _table(cut, note, rule="---" + "-" * max(0, missing))

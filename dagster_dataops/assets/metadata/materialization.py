@@ -7,10 +7,16 @@ from uuid import UUID
 import dagster as dg
 
 from dagster_dataops.assets.metadata.artefact_metadata import artefact_metadata
+from dagster_dataops.assets.metadata.export_metadata import export_metadata, exported_metadata
 from dagster_dataops.assets.metadata.failure_summary import failures
+from dagster_dataops.assets.metadata.histogram_pictures import histogram_metadata
+from dagster_dataops.assets.metadata.leaf_metadata import leaf_metadata
 from dagster_dataops.assets.metadata.markdown import cell, table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.metadata.record_counts import count_metadata
+from dagster_dataops.assets.metadata.trace_command import trace_metadata
+from dagster_dataops.checkpoints.folder.manifest import published_uri
+from dagster_dataops.configuration import bucket_of
 from dagster_dataops.datasets.artefact import Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
@@ -64,8 +70,10 @@ def written_once(context: dg.AssetExecutionContext, events: Iterable[Any]) -> It
 
 def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
     if partition is None:
-        return {"dagster/uri": dataset.path.absolute().as_uri()}
-    return {f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path)}
+        return {"dagster/uri": published_uri(dataset.path)}
+    if bucket_of(dataset.path) is None:
+        return {f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path)}
+    return {f"{METADATA_PREFIX}/path": dg.MetadataValue.text(published_uri(dataset.path))}
 
 
 def report_metadata(report: RunReport, partition: str | None = None) -> dict[str, Any]:
@@ -81,6 +89,7 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
         **_emitted(report),
         f"{METADATA_PREFIX}/rows_failed": manifest.failed,
         **resumed_metadata(report),
+        **leaf_metadata(manifest),
         **count_metadata(manifest),
     }
     if manifest.seeds:  # a text, because the UI rounds large numbers
@@ -93,18 +102,18 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
         metadata[f"{METADATA_PREFIX}/notes"] = "; ".join(report.notes)
     if report.error_path is not None:
         metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
-    if report.exported is not None:
-        metadata[f"{METADATA_PREFIX}/exported_to"] = dg.MetadataValue.path(report.exported)
+    if report.export is not None:
+        metadata |= exported_metadata(report.export)
     metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)  # a number, for plots
     if report.seconds >= _LONG_SECONDS:
         metadata[f"{METADATA_PREFIX}/duration"] = duration(report.seconds)
     metadata[f"{METADATA_PREFIX}/records_per_second"] = round(report.records_per_second, 1)
-    return metadata | _result_metadata(report, partition)
+    return metadata | _result_metadata(report, partition) | trace_metadata(report)
 
 
 def _emitted(report: RunReport) -> dict[str, int]:
-    """Return how many records the operator emitted and dropped; an artefact has no records."""
-    if report.artefact is not None:
+    """Return how many records the operator emitted and dropped; files are no records."""
+    if report.artefact is not None or report.kind == "export":
         return {}
     manifest = report.manifest
     return {
@@ -114,8 +123,11 @@ def _emitted(report: RunReport) -> dict[str, int]:
 
 
 def _result_metadata(report: RunReport, partition: str | None) -> dict[str, Any]:
+    if report.kind == "export":
+        return {} if report.export is None else export_metadata(report.export, partition)
     if report.artefact is None:
-        return dataset_metadata(report.dataset, partition)
+        pictures = histogram_metadata(report.dataset, report.manifest.operator)
+        return pictures | dataset_metadata(report.dataset, partition)
     return artefact_metadata(Artefact.at(report.artefact), partition)
 
 

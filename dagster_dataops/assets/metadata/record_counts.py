@@ -1,21 +1,25 @@
 """Metadata of what an operator counted, and of the records that it dropped for a reason."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.models.latency import LATENCY, latency_quantile
+from dagster_dataops.operators.outcomes.record_context import count_tables, plain_counts
 
-_INPUT_CHARACTERS = 80
+_MOST_ROWS: Final = 20
 
 
 def count_metadata(manifest: Manifest) -> dict[str, Any]:
     """Return the drops by reason as a table, and each sum as a number, to be plotted.
 
-    The keys are ``funnel``, for the parts of a chain, ``drops``, and ``counted_`` with the name
-    that the operator gave.
+    The keys are ``funnel``, for the parts of a chain, ``drops``, which the asset page has room for,
+    ``drop_examples``, ``counted_`` with the name that the operator gave, the names of its tables,
+    and ``latency_p50`` and ``latency_p95`` in seconds, of calls of models.
 
     Args:
         manifest: Of the result.
@@ -25,10 +29,28 @@ def count_metadata(manifest: Manifest) -> dict[str, Any]:
         metadata[f"{METADATA_PREFIX}/funnel"] = dg.MetadataValue.md(_funnel(manifest))
     if manifest.drops:
         metadata[f"{METADATA_PREFIX}/drops"] = dg.MetadataValue.md(_drops(manifest))
-    for name, number in manifest.counts.items():
+        metadata[f"{METADATA_PREFIX}/drop_examples"] = dg.MetadataValue.md(_examples(manifest))
+    for name, number in plain_counts(manifest.counts).items():
         shown = round(number, 9) if isinstance(number, float) else number
         metadata[f"{METADATA_PREFIX}/counted_{name}"] = shown
+    for name, rows in count_tables(manifest.counts).items():
+        metadata |= _latency(rows) if name == LATENCY else _counted_table(name, rows)
     return metadata
+
+
+def _counted_table(name: str, rows: Mapping[str, float]) -> dict[str, Any]:
+    """Return a row for every sum of a table, the largest first."""
+    shown = sorted(rows.items(), key=lambda row: (-row[1], row[0]))
+    text = table([name.replace("_", " "), "count"], [list(row) for row in shown[:_MOST_ROWS]])
+    return {f"{METADATA_PREFIX}/{name}": dg.MetadataValue.md(text)}
+
+
+def _latency(rows: Mapping[str, float]) -> dict[str, Any]:
+    """Return two quantiles of the seconds of calls, as numbers, to be plotted."""
+    return {
+        f"{METADATA_PREFIX}/{LATENCY}_p50": latency_quantile(rows, 0.5),
+        f"{METADATA_PREFIX}/{LATENCY}_p95": latency_quantile(rows, 0.95),
+    }
 
 
 def _funnel(manifest: Manifest) -> str:
@@ -40,18 +62,19 @@ def _funnel(manifest: Manifest) -> str:
 
 
 def _drops(manifest: Manifest) -> str:
-    """Return reason, records, share and first example of every reason, the most frequent first."""
+    """Return records and share of every reason, the most frequent first."""
     rows = [
-        [reason, records, f"{records / manifest.rows_in:.1%}", _first(manifest, reason)]
+        [reason, records, f"{records / manifest.rows_in:.1%}"]
         for reason, records in manifest.drops.items()
     ]
-    note = "; ".join(
-        f"{reason}: lines {', '.join(str(one['line']) for one in examples)}"
-        for reason, examples in manifest.drop_examples.items()
-    )
-    return table(["reason", "records", "share", "first"], rows, f"examples in the input: {note}")
+    return table(["reason", "records", "share"], rows)
 
 
-def _first(manifest: Manifest, reason: str) -> str:
-    examples = manifest.drop_examples.get(reason, [])
-    return examples[0]["input"][:_INPUT_CHARACTERS] if examples else ""
+def _examples(manifest: Manifest) -> str:
+    """Return the first dropped records of every reason, by the line of the input."""
+    rows = [
+        [reason, one["line"], one["input"]]
+        for reason in manifest.drops
+        for one in manifest.drop_examples.get(reason, [])
+    ]
+    return table(["reason", "line", "input"], rows, window=True)

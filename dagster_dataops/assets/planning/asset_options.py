@@ -94,6 +94,14 @@ class AssetOptions(TypedDict, total=False):
             "returns a stream. By default the name of its function, its reader or its first file."
         ),
     ]
+    workers: Annotated[
+        int,
+        Doc(
+            "Number of processes that read a source that is a stream. The result has the same "
+            "bytes for every number, and a killed run resumes with any other. By default 0: the "
+            "process of the run alone."
+        ),
+    ]
 
 
 def root_of(options: AssetOptions) -> Path | None:

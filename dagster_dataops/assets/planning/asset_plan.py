@@ -31,11 +31,12 @@ from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOp
 from dagster_dataops.assets.runtime.asset_paths import address_of
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.datasets.exporters import names_file
 from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.exporters.endings import names_file
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 from dagster_dataops.graph.result_names import results_of
 
+PARTITION: Final = "{partition}"  # in the path of an export
 IO_MANAGER: Final = "dataops_io"
 _IO_MANAGER_METADATA: Final = "dagster/io_manager_key"  # of `with_io_manager_key`
 
@@ -218,13 +219,30 @@ def plan_assets(
 
 def _check_export(graph: OperatorGraph, node: OperatorNode, spec: dg.AssetSpec) -> None:
     output = node.operator.__dataops__.output
-    if spec.partitions_def is not None and names_file(output):
+    if node.operator.__dataops__.spec.kind == "export":
+        _check_partition_of_path(graph, node, spec)
+    elif spec.partitions_def is not None and names_file(output):
         reason = (
             f"node {node.name!r} has partitions, but set_output names one file for all of them, "
             f"{output}; name a folder instead, and each partition is exported to "
             "<node>/<partition>.jsonl in it"
         )
         raise PipelineDefinitionError(graph.name, reason)
+
+
+def _check_partition_of_path(graph: OperatorGraph, node: OperatorNode, spec: dg.AssetSpec) -> None:
+    """Check that the path of an export names the partition exactly if there are partitions."""
+    path = str(node.operator.__dataops__.output)
+    named = PARTITION in path
+    if named == (spec.partitions_def is not None):
+        return
+    reason = (
+        f"has no partitions, but exports to {path}; leave {PARTITION} out of the path"
+        if named
+        else f"has partitions, but exports all of them to {path}; write {PARTITION} in the path "
+        "where the name of the partition belongs"
+    )
+    raise PipelineDefinitionError(graph.name, f"node {node.name!r} {reason}")
 
 
 def _check_partitions(
@@ -252,12 +270,17 @@ def _completed(spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Path | Non
     known = {dep.asset_key for dep in spec.deps}
     upstream = (*data.upstream, *data.artefacts)
     missing = dict.fromkeys(key for key in upstream if key not in known)
-    kind = data.node.operator.__dataops__.spec.kind
-    metadata = {_IO_MANAGER_METADATA: IO_MANAGER, **address_of(spec, root, kind)}
+    metadata = {_IO_MANAGER_METADATA: IO_MANAGER, **_address(spec, data.node, root)}
     return spec.merge_attributes(
         deps=list(missing),
         metadata={name: value for name, value in metadata.items() if name not in spec.metadata},
     )
+
+
+def _address(spec: dg.AssetSpec, node: OperatorNode, root: Path | None) -> dict[str, str]:
+    """Return the metadata with the URI of a result; that of an export is known when it is made."""
+    kind = node.operator.__dataops__.spec.kind
+    return {} if kind == "export" else address_of(spec, root, kind)
 
 
 def argument_of(result: str) -> str:

@@ -13,7 +13,7 @@ from typing import get_type_hints as type_hints
 
 from typing_extensions import Doc, override
 
-from dagster_dataops.operators.signature import nearest
+from dagster_dataops.operators.options.signature import nearest
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK: Final = "**options:"  # the line of a docstring that the options replace

@@ -15,9 +15,9 @@ from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.runtime.asset_paths import key_of
 from dagster_dataops.graph.graph import OperatorNode
-from dagster_dataops.operators.artefact_options import ArtefactReference
-from dagster_dataops.operators.secret_options import redacted
-from dagster_dataops.operators.spec import Invocation
+from dagster_dataops.operators.definition.spec import Invocation
+from dagster_dataops.operators.options.artefact_options import ArtefactReference
+from dagster_dataops.operators.options.secret_options import redacted
 
 _MAX_ITEMS: Final = 20
 _MAX_CHARACTERS: Final = 200
@@ -75,12 +75,20 @@ class DataOpsTranslator:
             description=described(invocation.spec.description),
             group_name=data.pipeline or "dataops",
             code_version=code_version(invocation),
-            kinds={"python", "artefact" if invocation.spec.kind == "artefact" else "json"},
+            kinds={"python", _format_of(invocation)},
             metadata={**definition_metadata(node), **_output_metadata(data.output)},
             partitions_def=data.partitions_def,
             automation_condition=data.automation_condition,
             freshness_policy=data.freshness_policy,
         )
+
+
+def _format_of(invocation: Invocation) -> str:
+    """Return what the result is, as a kind of an asset."""
+    spec = invocation.spec
+    if spec.kind == "export":
+        return str(getattr(spec.target, "format", spec.name.lower()))
+    return "artefact" if spec.kind == "artefact" else "json"
 
 
 def _output_metadata(output: str) -> Mapping[str, Any]:

@@ -9,7 +9,8 @@ import dagster as dg
 import xxhash
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.operators.spec import OperatorKind
+from dagster_dataops.configuration import bucket_of, shown_place
+from dagster_dataops.operators.definition.spec import OperatorKind
 
 _SAFE: Final = " @+=,"
 PARTITIONS: Final = "partitions"
@@ -46,6 +47,8 @@ def address_of(
     folder = folder_of(root, spec.key.path)
     result = folder.artefact if kind == "artefact" else folder.result
     place = result if spec.partitions_def is None else folder.path / PARTITIONS
+    if bucket_of(place) is not None:  # a result has another key after every publication
+        return {"dagster/uri": shown_place(folder.path)}
     return {"dagster/uri": place.as_uri()}
 
 

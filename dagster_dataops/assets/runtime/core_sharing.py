@@ -19,9 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.operators.concurrency_modes import MODES
-from dagster_dataops.operators.operator import Operator
-from dagster_dataops.operators.settings import ExecutionSettings
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.settings import ExecutionSettings
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 

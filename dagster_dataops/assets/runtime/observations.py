@@ -1,5 +1,6 @@
 """Observations: the progress of a running step on the asset page."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_assets import assets_in
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.errors import RunWaitingError
 from dagster_dataops.execution.progress import LogPace, ProgressState
 
 _MOST: Final = 20  # each is a row in the asset's events
@@ -89,3 +91,15 @@ def observations_of(context: StepContext, root: Path, folder: NodeFolder) -> Obs
     if not found or not isinstance(context, dg.AssetExecutionContext):
         return None
     return Observations(context, *found[0])
+
+
+def observe_waiting(
+    context: StepContext, specs: Sequence[dg.AssetSpec], waiting: RunWaitingError
+) -> None:
+    """Log that an operator waits, as an observation of its assets; nothing is materialized."""
+    for spec in specs:
+        shown = {f"{METADATA_PREFIX}/waiting": waiting.reason}
+        context.log_event(
+            dg.AssetObservation(asset_key=spec.key, description=str(waiting), metadata=shown)
+        )
+    context.log.info(str(waiting))

@@ -1,11 +1,13 @@
 """DataOpsResource: the root folder of results, and defaults for running operators."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import dagster as dg
 from pydantic import Field
+from typing_extensions import override
 
 from dagster_dataops.assets.runtime.asset_paths import folder_of
 from dagster_dataops.assets.runtime.core_sharing import fair_settings
@@ -18,31 +20,49 @@ from dagster_dataops.assets.runtime.step_context import StepContext, Work, assig
 from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.configuration import config, folder_setting
+from dagster_dataops.configuration import config, root_setting, shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.execution.agent_pool import cluster_for
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext, RunReport
-from dagster_dataops.operators.operator import Operator, reconfigured
-from dagster_dataops.operators.settings import ExecutionSettings
+from dagster_dataops.operators.definition.operator import Operator, reconfigured
+from dagster_dataops.operators.options.settings import ExecutionSettings
 
 _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
 
 
 class DataOpsResource(dg.ConfigurableResource[None]):
-    """Runs operators in assets and ops, with results and checkpoints below one root folder."""
+    """Runs operators in assets and ops, with results and checkpoints below one root folder.
+
+    Clients of operators given as ``build_definitions(clients={"judge": ...})`` become fields of
+    a subclass: operators get each field that a subclass adds by its name, as
+    ``context.clients["judge"]`` for the field ``judge``.
+
+    The field ``cluster``, such as `RayCluster`, holds the machines that operators in process mode
+    run on. Left empty: `config.cluster`, else this machine.
+    """
 
     root: str | None = Field(
         default=None,
         description=(
             "Folder of all results and checkpoints; every process of the deployment must reach "
-            "it. Left empty: environment DATAOPS_DATA_PROCESS_PATH, else ./data_pipeline_res."
+            "it. Or the URL of an object store, such as s3://bucket/prefix. Left empty: "
+            "environment DATAOPS_DATA_PROCESS_PATH, else ./data_pipeline_res."
+        ),
+    )
+    storage_options: dict[str, str] = Field(
+        default={},
+        description=(
+            "Options of the object store over those of the environment, such as endpoint, region, "
+            "access_key_id and secret_access_key."
         ),
     )
     max_workers: int | None = Field(
         default=None,
         ge=0,
         description=(
-            "Worker processes or concurrent calls of operators that do not set them. "
+            "Worker processes or concurrent calls on this machine of operators that do not set "
+            "them. "
             "Left empty: for processes the number of cores, divided among the steps that run on "
             "this machine; for calls 5 per core, at least 32."
         ),
@@ -58,10 +78,20 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         description="Seconds to wait for an earlier attempt that is still ending.",
     )
 
+    cluster: dg.ResourceDependency[Any] = None  # type: ignore[assignment]
+
+    @override
+    def __hash__(self) -> int:
+        """Return a hash, as of other resources; that of the base class refuses dicts."""
+        fields = (getattr(self, name) for name in type(self).model_fields)
+        return hash(tuple(one for one in fields if not isinstance(one, dict)))
+
     @property
     def root_path(self) -> Path:
-        """The root as an absolute path."""
-        return folder_setting("root", self.root) if self.root else config.data_process_path
+        """The root as an absolute path; of an object store the folder of the working copy."""
+        if not self.root:
+            return config.data_process_path
+        return root_setting("root", self.root, {**config.storage_options, **self.storage_options})
 
     @property
     def defined_root(self) -> Path | None:
@@ -71,6 +101,15 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         """
         named = bool(self.root) and not isinstance(self.root, dg.EnvVar)
         return self.root_path if named else None
+
+    @property
+    def clients(self) -> dict[str, object]:
+        """The clients of operators by name: the fields of a subclass over ``config.clients``."""
+        added = type(self).model_fields.keys() - DataOpsResource.model_fields.keys()
+        found = {name: getattr(self, name) for name in added}
+        # The client of an `LLMResource`: worker processes do not import Dagster.
+        found = {name: getattr(one, "model_client", one) for name, one in found.items()}
+        return {**config.clients, **found}
 
     def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
         """Return the folder of an asset, a partition or an op node."""
@@ -109,17 +148,30 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         Raises:
             DataOpsError: As `OperatorExecutor.run`.
         """
-        defaults = ExecutionSettings(max_workers=self.max_workers or None)
-        settings = operator.__dataops__.settings.over(defaults)
         attempt = self._run_context(context, resume, folder)
-        with fair_settings(operator, settings) as fair:
+        with self._settings_of(operator, attempt) as fair:
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
-            where = f"they are in {report.error_path}"
+            where = f"they are in {shown_place(report.error_path)}"
             text = f"{folder.name}: {failed:,} of {rows_in:,} records failed; {where}"
             context.log.warning(text)
         return report
+
+    @contextmanager
+    def _settings_of(self, operator: Operator, attempt: RunContext) -> Iterator[ExecutionSettings]:
+        """Yield the settings of an operator in a step; on a cluster, they are its own.
+
+        Raises:
+            ClusterError: The operator asks for agents, and cannot have them.
+        """
+        invocation = operator.__dataops__
+        if cluster_for(invocation.spec.qualified_name, invocation.resolved, attempt.cluster):
+            yield invocation.settings
+            return
+        defaults = ExecutionSettings(max_workers=self.max_workers or None)
+        with fair_settings(operator, invocation.settings.over(defaults)) as fair:
+            yield fair
 
     def _run_context(
         self, context: StepContext, resume: ResumePolicy, folder: NodeFolder
@@ -138,6 +190,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             should_stop=RunMonitor(context, messenger),
             interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
             root=self.root_path,
+            clients=self.clients,
+            cluster=config.cluster if self.cluster is None else self.cluster,
         )
 
 

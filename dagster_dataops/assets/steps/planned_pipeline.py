@@ -17,6 +17,7 @@ from dagster_dataops.assets.steps.source_assets import Source, source_asset
 from dagster_dataops.assets.steps.step_work import StepWork
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.graph.column_check import check_source
+from dagster_dataops.graph.crude_check import check_crude
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph
 from dagster_dataops.pipelines.pipeline import Pipeline
 
@@ -108,6 +109,7 @@ def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> Pl
     """Return the plan of a pipeline as `plan_pipeline` does, from options in a dict."""
     graph = ppl.graph
     check_source(graph, source)
+    check_crude(graph, source)
     origin = source_asset(source, graph.name, options)
     translator = options.get("dagster_dataops_translator") or DataOpsTranslator()
     return PlannedPipeline(graph, origin, plan_assets(graph, origin, translator, options), options)

@@ -22,8 +22,8 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import first_lines
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_first
-from dagster_dataops.operators.operator import Operator, exporting, reconfigured
-from dagster_dataops.operators.settings import ExecutionSettings
+from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
+from dagster_dataops.operators.options.settings import ExecutionSettings
 
 _FOLDER: Final = ".preview"  # cannot be an asset's folder, where a leading dot is escaped
 _KEPT: Final = ("rows_in", "rows_out", "rows_dropped", "rows_failed", "errors")

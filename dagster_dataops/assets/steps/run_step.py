@@ -6,6 +6,7 @@ from typing import Any
 
 from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results
 from dagster_dataops.assets.inputs.artefact_inputs import folder_of_artefact, with_loaded
+from dagster_dataops.assets.inputs.external_datasets import report_datasets
 from dagster_dataops.assets.inputs.external_files import ExternalFiles
 from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize_all
 from dagster_dataops.assets.inputs.partitions import loaded_parts, partitions_of, pattern_paths
@@ -19,7 +20,8 @@ from dagster_dataops.assets.launchpad.operator_config import (
 )
 from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import report_metadata
-from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.planning.asset_plan import PARTITION, AssetPlan
+from dagster_dataops.assets.runtime.observations import observe_waiting
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import (
     StepContext,
@@ -35,10 +37,10 @@ from dagster_dataops.assets.steps.preview_step import (
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
+from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError, RunWaitingError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_partition
-from dagster_dataops.operators.operator import Operator, exporting
+from dagster_dataops.operators.definition.operator import Operator, exporting
 
 
 def run_step(
@@ -48,7 +50,9 @@ def run_step(
     dataops: DataOpsResource,
     loaded: Mapping[str, Any],
 ) -> Iterator[StepEvent]:
-    """Run one operator and yield its events; a preview yields none and logs an observation.
+    """Run one operator and yield its events.
+
+    A preview, or an operator that waits for the server, yields none and logs an observation.
 
     Several partitions are run one after another.
 
@@ -63,7 +67,11 @@ def run_step(
     if limit := limit_of(config.limit):
         step.preview(partitions_of(context, plan.spec), limit)
         return
-    yield from materialize_all(context, plan.specs, step.make)
+    try:
+        yield from materialize_all(context, plan.specs, step.make)
+    except RunWaitingError as waiting:
+        observe_waiting(context, plan.specs, waiting)
+        return
     for spec in plan.specs:
         yield from error_rate_results(context, spec.key, plan.error_rate, step.results)
 
@@ -153,12 +161,13 @@ class _OperatorRun:
         operator = of_partition(self._with(folders), partition)
         output = operator.__dataops__.output
         if output is not None and partition is not None:
-            operator = exporting(operator, _export_of(output, folder))
+            operator = exporting(operator, _export_of(operator, output, folder))
         report = run_or_retry(
             self._dataops, self._context, operator, upstream.datasets, folder, self._resume
         )
         self.results.append((report.manifest, report.error_path))
         tags = files.report(self._context, report.manifest.rows_in)
+        tags |= report_datasets(self._context, operator)
         return [
             PartitionResult(one.dataset, self._metadata(one, upstream, partition), tags)
             for one in report.results.values()
@@ -169,13 +178,15 @@ class _OperatorRun:
     ) -> dict[str, Any]:
         invocation = self._operator.__dataops__
         columns = column_metadata(
-            invocation.options, upstream.by_key, report.dataset, invocation.spec.kind
+            invocation.options, upstream.by_key, report.dataset, invocation.spec.kind_of_columns
         )
         return {**report_metadata(report, partition), **columns}
 
 
-def _export_of(output: Path, folder: NodeFolder) -> Path:
-    """Return the file that a partition is exported to; the folder of several results."""
+def _export_of(operator: Operator, output: Path, folder: NodeFolder) -> Path:
+    """Return the path that a partition is exported to; the folder of several results."""
+    if operator.__dataops__.spec.kind == "export":
+        return Path(str(output).replace(PARTITION, folder.path.name))
     if folder.outputs:
         return output / folder.path.name
     return output / folder.name / f"{folder.path.name}.jsonl"

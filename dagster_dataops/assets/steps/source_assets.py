@@ -13,10 +13,12 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.inputs.external_datasets import dataset_keys, dataset_specs
 from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize
 from dagster_dataops.assets.inputs.path_pattern import PathPattern, is_pattern
 from dagster_dataops.assets.inputs.source_results import source_result
 from dagster_dataops.assets.metadata.code_references import code_references
+from dagster_dataops.assets.metadata.leaf_metadata import planned_leaves
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.planning.asset_options import (
@@ -31,6 +33,7 @@ from dagster_dataops.assets.planning.translator import code_version, definition_
 from dagster_dataops.assets.runtime.asset_paths import key_of, located
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
+from dagster_dataops.cooking.mixed_leaves import leaves_of
 from dagster_dataops.errors import (
     ConfigurationError,
     OperatorDefinitionError,
@@ -48,8 +51,8 @@ from dagster_dataops.execution.runners.given_stream import (
 )
 from dagster_dataops.graph.graph import SOURCE, OperatorNode
 from dagster_dataops.hashing.values import digest
-from dagster_dataops.operators.reader_base import Readable, returns_stream
-from dagster_dataops.operators.spec_builder import checked_name
+from dagster_dataops.operators.definition.reader_base import Readable, returns_stream
+from dagster_dataops.operators.definition.spec_builder import checked_name
 from dagster_dataops.pipelines.combined_inputs import Combined
 from dagster_dataops.streams.core.stream_identity import definition
 from dagster_dataops.streams.factories import read_jsonl
@@ -83,7 +86,8 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
             partition key.
 
     Raises:
-        ConfigurationError: A path has no ``{partition}`` for its partitions, or has one without.
+        ConfigurationError: A path has no ``{partition}`` for its partitions, or has one without. Or
+            there are workers for a source that is not a stream.
         OperatorDefinitionError: A function does not take exactly the partition key.
         StreamDefinitionError: A stream is infinite; the error names the stage.
         PipelineDefinitionError: An input of a combined source is not a source.
@@ -94,6 +98,8 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
     if is_stream(source):
         text = described(source.description) if isinstance(source, Readable) else None
         return _streamed(_of_stream(source, options), None, pipeline, options, text)
+    if options.get("workers") and not _is_streamed_source(source):
+        raise ConfigurationError("workers", options["workers"], "for a source that is a stream")
     if isinstance(source, (str, os.PathLike)):
         return _of_path(os.fspath(source), pipeline, options)
     if isinstance(source, (dg.AssetKey, dg.AssetSpec, dg.AssetsDefinition)):
@@ -123,6 +129,12 @@ def _of_function(source: Any, pipeline: str, options: AssetOptions) -> SourceAss
         return _streamed(given_stream(name, source, source), source, pipeline, options)
     key = dg.AssetKey(key_of(pipeline, name))
     return SourceAsset(key, _function_asset(source, key, pipeline, options), function=source)
+
+
+def _is_streamed_source(source: object) -> bool:
+    if isinstance(source, (str, os.PathLike)):
+        return _is_streamed(os.fspath(source))
+    return callable(source) and returns_stream(source)
 
 
 def _is_streamed(text: str) -> bool:
@@ -267,18 +279,22 @@ def _streamed(
     options: AssetOptions,
     text: str | None = None,
 ) -> SourceAsset:
+    operator.workers = options.get("workers", 0)
     stages: PositionedStream | None = None
     if function is None and options.get("partitions_def") is None:
         stages = operator.stream()
     name = operator.__dataops__.spec.name
     text = text or (described(function.__doc__) if function is not None else None)
+    leaves = [] if stages is None else leaves_of(stages.stage)
     spec = _spec(name, pipeline, options).replace_attributes(
+        deps=dataset_keys(leaves),
         description=text or f"The items of stream {name}.",
         code_version=_version(operator, stages),
-        metadata={**_stages(stages), **code_references(function)},
+        metadata={**_stages(stages), **planned_leaves(leaves), **code_references(function)},
     )
     plan = AssetPlan(OperatorNode(SOURCE, operator, ()), spec, {}, ())
-    return _planned(plan, options, function=function)
+    files = dataset_specs(leaves, pipeline or "dataops")
+    return _planned(plan, options, function=function, files=files)
 
 
 def _version(operator: GivenStream, stream: PositionedStream | None) -> str:

@@ -118,7 +118,8 @@ class StepWork:
             if isinstance(event, dg.MaterializeResult) and event.asset_key is not None:
                 made[plan.arguments[event.asset_key]] = event.value
             yield event
-        if not config.limit:  # checks read published results only
+        # Checks read published results only.
+        if not config.limit and not made.keys().isdisjoint(plan.arguments.values()):
             yield from _declared(context, plan, dataops)
 
 

@@ -75,7 +75,7 @@ class _Duplicates(RecordInspector):
     @override
     def finding(self, inspected: Inspected) -> Finding:
         # Imported here, because it imports all operators of the library.
-        from dagster_dataops.library.algorithms.first_seen import first_of_equals
+        from dagster_dataops.library.first_seen import first_of_equals
 
         with self._digests, tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
             self._digests.seek(0)

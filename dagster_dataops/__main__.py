@@ -1,0 +1,67 @@
+"""The command line: ``python -m dagster_dataops trace FOLDER --line N``."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from dagster_dataops.configuration import config, folder_setting
+from dagster_dataops.errors import DataOpsError
+from dagster_dataops.tracing.tracer import trace
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit status.
+
+    Args:
+        arguments: Those of the command line by default.
+    """
+    given = _parser().parse_args(arguments)
+    try:
+        found = trace(
+            _folder(given.folder, given.root),
+            given.line,
+            source_line=given.source_line,
+            source=given.source,
+        )
+    except DataOpsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    if given.json:
+        text = orjson.dumps(found.to_json(), option=orjson.OPT_INDENT_2).decode()
+    else:
+        text = str(found)
+    sys.stdout.write(f"{text}\n")
+    return 0
+
+
+def _folder(given: str, root: str | None) -> Path:
+    """Return the folder as given, or below the root of the results."""
+    if root is None and Path(given).expanduser().exists():
+        return Path(given)
+    return (folder_setting("--root", root) if root else config.data_process_path) / given
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m dagster_dataops")
+    commands = parser.add_subparsers(dest="command", required=True)
+    text = "Show from which source line a record came, or what became of a source line."
+    command = commands.add_parser("trace", help=text, description=text)
+    command.add_argument(
+        "folder",
+        metavar="FOLDER",
+        help="folder of a node, of one of its partitions or outputs; also below the root",
+    )
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--line", type=int, help="line of its result, counted from 1")
+    what.add_argument("--source-line", type=int, help="line of a source, counted from 1")
+    command.add_argument("--source", help="which source, if there are several: path or file name")
+    command.add_argument("--root", help="root of the results; by default that of the configuration")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""batches_sensor: launch a run when the server has answered the batches of a node."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
+from dagster_dataops.errors import ModelError
+from dagster_dataops.models.batch_api import BatchApi
+from dagster_dataops.models.batch_delivery import BatchState
+from dagster_dataops.models.client import ModelClient
+from dagster_dataops.models.llm_operator import LLMOperator
+from dagster_dataops.models.model_operator import client_among
+
+_SECONDS: Final = 60
+_MOST_RUNS: Final = 5  # that try to collect the same batches
+_TAG: Final = "dagster_dataops/batches"
+
+
+@dataclass(frozen=True)
+class _Batches:
+    """Batches of a node that are submitted and not collected.
+
+    Attributes:
+        plan: The node.
+        partition: The partition, if it has any.
+        ids: The ids of the batches; empty if some were not submitted before the run died.
+    """
+
+    plan: AssetPlan
+    partition: str | None
+    ids: Sequence[str]
+
+    @property
+    def digest(self) -> str:
+        """A short text that names the batches."""
+        text = f"{self.plan.spec.key.to_user_string()} {self.partition} {sorted(self.ids)}"
+        return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+
+
+def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
+    """Return the sensor ``<pipeline>_batches``; none if no node has ``delivery="batch"``.
+
+    It asks the server about batches that are submitted and not collected. When all of a node are
+    answered, it launches a run of the node and of all nodes downstream.
+    """
+    plans = [plan for plan in planned.plans if _delivers_batches(plan)]
+    if not plans:
+        return []
+    targets = {plan.spec.key: _downstream(planned, plan) for plan in plans}
+    selected = {key for keys in targets.values() for key in keys}
+
+    def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        dataops: DataOpsResource = context.resources.dataops
+        requests, open_ones = [], 0
+        for batches in _waiting(context, plans, dataops):
+            client = client_among(_operator(batches.plan).client, dataops.clients)
+            if not asyncio.run(_all_ended(client, batches.ids)):
+                open_ones += 1
+            elif request := _request(context, batches, targets[batches.plan.spec.key]):
+                requests.append(request)
+        if requests:
+            return dg.SensorResult(run_requests=requests)
+        return dg.SkipReason(f"batches of {open_ones} results wait for the server")
+
+    return [
+        dg.SensorDefinition(
+            name=f"{planned.title}_batches",
+            evaluation_fn=look,
+            asset_selection=dg.AssetSelection.assets(*selected),
+            minimum_interval_seconds=_SECONDS,
+            description="Launches a run when the server has answered the batches of a node.",
+            default_status=dg.DefaultSensorStatus.RUNNING,
+            required_resource_keys={"dataops"},
+        )
+    ]
+
+
+def _operator(plan: AssetPlan) -> Any:
+    return plan.node.operator
+
+
+def _delivers_batches(plan: AssetPlan) -> bool:
+    operator = _operator(plan)
+    return isinstance(operator, LLMOperator) and operator.delivery == "batch"
+
+
+def _downstream(planned: PlannedPipeline, plan: AssetPlan) -> list[dg.AssetKey]:
+    """Return the assets of a node and of those downstream with the same partitions."""
+    found = [spec.key for spec in plan.specs]
+    for other in planned.plans:  # each comes after its inputs
+        same = other.spec.partitions_def == plan.spec.partitions_def
+        if other is not plan and same and any(key in found for key, _ in other.inputs):
+            found += [spec.key for spec in other.specs]
+    return found
+
+
+def _waiting(
+    context: dg.SensorEvaluationContext, plans: Sequence[AssetPlan], dataops: DataOpsResource
+) -> Iterator[_Batches]:
+    for plan in plans:
+        partitions_def = plan.spec.partitions_def
+        keys: Sequence[str | None] = [None]
+        if partitions_def is not None:
+            keys = partitions_def.get_partition_keys(dynamic_partitions_store=context.instance)
+        for key in keys:
+            state = BatchState.of_node(plan.folder(dataops, key).path)
+            if state.waiting or state.interrupted:
+                yield _Batches(plan, key, [] if state.interrupted else state.waiting)
+
+
+async def _all_ended(client: ModelClient, ids: Sequence[str]) -> bool:
+    """Whether the server is done with all batches; ``False`` if it cannot be reached."""
+    try:
+        async with BatchApi(client) as api:
+            return all([(await api.status(one)).ended for one in ids])
+    except (ModelError, OSError):
+        return False
+
+
+def _request(
+    context: dg.SensorEvaluationContext, batches: _Batches, keys: Sequence[dg.AssetKey]
+) -> dg.RunRequest | None:
+    """Return the request of a run; ``None`` if one is under way, or several have failed."""
+    digest = batches.digest
+    runs = context.instance.get_runs(filters=dg.RunsFilter(tags={_TAG: digest}))
+    if len(runs) >= _MOST_RUNS or any(not run.is_finished for run in runs):
+        return None
+    return dg.RunRequest(
+        run_key=f"{digest}:{len(runs)}",
+        asset_selection=list(keys),
+        partition_key=batches.partition,
+        tags={_TAG: digest},
+    )

@@ -1,0 +1,126 @@
+"""estimate_job: a job that estimates what the calls of models of a pipeline will cost."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.assets.automation.preview_source import PreviewSource
+from dagster_dataops.assets.metadata.markdown import table
+from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
+from dagster_dataops.assets.steps.source_assets import Source
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result
+from dagster_dataops.pipelines.dry_run import Estimate, calls_models, estimates_of
+
+_SAMPLE: Final = 200
+_SAMPLE_TEXT: Final = "Number of records from which the estimate is made. No model is called."
+_PARTITION_TEXT: Final = "Key of the partition; by default the last one whose source exists."
+
+
+def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefinition]:
+    """Return the job ``<pipeline>_estimate``; none if no node calls models.
+
+    It shows calls, tokens and cost of each such node as an observation of its asset, and in the
+    log.
+
+    Args:
+        planned: The pipeline.
+        source: As for `build_definitions`.
+    """
+    if not calls_models(planned.graph):
+        return []
+    first = PreviewSource(source, planned.origin, planned.options.get("partitions_def"))
+    title = planned.title
+    schema = {"sample": dg.Field(int, default_value=_SAMPLE, description=_SAMPLE_TEXT)}
+    if first.partitions_def is not None:
+        schema["partition"] = dg.Field(str, is_required=False, description=_PARTITION_TEXT)
+
+    @dg.op(
+        name=f"estimate_{title}",
+        description=f"Estimates the calls of models of {title}. No model is called.",
+        config_schema=schema,
+    )
+    def _estimate(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
+        partition = first.partition(context, context.op_config.get("partition", ""))
+        sample = context.op_config["sample"]
+        data = _records(first, context, dataops, partition)
+        plans = {plan.node.name: plan for plan in planned.plans}
+        found = estimates_of(
+            planned.graph, data, sample, dataops.clients, _folders(plans, dataops, partition)
+        )
+        for name, estimate in found.items():
+            _show(context, plans[name], estimate, partition)
+        total = sum(one.cost.expected for one in found.values())
+        high = sum(one.cost.high for one in found.values())
+        said = f"{title}: ${total:,.4f} expected, ${high:,.4f} at most"
+        context.log.info(said)
+
+    made = dg.GraphDefinition(
+        name=f"{title}_estimate",
+        description="Calls, tokens and cost of every node that calls models, estimated from a "
+        "sample of the source. No model is called, and nothing is materialized.",
+        node_defs=[_estimate],
+    )
+    return [made.to_job(executor_def=dg.in_process_executor)]
+
+
+def _folders(
+    plans: Mapping[str, AssetPlan], dataops: DataOpsResource, partition: str | None
+) -> Any:
+    """Return a function of the folder of a node."""
+
+    def folder(name: str) -> NodeFolder:
+        plan = plans[name]
+        return plan.folder(dataops, None if plan.spec.partitions_def is None else partition)
+
+    return folder
+
+
+def _records(
+    first: PreviewSource,
+    context: dg.OpExecutionContext,
+    dataops: DataOpsResource,
+    partition: str | None,
+) -> object:
+    """Return all records of the source; of its last materialization if there is one."""
+    written = dataops.folder(first.origin.key.path, partition)
+    if isinstance(first.origin.definition, dg.AssetsDefinition) and written.result.exists():
+        return load_result(written)
+    return first.records(context, dataops, sys.maxsize, partition)
+
+
+def _show(
+    context: dg.OpExecutionContext, plan: AssetPlan, estimate: Estimate, partition: str | None
+) -> None:
+    """Log an estimate, and observe it on the first asset of its node."""
+    cost, tokens = estimate.cost, estimate.tokens_out
+    rows = [
+        ["calls", f"{estimate.calls:,}", f"{estimate.calls:,}"],
+        ["tokens in", f"{estimate.tokens_in:,}", f"{estimate.tokens_in:,}"],
+        ["tokens out", f"{tokens.expected:,.0f}", f"{tokens.high:,.0f}"],
+        ["cost", f"${cost.expected:,.4f}", f"${cost.high:,.4f}"],
+    ]
+    spec = next(iter(plan.results.values()))
+    context.log_event(
+        dg.AssetObservation(
+            asset_key=spec.key,
+            description=f"{estimate.calls:,} calls, ${cost.expected:,.4f} expected. An estimate; "
+            "no model was called.",
+            metadata={
+                "estimate/table": dg.MetadataValue.md(table(["", "expected", "at most"], rows)),
+                "estimate/cost": round(cost.expected, 6),
+                "estimate/cost_at_most": round(cost.high, 6),
+                "estimate/calls": estimate.calls,
+            },
+            partition=None if spec.partitions_def is None else partition,
+        )
+    )
+    said = (
+        f"{spec.key.to_user_string()}: {estimate.calls:,} calls, {estimate.tokens_in:,} tokens in, "
+        f"{tokens.expected:,.0f} tokens out expected and {tokens.high:,.0f} at most: "
+        f"${cost.expected:,.4f} expected, ${cost.high:,.4f} at most"
+    )
+    context.log.info(said)

@@ -1,0 +1,98 @@
+"""The datasets of metadatasets as external assets, and their data versions.
+
+A step that reads a dataset reports it as a materialization, as `ExternalFiles` does for files. The
+data version is a digest of the sizes, times and ends of its shards.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import dagster as dg
+
+from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.cooking.blending import Leaf
+from dagster_dataops.cooking.mixed_leaves import MetadatasetLeaf
+from dagster_dataops.errors import DataOpsError
+from dagster_dataops.execution.runners.given_stream import GivenStream
+from dagster_dataops.hashing.values import digest
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.streams.files.remote import is_url
+
+_VERSION: Final = "dagster/data_version"
+_INPUT_VERSION: Final = "dagster/input_data_version"
+_FOLDER: Final = "datasets"
+
+
+def dataset_key(leaf: MetadatasetLeaf) -> dg.AssetKey:
+    """Return the key of a dataset: ``datasets`` and the parts of its path.
+
+    That of an asset of this package is its own key.
+    """
+    parts = [part for part in leaf.path.replace("://", "/").split("/") if part]
+    if leaf.is_asset:
+        return dg.AssetKey(parts)
+    return dg.AssetKey([_FOLDER, *(re.sub(r"[^A-Za-z0-9_]", "_", part) for part in parts)])
+
+
+def dataset_keys(leaves: Iterable[MetadatasetLeaf]) -> list[dg.AssetKey]:
+    """Return the keys of datasets, each once."""
+    return list(dict.fromkeys(map(dataset_key, leaves)))
+
+
+def dataset_specs(leaves: Iterable[MetadatasetLeaf], group: str) -> tuple[dg.AssetSpec, ...]:
+    """Return an external asset for each dataset, except for assets of this package.
+
+    Args:
+        leaves: The datasets.
+        group: The group of the assets.
+    """
+    found = {dataset_key(leaf): leaf for leaf in leaves if not leaf.is_asset}
+    return tuple(
+        dg.AssetSpec(
+            key,
+            description=f"The crude samples of {leaf.path}.",
+            group_name=group,
+            kinds={"file"},
+            metadata={
+                "dagster/uri": leaf.path if is_url(leaf.path) else f"file://{leaf.path}",
+                f"{METADATA_PREFIX}/named_in": f"{leaf.file}, line {leaf.line}",
+            },
+        )
+        for key, leaf in found.items()
+    )
+
+
+def report_datasets(context: StepContext, operator: Operator) -> dict[str, str]:
+    """Report the datasets of a metadataset that changed since their last report.
+
+    Args:
+        context: The context of the step.
+        operator: The operator that has read them.
+
+    Returns:
+        Tags for the result of the step: the versions of its datasets.
+    """
+    if not isinstance(operator, GivenStream):
+        return {}
+    tags = {}
+    stages = [one for one in operator.stream().stage.ordered() if isinstance(one, Leaf)]
+    for leaf in stages:
+        key = dataset_key(leaf.about)
+        try:
+            version = digest([one.identity() for one in leaf.ordered()])[:16]
+        except DataOpsError as error:  # the result is valid without the version
+            context.log.warning("%s has no data version: %s", leaf.about.path, error)
+            continue
+        if not leaf.about.is_asset:
+            _report(context, key, version)
+        tags[f"{_INPUT_VERSION}/{key.to_user_string()}"] = version
+    return tags
+
+
+def _report(context: StepContext, key: dg.AssetKey, version: str) -> None:
+    found = context.instance.fetch_materializations(key, limit=1).records
+    reported = found[0].asset_materialization if found else None
+    if reported is None or (reported.tags or {}).get(_VERSION) != version:
+        context.log_event(dg.AssetMaterialization(asset_key=key, tags={_VERSION: version}))

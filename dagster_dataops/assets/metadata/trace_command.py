@@ -1,0 +1,29 @@
+"""The commands that trace records of a result, as metadata."""
+
+import shlex
+from typing import Any
+
+import dagster as dg
+
+from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS
+from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.execution.run_report import RunReport
+
+_RECORDWISE = frozenset({"record", "selection"})
+
+
+def trace_metadata(report: RunReport) -> dict[str, Any]:
+    """Return the commands for a result; nothing if its records cannot be traced.
+
+    They are Markdown, padded so that Dagster shows it on request: a path in the table would widen
+    its column, and the end of other values would not be seen.
+    """
+    manifest = report.manifest
+    if not manifest.traced or not (manifest.kind in _RECORDWISE or manifest.combined):
+        return {}
+    command = f"python -m dagster_dataops trace {shlex.quote(str(report.dataset.path.parent))}"
+    text = (
+        "From which source line a record came, and what became of a source line:\n\n"
+        f"```\n{command} --line 1\n{command} --source-line 1\n```\n"
+    )
+    return {f"{METADATA_PREFIX}/trace": dg.MetadataValue.md(text.ljust(INLINE_CHARACTERS))}

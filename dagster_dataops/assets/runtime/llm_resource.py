@@ -1,0 +1,111 @@
+"""LLMResource: a client of language models, as a resource."""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+from pydantic import Field, create_model, field_validator
+from typing_extensions import override
+
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.models.client import ModelClient
+from dagster_dataops.models.prices import Price
+
+
+class LLMResource(dg.ConfigurableResource[None]):
+    """Where language models are called, and how fast: a `ModelClient` as a resource.
+
+    Nothing of it is part of the identity of operators: a new key or limit discards no finished
+    work. Give it as ``build_definitions(clients={"default": LLMResource(...)})``.
+    """
+
+    base_url: str | None = Field(
+        default=None,
+        description=(
+            "Address of an OpenAI-compatible server, with /v1. Left empty: environment "
+            "DATAOPS_LLM_BASE_URL, else OpenAI's address."
+        ),
+    )
+    api_key: str | None = Field(
+        default=None,
+        description="The key, best as an environment variable. Left empty: OPENAI_API_KEY.",
+    )
+    requests_per_minute: float = Field(
+        default=0, ge=0, description="Most requests a minute, of all runs on this machine; 0: any."
+    )
+    tokens_per_minute: float = Field(
+        default=0, ge=0, description="Most tokens a minute, of all runs on this machine; 0: any."
+    )
+    max_in_flight: int = Field(default=200, ge=1, description="Most requests at the same time.")
+    timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for a reply.")
+    tries: int = Field(
+        default=8, ge=1, description="Tries of a request if the server fails or limits the rate."
+    )
+    longest_wait: float = Field(
+        default=120.0, ge=0, description="Most seconds to wait because the server asks for it."
+    )
+    prices: dict[str, dict[str, float]] = Field(
+        default={},
+        description=(
+            "Prices by model: input, output and cached_input, per million tokens. In Python, a "
+            "Price."
+        ),
+    )
+    batch_share: float = Field(
+        default=0.5, ge=0, description="Share of the price that a reply of a batch costs."
+    )
+    max_cost: float = Field(
+        default=0.0,
+        ge=0,
+        description="Most that the calls for one result may cost, over all its runs; 0: any.",
+    )
+
+    @field_validator("prices", mode="before")
+    @classmethod
+    def _plain_prices(cls, prices: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+        return {model: _plain(price) for model, price in prices.items()}
+
+    @override
+    def __hash__(self) -> int:
+        """Return a hash: merged definitions look up equal resources."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return hash((type(self), *(repr(value) for value in given.values())))
+
+    @property
+    def model_client(self) -> ModelClient:
+        """The client."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        prices = {model: Price(**price) for model, price in self.prices.items()}
+        return ModelClient(**{**given, "prices": prices})
+
+
+def _plain(price: Any) -> dict[str, float]:
+    """Return a price as the fields that it has."""
+    given = vars(price) if isinstance(price, Price) else price
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def with_clients(
+    resource: DataOpsResource, clients: Mapping[str, dg.ConfigurableResource[Any]]
+) -> DataOpsResource:
+    """Return the resource with further clients for operators.
+
+    Args:
+        resource: Root folder and defaults.
+        clients: Resources by the name under which operators ask for them.
+    """
+    if not clients:
+        return resource
+    kinds = tuple((name, type(client)) for name, client in sorted(clients.items()))
+    given: dict[str, Any] = {name: getattr(resource, name) for name in type(resource).model_fields}
+    return _extended(type(resource), kinds)(**{**given, **clients})
+
+
+@functools.cache  # resources of different classes are not equal
+def _extended(
+    base: type[DataOpsResource], kinds: tuple[tuple[str, type], ...]
+) -> type[DataOpsResource]:
+    """Return a subclass with a field for each client."""
+    fields: dict[str, Any] = {name: (kind, ...) for name, kind in kinds}
+    return create_model(base.__name__, __base__=base, **fields)

@@ -1,0 +1,77 @@
+"""report_step: an asset after all others of a pipeline, with its report as one HTML file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.assets.metadata.markdown import table
+from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
+from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.reporting.html_report import FILE_NAME, WrittenReport, write_report
+
+_NAME: Final = "report"
+_MOST_ROWS: Final = 50  # of the summary
+
+
+def report_step(planned: PlannedPipeline) -> dg.AssetsDefinition:
+    """Return the asset ``report``, which depends on every asset of a pipeline.
+
+    It has no partitions: its report shows all partitions that are materialized.
+
+    Raises:
+        PipelineDefinitionError: A node is called ``report``.
+    """
+    first = planned.plans[0]
+    of_first = first.node_key if first.outputs else first.spec.key.path
+    key = dg.AssetKey([*of_first[:-1], _NAME])
+    if key in {spec.key for spec in planned.specs} | {planned.origin.key}:
+        reason = f"the report of a pipeline is the asset {key.to_user_string()}; rename the node"
+        raise PipelineDefinitionError(planned.graph.name, reason)
+    condition = planned.options.get("automation_condition")
+
+    @dg.asset(
+        key=key,
+        deps=[spec.key for spec in planned.specs],
+        group_name=first.spec.group_name,
+        description=f"A report of pipeline {planned.title} as one HTML file.",
+        kinds={"html"},
+        required_resource_keys={"dataops"},
+        automation_condition=None if isinstance(condition, Mapping) else condition,
+    )
+    def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+        dataops: DataOpsResource = context.resources.dataops
+        folder = dataops.folder(key.path).path
+        places = _places(planned, dataops)
+        made = write_report(planned.title, folder.parent, places, folder / FILE_NAME)
+        return dg.MaterializeResult(metadata=_metadata(made))
+
+    return report
+
+
+def _places(planned: PlannedPipeline, dataops: DataOpsResource) -> list[Path]:
+    """Return the folders of the nodes, and before them that of a source that is written."""
+    folders = [plan.folder(dataops, None).path for plan in planned.plans]
+    if isinstance(planned.origin.definition, dg.AssetsDefinition):
+        folders.insert(0, dataops.folder(planned.origin.key.path).path)
+    return folders
+
+
+def _metadata(made: WrittenReport) -> dict[str, Any]:
+    return {
+        f"{METADATA_PREFIX}/path": dg.MetadataValue.path(made.path),
+        f"{METADATA_PREFIX}/report": dg.MetadataValue.md(_summary(made)),
+        "dagster/size_bytes": made.path.stat().st_size,
+    }
+
+
+def _summary(made: WrittenReport) -> str:
+    """Return a row for every node: the records in, out, dropped and failed."""
+    fields = ("name", "rows_in", "rows_out", "dropped", "failed")
+    rows = [[node.get(field, "") for field in fields] for node in made.nodes[:_MOST_ROWS]]
+    more = len(made.nodes) - len(rows)
+    note = f"and {more} more" if more else ""
+    return table(["node", "in", "out", "dropped", "failed"], rows, note)

@@ -1,0 +1,244 @@
+"""Arrow types of records: inferred from all of them, or given by name."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.exporters.exporter import UnfitValueError
+from dagster_dataops.records import Record
+
+BATCH_RECORDS: Final = 1000
+JSON: Final = "json"  # a type name: texts that hold the values as JSON
+_ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
+_NONE: Final = type(None)
+_SIMPLE: Final = {bool: pa.bool_(), float: pa.float64(), str: pa.string()}
+_PYTHON_TYPES: Final = (
+    (pa.types.is_boolean, {bool, _NONE}),
+    (pa.types.is_integer, {int, _NONE}),
+    (pa.types.is_floating, {int, float, _NONE}),
+    (pa.types.is_string, {str, _NONE}),
+    (pa.types.is_large_string, {str, _NONE}),
+)
+_SHOWN: Final = 40  # characters of a value in an error
+_KINDS: Final = {
+    bool: "a boolean",
+    int: "an integer",
+    float: "a number",
+    str: "a text",
+    dict: "an object",
+    list: "an array",
+}
+
+
+def batches(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
+    """Yield the records in batches, each with the index of its first record."""
+    remaining = iter(records)
+    start = 0
+    while batch := list(islice(remaining, BATCH_RECORDS)):
+        yield start, batch
+        start += len(batch)
+
+
+class ArrowTable:
+    """The Arrow schema of records, and their record batches.
+
+    Args:
+        given: The names of the types of some columns, such as ``int64``, ``list<string>`` or
+            ``json``.
+
+    Attributes:
+        schema: The schema, after `infer`.
+
+    Raises:
+        DefinitionError: A type is unknown.
+    """
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = {name: parsed_type(name, text) for name, text in given.items()}
+        self._json = {name for name, text in given.items() if text == JSON}
+        self.schema = pa.schema([])
+        self._checks: dict[str, Callable[[Any], bool]] = {}
+
+    def infer(self, records: Iterable[Record]) -> None:
+        """Set the schema to columns and types that fit all records.
+
+        Integers and numbers become ``double``, and null fits every type. A column of objects that
+        never have a key is written as JSON, because Parquet has no type for it.
+
+        Raises:
+            UnfitValueError: A column has values of two types.
+        """
+        known = pa.schema([])
+        for start, batch in batches(records):
+            names = dict.fromkeys(name for record in batch for name in record)
+            known = self._with(known, list(names), start, batch)
+        self._json |= {field.name for field in known if _has_empty_struct(field.type)}
+        missing = [(name, kind) for name, kind in self._given.items() if name not in known.names]
+        fields = [
+            pa.field(field.name, pa.string() if field.name in self._json else field.type)
+            for field in known
+        ]
+        self.schema = pa.schema([*fields, *(pa.field(name, kind) for name, kind in missing)])
+        self._checks = {
+            field.name: fitting(field.type)
+            for field in self.schema
+            if field.name not in self._json
+            and (field.name in self._given or _holds_floats(field.type))
+        }
+
+    def _with(self, known: Any, names: list[str], start: int, batch: list[Record]) -> Any:
+        """Return the schema that also fits a batch."""
+        fields = []
+        for name in names:
+            kind = self._given.get(name)
+            try:
+                fields.append((name, kind or _type_of(_values(name, batch))))
+            except _ERRORS:
+                raise self._unfit(name, known, start, batch) from None
+        try:
+            return pa.unify_schemas([known, pa.schema(fields)], promote_options="permissive")
+        except _ERRORS:
+            for name, kind in fields:
+                try:
+                    _unified(known, name, kind)
+                except _ERRORS:
+                    raise self._unfit(name, known, start, batch) from None
+            raise
+
+    def _unfit(self, name: str, known: Any, start: int, batch: list[Record]) -> UnfitValueError:
+        """Return the error for the first record whose value does not fit those before it."""
+        for index, record in enumerate(batch, start):
+            value = record.get(name)
+            try:
+                known = _unified(known, name, pa.array([value]).type)
+                pa.array([value], known.field(name).type)
+            except _ERRORS:
+                before = known.field(name).type if name in known.names else None
+                there = f"the records before it hold {before}" if before else "it fits no type"
+                return _error(index, name, value, there)
+        return _error(start, name, batch[0].get(name), "the records hold values of several types")
+
+    def batch(self, start: int, records: list[Record]) -> Any:
+        """Return a record batch of the schema.
+
+        Raises:
+            UnfitValueError: A value does not fit the type of its column.
+        """
+        arrays = []
+        for field in self.schema:
+            values = _values(field.name, records)
+            if field.name in self._json:
+                values = [None if one is None else orjson.dumps(one).decode() for one in values]
+            check = self._checks.get(field.name)
+            try:
+                if check is not None and not all(map(check, values)):
+                    raise TypeError(field.name)
+                arrays.append(pa.array(values, field.type))
+            except _ERRORS:
+                raise _unfit_for(field, start, values, check) from None
+        if not arrays:  # records without columns
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(records), pa.struct([])))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def parsed_type(column: str, text: str) -> Any:
+    """Return the Arrow type of a name.
+
+    Raises:
+        DefinitionError: It names no type.
+    """
+    if text == JSON:
+        return pa.string()
+    if text.startswith("list<") and text.endswith(">"):
+        return pa.list_(parsed_type(column, text[len("list<") : -1]))
+    try:
+        return pa.type_for_alias(text)
+    except (ValueError, TypeError):
+        msg = (
+            f"schema gives column {column!r} the type {text!r}; use a type of Arrow such as "
+            f"'int64', 'double', 'string', 'bool' or 'list<string>', or {JSON!r}"
+        )
+        raise DefinitionError(msg) from None
+
+
+def _values(name: str, records: list[Record]) -> list[Any]:
+    return [record.get(name) for record in records]
+
+
+def _type_of(values: list[Any]) -> Any:
+    """Return the type of the values of a column; quickly if all have one simple type.
+
+    Raises:
+        ArrowException: They have several.
+    """
+    kinds = set(map(type, values)) - {_NONE}
+    if len(kinds) == 1 and (simple := _SIMPLE.get(kinds.pop())) is not None:
+        return simple
+    return pa.array(values).type
+
+
+def fitting(kind: Any) -> Callable[[Any], bool]:
+    """Return a function that tells whether a value fits a type without a loss.
+
+    Arrow itself writes 1.5 as the integer 1, ``true`` as the number 1.0, and a text as a list of
+    its characters.
+    """
+    if pa.types.is_list(kind):
+        item = fitting(kind.value_type)
+        return lambda value: value is None or (type(value) is list and all(map(item, value)))
+    if pa.types.is_struct(kind):
+        inner = [(field.name, fitting(field.type)) for field in kind]
+        return lambda value: (
+            value is None
+            or (type(value) is dict and all(fits(value.get(name)) for name, fits in inner))
+        )
+    for test, types in _PYTHON_TYPES:
+        if test(kind):
+            return lambda value: type(value) in types
+    return lambda value: True  # noqa: ARG005 - Arrow checks it
+
+
+def _holds_floats(kind: Any) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_holds_floats(field.type) for field in kind)
+    if pa.types.is_list(kind):
+        return _holds_floats(kind.value_type)
+    return bool(pa.types.is_floating(kind))
+
+
+def _unified(known: Any, name: str, kind: Any) -> Any:
+    return pa.unify_schemas([known, pa.schema([(name, kind)])], promote_options="permissive")
+
+
+def _unfit_for(
+    field: Any, start: int, values: list[Any], check: Callable[[Any], bool] | None
+) -> UnfitValueError:
+    for index, value in enumerate(values, start):
+        try:
+            if check is not None and not check(value):
+                raise TypeError(field.name)
+            pa.array([value], field.type)
+        except _ERRORS:
+            return _error(index, field.name, value, f"the type of the column is {field.type}")
+    return _error(start, field.name, values[0], f"the type of the column is {field.type}")
+
+
+def _error(index: int, name: str, value: Any, there: str) -> UnfitValueError:
+    shown = orjson.dumps(value).decode()
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+    remedy = (
+        f"Write the column as JSON texts by schema={{{name!r}: {JSON!r}}}, or give it one type "
+        "before."
+    )
+    found = f"it holds {_KINDS.get(type(value), 'null')} ({shown}), and {there}"
+    return UnfitValueError(index, name, found, remedy)
+
+
+def _has_empty_struct(kind: Any) -> bool:
+    if pa.types.is_struct(kind):
+        return not kind.num_fields or any(_has_empty_struct(field.type) for field in kind)
+    return pa.types.is_list(kind) and _has_empty_struct(kind.value_type)

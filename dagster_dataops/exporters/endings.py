@@ -1,0 +1,62 @@
+"""The exporter of a path, by its ending; the file that a result is exported to."""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Final, cast
+
+from dagster_dataops.exporters.exporter import Exporter
+
+_MODULE: Final = "dagster_dataops.exporters."
+_ENDINGS: Final[dict[str, tuple[str, str, dict[str, str]]]] = {
+    ".jsonl": ("json_lines", "JsonLines", {}),
+    ".jsonl.gz": ("json_lines", "JsonLines", {"compression": "gz"}),
+    ".jsonl.zst": ("json_lines", "JsonLines", {"compression": "zst"}),
+    ".csv": ("csv_table", "CsvTable", {}),
+    ".tsv": ("csv_table", "CsvTable", {"delimiter": "\t"}),
+    ".parquet": ("parquet_table", "ParquetTable", {}),
+}
+ENDINGS: Final = tuple(_ENDINGS)
+FOLDER_ENDING: Final = ".jsonl"  # of the files in a folder of exports
+
+
+def ending_of(path: Path) -> str | None:
+    """Return the ending of a file that can be exported to; ``None`` for a folder."""
+    return next((ending for ending in ENDINGS if path.name.endswith(ending)), None)
+
+
+def names_file(output: Path | None) -> bool:
+    """Whether the argument of ``set_output`` is a file; any other is a folder."""
+    return output is not None and ending_of(output) is not None
+
+
+def exporter_of(path: Path) -> Exporter:
+    """Return the exporter of a file, by its ending.
+
+    Raises:
+        MissingExtraError: The format needs a package that is not installed.
+    """
+    module, name, options = _ENDINGS[ending_of(path) or FOLDER_ENDING]
+    make = cast("Callable[..., Exporter]", getattr(import_module(_MODULE + module), name))
+    return make(**options)
+
+
+def check_output(output: Path) -> None:
+    """Check that the argument of ``set_output`` can be exported to.
+
+    Raises:
+        MissingExtraError: The format of the file needs a package that is not installed.
+    """
+    if names_file(output):
+        exporter_of(output)
+
+
+def exported_path(output: Path, name: str) -> Path:
+    """Return the file that a result is exported to.
+
+    Args:
+        output: The argument of ``set_output``, a file or a folder.
+        name: Of the node; the file in a folder is named after it.
+    """
+    target = output.expanduser().absolute()
+    return target if names_file(target) else target / f"{name}{FOLDER_ENDING}"

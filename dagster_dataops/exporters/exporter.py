@@ -1,0 +1,137 @@
+"""`Exporter`: writes records in one format. `ExportRecords`: the records that it gets."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from typing_extensions import override
+
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
+from dagster_dataops.records import Record, decode, encode
+
+_BLOCK_BYTES = 8 << 20
+Place: TypeAlias = Literal["file", "folder", "pattern"]
+"""What the path of an export is: a file, a folder, or a pattern of the files in a folder."""
+
+
+class UnfitValueError(Exception):
+    """A value of a record that the format cannot hold; `Delivery` adds the file and the line.
+
+    Args:
+        index: Of the record, from 0.
+        column: Its column or path; empty for the whole record.
+        found: A clause that says what it holds.
+        remedy: A sentence that says what to do.
+    """
+
+    def __init__(self, index: int, column: str, found: str, remedy: str) -> None:
+        super().__init__(index, column, found, remedy)
+        self.index = index
+        self.column = column
+        self.found = found
+        self.remedy = remedy
+
+
+class ExportRecords(ABC):
+    """The records of an export, in order. They can be read several times, each time whole.
+
+    Args:
+        path: The file with the records.
+
+    Attributes:
+        path: The file with the records.
+        rows: The number of records, once they were read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows = 0
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Record]:
+        """Yield the records."""
+
+    @abstractmethod
+    def place_of(self, index: int) -> tuple[Path, int]:
+        """Return the file of a record and its line, from 1."""
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the records as JSON lines; one or several whole lines at a time."""
+        return map(encode, self)
+
+
+class Exporter(Protocol):
+    """Writes records in one format.
+
+    Attributes:
+        format: The name of the format, such as ``parquet``.
+        place: What the path of the export is.
+    """
+
+    format: str
+    place: Place
+
+    def write(self, records: ExportRecords, place: Path) -> None:
+        """Write all records.
+
+        Args:
+            records: The records.
+            place: The file to create, or an empty folder. Other programs do not see it before it
+                is complete.
+
+        Raises:
+            UnfitValueError: The format cannot hold a record.
+        """
+        ...
+
+
+class DatasetRecords(ExportRecords):
+    """The records of a published result.
+
+    Args:
+        dataset: The result.
+    """
+
+    def __init__(self, dataset: JsonlDataset) -> None:
+        super().__init__(dataset.path)
+        self._dataset = dataset
+        self.rows = dataset.rows or 0
+
+    @override
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._dataset)
+
+    @override
+    def place_of(self, index: int) -> tuple[Path, int]:
+        return self._dataset.path, line_of_record(self._dataset, index)
+
+    @override
+    def lines(self) -> Iterator[bytes]:
+        """Yield the bytes of the result."""
+        with self._dataset.path.open("rb", buffering=0) as file:
+            while block := file.read(_BLOCK_BYTES):
+                yield block
+
+
+def line_of_record(dataset: JsonlDataset, index: int) -> int:
+    """Return the line, from 1, of a record.
+
+    Args:
+        dataset: The dataset.
+        index: Of the record, from 0; lines that are not records do not count.
+    """
+    with dataset.path.open("rb") as file:
+        counter = LineCounter(file.fileno())
+        remaining = index
+        for line in iterate_lines(file.fileno(), [content_interval(dataset.path)]):
+            try:
+                decode(line.text)
+            except ValueError:
+                continue
+            if not remaining:
+                return counter.line_at(line.start)
+            remaining -= 1
+    msg = f"{dataset.path} has no record {index}"
+    raise IndexError(msg)

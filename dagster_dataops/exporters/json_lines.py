@@ -1,0 +1,86 @@
+"""JSON Lines, also compressed, and JSON arrays."""
+
+import gzip
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final, Literal, TypeAlias, cast
+
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.exporters.exporter import ExportRecords, Place
+from dagster_dataops.exporters.packages import require
+
+Compression: TypeAlias = Literal["gz", "zst"]
+COMPRESSIONS: Final = (None, "gz", "zst")
+_LEVELS: Final = {"gz": 6, "zst": 3}
+_BUFFER_BYTES: Final = 1 << 20
+
+
+class JsonLines:
+    """Writes one JSON object per line; uncompressed with the bytes of the result.
+
+    Args:
+        compression: ``None``, ``gz`` or ``zst``.
+    """
+
+    format = "jsonl"
+    place: Place = "file"
+
+    def __init__(self, compression: Compression | None = None) -> None:
+        self._compression = checked_compression(compression)
+
+    def write(self, records: ExportRecords, place: Path) -> None:
+        """Write the lines of the records."""
+        with opened(place, self._compression) as file:
+            for lines in records.lines():
+                file.write(lines)
+
+
+def checked_compression(compression: str | None) -> Compression | None:
+    """Check the name of a compression, and that its package is installed; return it.
+
+    Raises:
+        DefinitionError: There is no such compression.
+        MissingExtraError: Its package is not installed.
+    """
+    if compression not in COMPRESSIONS:
+        msg = f"compression is {compression!r}; it must be None, 'gz' or 'zst'"
+        raise DefinitionError(msg)
+    if compression == "zst":
+        require("zstandard", "writing Zstandard files", "zstd")
+    return cast("Compression | None", compression)
+
+
+def compression_of(name: str) -> Compression | None:
+    """Return the compression that the ending of a file names."""
+    for ending in _LEVELS:
+        if name.endswith(f".{ending}"):
+            return cast("Compression", ending)
+    return None
+
+
+def write_array(lines: Iterable[bytes], file: BinaryIO) -> None:
+    """Write JSON lines as one JSON array, an element per line."""
+    before = b"[\n"
+    for line in lines:
+        file.write(before + line.rstrip(b"\n"))
+        before = b",\n"
+    file.write(b"[]\n" if before == b"[\n" else b"\n]\n")
+
+
+@contextmanager
+def opened(path: Path, compression: Compression | None) -> Iterator[BinaryIO]:
+    """Open a new file for writing; equal contents give equal bytes."""
+    with path.open("xb", buffering=_BUFFER_BYTES) as file:
+        if compression is None:
+            yield file
+        elif compression == "gz":
+            level = _LEVELS[compression]
+            with gzip.GzipFile("", "wb", compresslevel=level, fileobj=file, mtime=0) as packed:
+                yield cast("BinaryIO", packed)
+        else:
+            import zstandard
+
+            packer = zstandard.ZstdCompressor(level=_LEVELS[compression], write_checksum=True)
+            with packer.stream_writer(file, closefd=False) as packed:
+                yield packed

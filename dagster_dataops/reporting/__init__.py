@@ -1,0 +1,1 @@
+"""Reporting: one HTML file about all nodes of a pipeline."""

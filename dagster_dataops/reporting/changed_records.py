@@ -1,0 +1,139 @@
+"""Changed records: what a node made of some records, side by side."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.errors import DataOpsError
+from dagster_dataops.reporting.excerpts import differences, excerpts, shown_line
+from dagster_dataops.reporting.published_nodes import PublishedNode
+from dagster_dataops.tracing.record_map import failed_indices
+from dagster_dataops.tracing.traced_node import NodeEntry, Ref, TracedNode, records_in
+from dagster_dataops.tracing.trail import outcome_of, reasons_of
+
+_LOOKED_AT: Final = 500  # records of a node
+_LONGEST: Final = 32 << 10  # bytes of a line
+_SHOWN: Final = {"kept": 8, "split": 3, "merged": 3, "dropped": 3}
+_LINES: Final = 3  # lines of one record
+_SOURCE: Final = "The node has no input of records."
+_STREAM: Final = "The node is a stream, which is not compared record by record."
+_GONE: Final = "The input was temporary and is gone, so that nothing can be compared."
+
+
+def changed_records(node: PublishedNode, manifest: Manifest) -> dict[str, Any]:
+    """Return some records that a node changed, chosen evenly over its input.
+
+    Args:
+        node: The node.
+        manifest: Its manifest.
+
+    Returns:
+        ``looked`` and ``changed``, numbers of records; ``rows`` with ``line``, ``outcome``,
+        ``reasons``, and ``before`` and ``after``, lists of columns with their excerpts; ``note``,
+        why there are none.
+    """
+    try:
+        return _compared(TracedNode(node.folder, manifest), manifest)
+    except (DataOpsError, OSError) as error:
+        return _nothing(str(error))
+
+
+def _nothing(note: str) -> dict[str, Any]:
+    return {"looked": 0, "changed": 0, "rows": [], "note": note}
+
+
+def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
+    if not node.inputs:
+        return _nothing(_SOURCE)
+    if node.end:
+        return _nothing(f"No comparison record by record: {node.end}.")
+    if manifest.kind == "stream":
+        return _nothing(_STREAM)
+    if not all(one.path.exists() for one in node.inputs):
+        return _nothing(_GONE)
+    for one in node.inputs:
+        node.check_input(one.path)
+    for result in node.results.values():
+        node.check_result(result)
+    entries = _entries(node, manifest)
+    texts = _texts(
+        ref
+        for entry in entries
+        for ref in (*entry.given[:_LINES], *(ref for ref, _ in entry.made[:_LINES]))
+    )
+    rows = [row for entry in entries if (row := _row(entry, texts)) is not None]
+    return {"looked": len(entries), "changed": len(rows), "rows": _chosen(rows), "note": ""}
+
+
+def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
+    """Return what became of records at equal distances; those that failed are left out."""
+    failed = failed_indices(node.folder, manifest)
+    numbers = [one.rows for one in node.inputs]
+    starts = list(accumulate(numbers, initial=0))
+    rows = starts[-1]
+    found: dict[tuple[Ref, ...], NodeEntry] = {}
+    for record in _spread(rows):
+        at = bisect_left(failed, record)
+        if at < len(failed) and failed[at] == record:
+            continue
+        number = max(at for at, start in enumerate(starts[:-1]) if start <= record)
+        ref = Ref(node.inputs[number].path, record - starts[number])
+        for entry in (node.entries_of_record(ref) or [])[:1]:
+            found[tuple(entry.given[:_LINES])] = entry
+    return list(found.values())
+
+
+def _spread(rows: int) -> list[int]:
+    if rows <= _LOOKED_AT:
+        return list(range(rows))
+    return [rows * number // _LOOKED_AT for number in range(_LOOKED_AT)]
+
+
+def _texts(refs: Iterable[Ref]) -> dict[Ref, tuple[int, dict[str, Any]]]:
+    """Return line number and record of each reference, file by file."""
+    wanted: dict[Any, set[int]] = {}
+    for ref in refs:
+        wanted.setdefault(ref.path, set()).add(ref.record)
+    found = {}
+    for path, indices in wanted.items():
+        for index, line in records_in(path).find(indices, longest=_LONGEST).items():
+            found[Ref(path, index)] = (line.number, shown_line(line.text))
+    return found
+
+
+def _row(entry: NodeEntry, texts: dict[Ref, tuple[int, dict[str, Any]]]) -> dict[str, Any] | None:
+    """Return the row of an entry; ``None`` if the record is unchanged."""
+    given = [texts[ref] for ref in entry.given[:_LINES] if ref in texts]
+    made = [texts[ref][1] for ref, _ in entry.made[:_LINES] if ref in texts]
+    outcome = outcome_of(entry.fields, len(entry.given), len(entry.made))
+    if not given or (outcome == "kept" and [given[0][1]] == made):
+        return None
+    before, after = _sides([record for _, record in given], made)
+    return {
+        "line": given[0][0],
+        "outcome": outcome,
+        "reasons": reasons_of(entry.fields),
+        "before": before,
+        "after": after,
+        "left_out": entry.left_out + len(entry.made) - len(made),
+    }
+
+
+def _sides(
+    given: Sequence[dict[str, Any]], made: Sequence[dict[str, Any]]
+) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    if len(given) == 1 and len(made) == 1:
+        before, after = differences(given[0], made[0])
+        return [before], [after]
+    return list(map(excerpts, given)), list(map(excerpts, made))
+
+
+def _chosen(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return some rows of each outcome, at equal distances."""
+    chosen = []
+    for outcome, most in _SHOWN.items():
+        some = [row for row in rows if row["outcome"] == outcome]
+        chosen += [some[len(some) * at // most] for at in range(most)] if len(some) > most else some
+    return chosen

@@ -1,0 +1,84 @@
+"""Node facts: what a report tells about one node, as values that JSON can hold."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.errors import DataOpsError
+from dagster_dataops.reporting.changed_records import changed_records
+from dagster_dataops.reporting.excerpts import excerpt
+from dagster_dataops.reporting.failed_rows import RowBudget, failed_rows
+from dagster_dataops.reporting.published_nodes import PublishedNode
+from dagster_dataops.reporting.text_lengths import compared_lengths
+
+_NO_RECORDS = {"artefact", "export"}
+
+
+def counts_of(node: PublishedNode) -> dict[str, Any]:
+    """Return name, state and numbers of a node; the numbers are missing without a result."""
+    manifest = node.manifest
+    facts: dict[str, Any] = {"name": node.name, "state": node.state}
+    if manifest is None:
+        return facts
+    facts |= {
+        "operator": manifest.operator or "source",
+        "kind": manifest.kind,
+        "rows_in": manifest.rows_in,
+        "rows_out": manifest.rows_out,
+        "dropped": manifest.dropped,
+        "failed": manifest.failed,
+        "seconds": round(manifest.seconds, 2),
+        "outputs": {name: one["rows_out"] for name, one in manifest.outputs.items()},
+        "parts": manifest.funnel,
+        "files": manifest.kind in _NO_RECORDS,
+    }
+    return facts
+
+
+def details_of(node: PublishedNode, names: Mapping[Path, str], budget: RowBudget) -> dict[str, Any]:
+    """Return what a report tells about a node besides its numbers.
+
+    Args:
+        node: The node.
+        names: Name of the node that wrote a result, by path.
+        budget: What the report may still hold of failed records.
+    """
+    manifest = node.manifest
+    if manifest is None:
+        return {}
+    files = manifest.kind in _NO_RECORDS
+    return {
+        "run": manifest.run,
+        "results": [str(path) for path in node.results],
+        "inputs": [names.get(path, str(path)) for path in node.inputs],
+        "drops": _drops(manifest),
+        "lengths": [] if files else compared_lengths(node.inputs, node.results),
+        "changes": changed_records(node, manifest),
+        "failures": _failures(node, manifest, budget),
+    }
+
+
+def _drops(manifest: Manifest) -> list[dict[str, Any]]:
+    """Return reason, records and examples of each reason, the most frequent first."""
+    return [
+        {
+            "reason": reason,
+            "records": records,
+            "examples": [
+                {"line": one.get("line"), "input": excerpt(one.get("input", ""))}
+                for one in manifest.drop_examples.get(reason, [])
+            ],
+        }
+        for reason, records in manifest.drops.items()
+    ]
+
+
+def _failures(node: PublishedNode, manifest: Manifest, budget: RowBudget) -> dict[str, Any] | None:
+    path = manifest.error_file(node.folder)
+    if path is None:
+        return None
+    try:
+        return failed_rows(path, budget)
+    except (DataOpsError, ValueError) as error:  # a file that was changed by hand
+        return {"path": str(path), "total": 0, "groups": [], "rows": [], "note": str(error)}

@@ -1,0 +1,138 @@
+"""`CrudeFile`: a file of a crude sample, or of an auxiliary store, that a record was made of."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+from typing_extensions import override
+
+from dagster_dataops.errors import DataOpsError
+from dagster_dataops.filestores.sample_names import split_name
+from dagster_dataops.filestores.source_info import SOURCES
+from dagster_dataops.filestores.store import FileStore
+from dagster_dataops.filestores.store_opening import file_store
+
+RESTORE_KEY: Final = "__restore_key__"
+_PACK: Final = "pack"
+_OF_ROW: Final = ("dataset", "shard", "key", "parts")
+
+
+@dataclass(frozen=True)
+class CrudeFile:
+    """A file that a record was made of.
+
+    Attributes:
+        dataset: The path or URL of the dataset or the auxiliary store.
+        shard: The shard, relative to the dataset; of a folder, the folder.
+        name: The name of the file.
+        first: The first byte of its content in the shard; ``None`` if it is not in a tar shard, or
+            not known.
+        end: The byte behind the last one; ``None`` as for ``first``.
+    """
+
+    dataset: str
+    shard: str
+    name: str
+    first: int | None = None
+    end: int | None = None
+
+    @override
+    def __str__(self) -> str:
+        """Return dataset, shard, name and bytes."""
+        place = f"{self.dataset}  {self.shard}  " if self.shard != self.dataset else self.dataset
+        if self.first is None or self.end is None:
+            return f"{place.rstrip()}  {self.name}"
+        return f"{place.rstrip()}  {self.name}  bytes {self.first:,} to {self.end:,}"
+
+
+def crude_files(lines: Iterable[str | None]) -> tuple[CrudeFile, ...]:
+    """Return the files that the records in lines were made of, each once.
+
+    Args:
+        lines: Lines of an index, which know the bytes, and of records with ``__sources__``, whose
+            bytes are looked up in the index of the store. A pack is left out: its sources
+            are those of all its samples.
+    """
+    found: dict[tuple[str, str, str], CrudeFile] = {}
+    for line in lines:
+        record = record_in(line)
+        for one in () if _is_pack(record) else _files_of(record):
+            key = one.dataset, one.shard, one.name
+            if key not in found or found[key].first is None:
+                found[key] = one
+    opened = lru_cache(maxsize=16)(file_store)
+    return tuple(one if one.first is not None else _located(one, opened) for one in found.values())
+
+
+def record_in(line: str | None) -> Mapping[str, Any]:
+    """Return the record in a line; an empty one if there is none."""
+    if line is None or not ('"parts"' in line or SOURCES in line or RESTORE_KEY in line):
+        return {}
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def packed_keys(line: str | None) -> set[bytes]:
+    """Return the restore keys of the records in a pack; none if the line is no pack."""
+    record = record_in(line)
+    keys = record[RESTORE_KEY][1:] if _is_pack(record) else ()
+    return {orjson.dumps(one) for one in keys if isinstance(one, list)}
+
+
+def _is_pack(record: Mapping[str, Any]) -> bool:
+    key = record.get(RESTORE_KEY)
+    return isinstance(key, list) and bool(key) and key[0] == _PACK
+
+
+def restore_key_of(line: str | None) -> bytes:
+    """Return the restore key of a record."""
+    return orjson.dumps(record_in(line).get(RESTORE_KEY))
+
+
+def _files_of(record: Mapping[str, Any]) -> Iterator[CrudeFile]:
+    if all(name in record for name in _OF_ROW):
+        yield from _of_row(record)
+    sources = record.get(SOURCES)
+    for source in sources if isinstance(sources, list) else ():
+        if isinstance(source, dict):
+            dataset, shard = str(source.get("dataset_path")), str(source.get("shard_name"))
+            for name in source.get("file_names") or ():
+                yield CrudeFile(dataset, shard, str(name))
+
+
+def _of_row(row: Mapping[str, Any]) -> Iterator[CrudeFile]:
+    """Yield the files of a line of an index."""
+    dataset, shard, key = str(row["dataset"]), str(row["shard"]), str(row["key"])
+    parts = row["parts"]
+    for part, place in parts.items() if isinstance(parts, dict) else ():
+        if isinstance(place, list):
+            yield CrudeFile(dataset, shard, f"{key}.{part}", *_bytes(place))
+        else:  # of a folder: the name of the file
+            yield CrudeFile(dataset, shard, str(place))
+
+
+def _bytes(place: list[int]) -> tuple[int | None, int | None]:
+    """Return the bytes of a part; not known if only ``tarfile`` reads the shard."""
+    first, size = place
+    return (first, first + size) if size >= 0 else (None, None)
+
+
+def _located(file: CrudeFile, opened: Callable[[str], FileStore]) -> CrudeFile:
+    """Return a file with its bytes in the shard, if its store is there and has it there."""
+    divided = split_name(file.name)
+    try:
+        index = getattr(opened(file.dataset), "index", None)
+        found = index.find(divided[0]) if index is not None and divided is not None else None
+    except (DataOpsError, OSError):
+        return file
+    if found is None or divided is None:
+        return file
+    shard, _, parts = found
+    if shard.name != file.shard or divided[1] not in parts:
+        return file
+    return CrudeFile(file.dataset, file.shard, file.name, *_bytes(parts[divided[1]]))
