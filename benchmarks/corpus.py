@@ -1,6 +1,8 @@
 """Write the inputs: generated text, the same in every run."""
 
+import ast
 import random
+import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -26,6 +28,8 @@ _SNIPPETS = [
     "tabs\t\tand   spaces",
     "\n\n\n\n",
 ]
+_LETTERS = str.maketrans("0123456789", "abcdefghij")
+_TYPOGRAPHIC = str.maketrans("'`", "\u2019\u2018")
 
 
 def write(path: Path, records: Iterable[Record]) -> Path:
@@ -76,6 +80,72 @@ def questions(rows: int) -> Iterator[Record]:
             "question": f"{question} {pool[at : at + 235]}",
             "answer": f"{answer} {pool[then : then + 285]}",
         }
+
+
+def prose(rows: int) -> Iterator[Record]:
+    """Yield texts of 2,240 characters on average, of lognormal length: docstrings, cut and joined.
+
+    They are those of Python's standard library, so they differ between versions of Python. One part
+    in ten is an address, markup or white space; one text in three has typographic quotes.
+    """
+    chosen = random.Random(4)
+    paragraphs = _paragraphs()
+    for number in range(rows):
+        length = int(chosen.lognormvariate(7.39, 0.8))
+        parts: list[str] = []
+        while sum(map(len, parts)) < length:
+            pool = _SNIPPETS if chosen.random() < 0.1 else paragraphs
+            parts.append(chosen.choice(pool))
+        text = "\n\n".join(parts)[:length]
+        yield {"id": number, "text": text if number % 3 else text.translate(_TYPOGRAPHIC)}
+
+
+def _paragraphs() -> list[str]:
+    found: list[str] = []
+    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                found += (ast.get_docstring(node) or "").split("\n\n")
+    return [text for text in found if len(text) > 60]
+
+
+def similar_pairs(pairs: int, singles_each: int = 2) -> Iterator[Record]:
+    """Yield pairs of documents of 60 to 300 words with Jaccard indices from 0.45, and singles.
+
+    There are ``singles_each`` singles for a pair. The columns ``pair`` and ``jaccard`` (of word
+    5-grams) describe the pairs. The two of a pair are far apart.
+    """
+    chosen = random.Random(3)
+    first, second, singles = [], [], []
+    for number in range(pairs):
+        words = _unrelated(chosen)
+        other = list(words)
+        while chosen.random() < 0.8 or other == words:
+            other[chosen.randrange(len(other))] = _word(chosen, 10**9)
+            if _jaccard(words, other) < 0.45:
+                break
+        about = {"pair": number, "jaccard": _jaccard(words, other)}
+        first.append({**about, "text": " ".join(words)})
+        second.append({**about, "text": " ".join(other)})
+        singles += [{"text": " ".join(_unrelated(chosen))} for _ in range(singles_each)]
+    for number, record in enumerate([*first, *singles, *second]):
+        yield {"id": number, **record}
+
+
+def _unrelated(chosen: random.Random) -> list[str]:
+    return [_word(chosen, 50_000) for _ in range(chosen.randrange(60, 301))]
+
+
+def _word(chosen: random.Random, words: int) -> str:
+    """Return one of a number of words, without digits: datatrove takes all numbers for the same."""
+    return str(chosen.randrange(words)).translate(_LETTERS)
+
+
+def _jaccard(one: list[str], other: list[str]) -> float:
+    first, second = (
+        {tuple(words[at : at + 5]) for at in range(len(words) - 4)} for words in (one, other)
+    )
+    return len(first & second) / len(first | second)
 
 
 def calls(rows: int, scale: float = 1.0) -> Iterator[Record]:

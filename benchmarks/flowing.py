@@ -4,6 +4,7 @@
 Way and task form a name of `TASKS`. Writes the number of items and the sum of their lengths.
 """
 
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,37 @@ def stream_all(source: Path) -> Iterable[Any]:
     return read_jsonl(source).shuffle(0, seed=1)
 
 
+def slow(record: Any) -> Any:
+    """Return a record after a millisecond."""
+    time.sleep(0.001)
+    return record
+
+
+def unchanged(record: Any) -> Any:
+    """Return a record."""
+    return record
+
+
+def one_slow(source: Path) -> Iterable[Any]:
+    """Records, mapped in a millisecond each, by one process."""
+    return read_jsonl(source).map(slow)
+
+
+def two_slow(source: Path) -> Iterable[Any]:
+    """Records, mapped in a millisecond each, by two workers."""
+    return read_jsonl(source).map(slow).workers(2)
+
+
+def one_empty(source: Path) -> Iterable[Any]:
+    """Records, mapped by a function that does nothing, by one process."""
+    return read_jsonl(source).map(unchanged)
+
+
+def two_empty(source: Path) -> Iterable[Any]:
+    """Records, mapped by a function that does nothing, by two workers."""
+    return read_jsonl(source).map(unchanged).workers(2)
+
+
 TASKS: dict[str, Callable[[Path], Iterable[Any]]] = {
     "plain lines": plain_lines,
     "stream lines": stream_lines,
@@ -46,6 +78,10 @@ TASKS: dict[str, Callable[[Path], Iterable[Any]]] = {
     "stream mix": stream_mix,
     "plain all": plain_all,
     "stream all": stream_all,
+    "one slow": one_slow,
+    "two slow": two_slow,
+    "one empty": one_empty,
+    "two empty": two_empty,
 }
 
 

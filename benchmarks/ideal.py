@@ -64,7 +64,7 @@ def checked(function: Callable[[Any], list[Any]], part: Range) -> Iterator[bytes
         for record in function(loads(line)):
             for value in record.values():
                 kind = type(value)
-                if kind is not str and kind is not int:
+                if kind is not str and kind is not int and kind is not bool:
                     raise TypeError(kind)
             yield dumps(record, option=option)
 
@@ -221,6 +221,10 @@ PASSES: dict[str, Pass] = {
 }
 
 
+def _eight_listed(record: Any) -> list[Any]:
+    return [_eight(record)]
+
+
 def _upper(record: Any) -> list[Any]:
     return [operators.upper(record)]
 
@@ -230,6 +234,7 @@ def _keep(record: Any) -> list[Any]:
 
 
 PROMISED: dict[str, Pass] = {
+    "eight": partial(run_promised, partial(run_record_pass, partial(checked, _eight_listed))),
     "upper": partial(run_promised, partial(run_record_pass, partial(checked, _upper))),
     "keep": partial(run_promised, partial(run_record_pass, partial(checked, _keep))),
     "triple": partial(run_promised, partial(run_record_pass, partial(checked, operators.triple))),

@@ -27,12 +27,14 @@ for function in (
     operators.clean,
     operators.keep,
     operators.triple,
+    operators.score,
     operators.call,
     operators.call_async,
     operators.marked_call,
     operators.marked_upper,
 ):
     data_register("data.benchmark")(function)
+data_register("data.benchmark", rewrite_func="forward_batch")(operators.score_batch)
 
 
 def operator_of(name: str, options: dict[str, Any]) -> Any:

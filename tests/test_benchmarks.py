@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from benchmarks import comparing, corpus, latencies, regression, run
+from benchmarks import comparing, corpus, latencies, plain_rules, regression, rules, run
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, save, table
 from benchmarks.measuring import Contender, ContenderError, ideal, measure, ours
@@ -22,6 +22,8 @@ from benchmarks.workloads import (
     deduplicating,
     facing,
     memory,
+    operating,
+    resembling,
     resuming,
     rivals,
     starting,
@@ -131,11 +133,13 @@ def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
         *resuming.killed_and_resumed(bench, calls, 300, ("marked_call", threads), "reply", 1e9),
         starting.beyond_imports("single", 1),
         deduplicating.against_set(bench, "Exact", texts, 200, comparing.same_bytes),
+        *deduplicating.of_pairs(bench, 30),
         streaming.against_loop(bench, "lines", 200, comparing.same_bytes),
         streaming.against_loop(bench, "mix", 200, streaming.anything),
         streaming.against_loop(bench, "all", 200, comparing.same_bytes),
         streaming.growth(bench, "all", 100, 200, most=30),
         *streaming.selecting(100, 2),
+        operating.against_plain(bench, texts, "word_count")[0],
         checkpointing.cost(bench, "W1", calls, "call", threads),
         *facing.definitions(bench, "steps", 5),
         *facing.chain(bench, "single_step", "single"),
@@ -234,3 +238,20 @@ def test_a_wrong_result_is_never_measured_again(capsys: pytest.CaptureFixture[st
     assert regression.main({"wrong": wrong}) == 1
     assert len(tries) == 1
     assert "bytes differ" in capsys.readouterr().err
+
+
+def test_a_tool_is_judged_by_the_pairs_of_which_it_removes_one(bench: Bench):
+    source = bench.source("pairs", corpus.similar_pairs(40, 1))
+    node = ("dedup.NearDuplicate", {"verify": True})
+    found = resembling.found_by(bench, source, ours(source, node))
+    assert found.f1 > 0.9
+    assert resembling.promised(0.8) == pytest.approx(0.92, abs=0.01)
+
+
+@pytest.mark.parametrize("name", sorted(set(rules.RULES) - {"token_count", "language"}))
+def test_operators_agree_with_plain_code(name: str):
+    records = list(corpus.prose(80))
+    if rules.RULES[name].compared:
+        assert rules.agreement(name, rules.constructed(name), records) > 0.98
+    else:
+        assert getattr(plain_rules, name)(dict(records[0]))

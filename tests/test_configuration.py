@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import DataOpsResource, JsonlDataset, data, load_result, read_sequence
-from dagster_dataops.configuration import Configuration, config
+from dagster_dataops.configuration import Configuration, config, shown_place
 from dagster_dataops.errors import ConfigurationError, InputError
 
 
@@ -140,8 +140,8 @@ def test_a_root_that_cannot_be_a_folder_is_refused(fresh, value):
 
 
 URLS = [
-    "s3://bucket/results",
-    "gs://bucket",
+    "hdfs://host/results",
+    "ftp://host",
     "file:///data/results",
     "HTTPS://host/x",
     "simplecache::s3://bucket/x",
@@ -158,8 +158,22 @@ def test_a_url_is_refused_as_a_root(fresh, monkeypatch, url, kind):
 
     fresh.data_process_path = None
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_PATH", url)
-    with pytest.raises(ConfigurationError, match="nothing can be written to URLs yet"):
+    with pytest.raises(
+        ConfigurationError, match="only the root of all results can be an object store"
+    ):
         _ = fresh.data_process_path
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+@pytest.mark.parametrize("place", ["bucket", "bucket/results/", "bucket//results"])
+def test_the_url_of_an_object_store_is_a_root_with_a_working_copy(fresh, tmp_path, kind, place):
+    fresh.data_process_scratch = tmp_path
+    fresh.data_process_path = kind(f"S3://{place}")
+
+    prefix = place.replace("//", "/").strip("/")
+    assert fresh.data_process_path == tmp_path / "s3" / prefix
+    assert shown_place(fresh.data_process_path / "a") == f"s3://{prefix}/a"
+    assert not (tmp_path / "s3").exists()
 
 
 @pytest.mark.parametrize("path", ["C:/data", "/srv/s3:/x", "a:b/c", "results", "./s3:/x", "x::y"])

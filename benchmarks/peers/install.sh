@@ -9,9 +9,9 @@ folder=${1:?usage: install.sh FOLDER [NAME ...]}
 shift
 declare -A packages=(
     [daft]="daft==0.7.26"
-    [datajuicer]="torch==2.13.0 py-data-juicer==1.6.1 aiohttp ray==2.60.0"  # two undeclared
+    [datajuicer]="torch==2.13.0 py-data-juicer==1.6.1 aiohttp ray==2.60.0 scipy"  # three undeclared
     [datasets]="datasets==5.2.0"
-    [datatrove]="datatrove==0.10.1 orjson"
+    [datatrove]="datatrove==0.10.1 orjson spacy ftfy nltk regex tldextract tokenizers xxhash==3.5.0"  # xxhash 4 takes no str
     [fairseq2]="fairseq2n==0.8.1 fairseq2==0.8.1 orjson"  # with torch for CUDA, 7 GB
     [lazyllm]="lazyllm==1.4.0 regex tiktoken"  # its data module also needs its extra `rag`
     [polars]="polars==2.1.0"

@@ -52,6 +52,17 @@ def test_every_attempt_writes_new_segments(tmp_path: Path) -> None:
     assert existing(tmp_path)[0].attempts == ["one", "two", "three"]
 
 
+def test_numbers_for_another_machine_are_never_given_again(tmp_path: Path) -> None:
+    given: list[int] = []
+    for attempt in ("one", "two"):
+        checkpoint = _checkpoint(tmp_path, attempt)
+        given.append(checkpoint.take_segment_number())
+        for _ in range(2):
+            given += checkpoint.take_segment_numbers(100)
+        checkpoint.close()
+    assert len(given) == len(set(given)) == 2 * (99 + 99 + 1)
+
+
 def test_a_segment_never_has_the_number_of_one_that_is_there(tmp_path: Path) -> None:
     """Some numbers are missing: of workers that were killed before they wrote anything."""
     first = _checkpoint(tmp_path)

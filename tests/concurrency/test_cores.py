@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.concurrency import cores
-from dagster_dataops.operators.concurrency_modes import MODES
+from dagster_dataops.operators.options.concurrency_modes import MODES
 
 
 def _files(root: Path, files: dict[str, str]) -> tuple[Path, Path]:

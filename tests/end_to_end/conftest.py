@@ -20,7 +20,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterServer]:
     """A ``dagster dev`` that runs as long as the tests do."""
     started = DagsterServer(
-        tmp_path_factory.mktemp("dagster") / "home", locations=(LOCATION, "browsed", "partitioned")
+        tmp_path_factory.mktemp("dagster") / "home",
+        locations=(LOCATION, "browsed", "partitioned", "reported"),
     )
     try:
         yield started

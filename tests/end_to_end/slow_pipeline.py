@@ -67,10 +67,10 @@ class Mortal(DataOpsResource):
         return report
 
 
-def slow(node: str, mode: Any, workers: int) -> Pipeline:
+def slow(node: str, mode: Any, workers: int, **settings: Any) -> Pipeline:
     operator = shout_async if mode == "async" else shout
     with pipeline(node) as ppl:
-        ppl.shout = operator(node=node, _concurrency_mode=mode, _max_workers=workers)
+        ppl.shout = operator(node=node, _concurrency_mode=mode, _max_workers=workers, **settings)
     return ppl
 
 
@@ -122,6 +122,8 @@ PIPELINES = [
     slow("terminated_async", "async", 64),
     slow("terminated_process", "process", 2),
     slow("terminated_single", "single", 1),
+    slow("drained_thread", "thread", 100, _drain_seconds=60),
+    slow("drained_async", "async", 100, _drain_seconds=60),
     slow("forced", "thread", 64),
     slow("told_to_end", "process", 2),
     slow("orphaned", "thread", 8),

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections import Counter
 from typing import Any
 
 import psutil
@@ -71,6 +72,25 @@ def test_a_run_with_many_calls_in_flight_is_cancelled_at_once_and_resumes_later(
     assert kept <= server.manifest(node)["resumed"] <= QUICK
     unsettled = 0 if kept else QUICK
     record("done_twice", check_went_on(server, node, again, before, in_flight + unsettled))
+
+
+@row
+@pytest.mark.parametrize("mode", ["thread", "async"])
+def test_no_call_in_flight_at_the_termination_is_made_twice(
+    server: DagsterServer, record: Any, mode: str
+) -> None:
+    node = f"drained_{mode}"
+    server.pace(node, 4, first=QUICK)
+    run = server.launch(node, "shout", config=IN_PROCESS)
+    server.wait_for_calls(node, QUICK + 100)
+    server.terminate(run)
+    server.finish(run, "CANCELED")
+    assert len(server.calls(node)) < RECORDS
+    server.pace(node, 0)
+    server.finish(server.launch(node, "shout"), "SUCCESS")
+    calls = Counter(call.record for call in server.calls(node))
+    record("done_twice", sum(number - 1 for number in calls.values()))
+    assert calls == dict.fromkeys(range(RECORDS), 1)
 
 
 @row

@@ -12,7 +12,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, load_result, p
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RetryRefusedError
-from dagster_dataops.operators.named_outputs import To
+from dagster_dataops.operators.outcomes.named_outputs import To
 from tests.execution.helpers import (
     MODES,
     SMALL,

@@ -1,4 +1,5 @@
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -29,6 +30,21 @@ def _state(records: int = 50, failed: int = 0, total: int | None = 200) -> Progr
 )
 def test_a_state_describes_itself(state: ProgressState, text: str) -> None:
     assert state.describe(10.0) == text
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        ({"cost": 1.265, "calls": 50}, ", $1.26 so far, $5.06 expected, calls 50"),
+        ({"cost": 0.00125, "model/a": 50}, ", $0.0013 so far, $0.0050 expected"),
+        ({"calls_without_usage": 2, "cost": 2.0}, ", ~$2.00 so far, ~$8.00 expected"),
+        ({"cost": 0.0}, ", $0.00 so far, $0.00 expected"),
+    ],
+)
+def test_a_cost_is_shown_so_far_and_as_expected(counts: dict[str, float], text: str) -> None:
+    shown = replace(_state(), counts=counts).describe(10.0)
+    assert text in shown
+    assert "model" not in shown
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,10 @@ class DyingAfter:
         self._before = before
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self._left -= 1
-        if not self._left and self._before:
+        if self._left == 1 and self._before:
             os._exit(self.STATUS)
-        returned = self._function(*args, **kwargs)
+        returned = self._function(*args, **kwargs)  # a call that raises does not count
+        self._left -= 1
         if not self._left:
             os._exit(self.STATUS)
         return returned

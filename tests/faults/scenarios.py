@@ -34,6 +34,7 @@ from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.runners import stream_runner
 from dagster_dataops.execution.runners.given_stream import given_stream
+from dagster_dataops.hashing.file_digests import content_digest
 from dagster_dataops.streams.data_pipeline import DataPipeline
 from dagster_dataops.streams.factories import read_jsonl
 from tests.execution.helpers import SMALL, cut_by, lines
@@ -151,6 +152,20 @@ class Build(_artefacts):
         (folder / "empty").mkdir()
         (folder / "inner" / "texts").write_text("".join(record["text"] for record in found) * 9)
         (folder / "numbers").write_text(" ".join(str(record["n"]) for record in found))
+
+
+_exports: Any = data_register.new_group("scenario_exports")
+
+
+class Export(_exports):
+    """Writes the records to a file, which it reads twice."""
+
+    def __init__(self, path: Path, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def write(self, records: Iterable[dict[str, Any]], place: Path) -> None:
+        texts = "".join(str(record["text"]) for record in records)
+        place.write_text(texts * 9 + " ".join(str(record["n"]) for record in records))
 
 
 def rows(numbers: Iterable[int]) -> list[dict[str, Any]]:
@@ -469,6 +484,25 @@ class Artefact(Over):
         return {**super().state(), "result": content}
 
 
+class ExportFile(Over):
+    """An operator that exports to a file, in place of an older export."""
+
+    modes = ("single",)
+
+    @override
+    def operator(self, mode: str) -> Any:
+        return Export(self.disk / "exports" / "file")
+
+    @override
+    def state(self) -> dict[str, Any]:
+        """Return what a reader finds at the target; it passes as published if it is listed."""
+        target = self.disk / "exports" / "file"
+        state = super().state()
+        listed = f'"{content_digest(target)}"'.encode() in (state["result"] or b"")
+        published = state["published"] and listed
+        return {**state, "result": target.read_bytes(), "published": published}
+
+
 class Gather(Join):
     """A record operator over two inputs, in place of an older result."""
 
@@ -558,6 +592,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "retry-split": RetrySplit,
     "join": Join,
     "artefact": Artefact,
+    "export": ExportFile,
     "gather": Gather,
     "combine": Combine,
     "stream": Stream,

@@ -18,7 +18,6 @@ from tests.operators.chain_parts import funnel_of
 pytestmark = pytest.mark.slow
 
 _KILLS = int(os.environ.get("CHAIN_KILLS", "5"))  # of one mode
-_NAMES = ["first", "second", "third"]
 _SCRIPT = """
 from dagster_dataops import Drop, OperatorContext, chain
 
@@ -45,6 +44,11 @@ def second(record):
     time.sleep(0.004)
     return acted(record, 1)
 
+@data_register("data.kills", rewrite_func="forward_batch")
+def second_batch(records):
+    time.sleep(0.004 * len(records))
+    return [acted(record, 1) for record in records]
+
 @data_register("data.kills")
 def third(record):
     return acted(record, 2)
@@ -55,9 +59,11 @@ async def third_async(record):
     return acted(record, 2)
 
 if __name__ == "__main__":
-    mode, attempt, retry = sys.argv[1:]
+    mode, attempt, retry, batch = sys.argv[1:]
     last = third_async() if mode == "async" else third()
-    made = chain(first(), second(), last, _concurrency_mode=mode, _max_workers=3, _timeout=60)
+    middle, more = (second_batch(), {"_batch_size": 8}) if batch else (second(), {})
+    settings = {"_concurrency_mode": mode, "_max_workers": 3, "_timeout": 60, **more}
+    made = chain(first(), middle, last, **settings)
     run(made, attempt, ResumePolicy.FAILED_RECORDS if retry == "retry" else ResumePolicy.AUTO)
 """
 
@@ -67,8 +73,9 @@ def _records(chance: random.Random, count: int) -> list[dict[str, Any]]:
     return [{"n": n, "do": chance.choices(kinds, k=3)} for n in range(count)]
 
 
+@pytest.mark.parametrize("batch", ["", "batch"])
 @pytest.mark.parametrize("mode", ["single", "thread", "async", "process"])
-def test_the_funnel_is_exact_under_kills(tmp_path: Path, mode: str) -> None:
+def test_the_funnel_is_exact_under_kills(tmp_path: Path, mode: str, batch: str) -> None:
     chance = random.Random(f"{mode}{_KILLS}")
     records = _records(chance, 400)
     (tmp_path / "input.jsonl").write_bytes(lines(records))
@@ -76,23 +83,20 @@ def test_the_funnel_is_exact_under_kills(tmp_path: Path, mode: str) -> None:
     killed = number = 0
     while killed < _KILLS:
         number += 1
-        killed += _killed(
-            tmp_path, script, chance, mode, number, retry="retry" if number % 2 else ""
-        )
+        retry = "retry" if number % 2 else ""
+        killed += _killed(tmp_path, script, chance, mode, f"attempt-{number}", retry, batch)
         if node(tmp_path).manifest.exists():
-            _check(tmp_path, mode, records)
+            _check(tmp_path, mode, records, batch)
             for path in sorted(tmp_path.glob("node/**/*"), reverse=True):
                 path.rmdir() if path.is_dir() else path.unlink()
-    process = script.start(mode, "last", "")
+    process = script.start(mode, "last", "", batch)
     assert process.wait(HANG_SECONDS) == 0, script.output()
-    _check(tmp_path, mode, records)
+    _check(tmp_path, mode, records, batch)
 
 
-def _killed(
-    folder: Path, script: Script, chance: random.Random, mode: str, number: int, retry: str
-) -> bool:
+def _killed(folder: Path, script: Script, chance: random.Random, *arguments: str) -> bool:
     """Run for a while; return whether the run was killed."""
-    process = script.start(mode, f"attempt-{number}", retry)
+    process = script.start(*arguments)
     asked = log.stat().st_size if (log := folder / "asked").exists() else 0
     wait_until(
         lambda: process.poll() is not None or (log.exists() and log.stat().st_size > asked),
@@ -108,10 +112,14 @@ def _killed(
     return killed
 
 
-def _check(folder: Path, mode: str, records: list[dict[str, Any]]) -> None:
+def _check(folder: Path, mode: str, records: list[dict[str, Any]], batch: str) -> None:
     manifest = Manifest.load(node(folder).manifest)
     assert manifest is not None
-    names = [*_NAMES[:2], "third_async"] if mode == "async" else _NAMES
+    names = [
+        "first",
+        "second_batch" if batch else "second",
+        "third_async" if mode == "async" else "third",
+    ]
     found = [{key: row[key] for key in row if key != "seconds"} for row in manifest.funnel]
     assert found == funnel_of(records, 3, names)
     wanted = []

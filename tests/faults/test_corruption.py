@@ -20,6 +20,7 @@ def damager(tmp_path: Path) -> Damager:
     return Damager(tmp_path, Campaign())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_flipped_bit_costs_only_its_own_spans(damager: Damager, mode: str) -> None:
     damager.prepare((mode,), ("single spans", "merged spans"))

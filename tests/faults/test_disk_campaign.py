@@ -24,6 +24,7 @@ _POWER = {
     "retry-split": ["single"],
     "join": ["single"],
     "artefact": ["single"],
+    "export": ["single"],
     "gather": ["single"],
     "combine": ["single"],
     "stream-over": ["single"],
@@ -41,6 +42,7 @@ _DISTURBED = {
     "retry-split": ["single"],
     "join": ["single"],
     "artefact": ["single"],
+    "export": ["single"],
     "stream-over": ["single"],
 }
 
@@ -87,7 +89,7 @@ def test_a_loss_of_power_at_any_call_loses_no_safe_data(run: Run, scenario: str)
     run("power", scenario, _POWER[scenario], "--cases", "20")
 
 
-@pytest.mark.parametrize("scenario", ["over", "split"])
+@pytest.mark.parametrize("scenario", ["over", "split", "export"])
 def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result(
     run: Run, scenario: str
 ) -> None:

@@ -141,6 +141,7 @@ _WHILE_SETTLING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fault", _WHILE_SETTLING)
 def test_a_disk_that_refuses_while_records_settle_costs_no_settled_one(
@@ -245,6 +246,7 @@ def _refusal_of(runs: _Runs) -> str | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])
 def test_a_disk_that_is_full_at_any_time_costs_no_settled_record(tmp_path: Path, mode: str) -> None:
     """A little more room each time: for the lock, a segment, more of it, the journal, a draft."""
@@ -263,6 +265,7 @@ def test_a_disk_that_is_full_at_any_time_costs_no_settled_record(tmp_path: Path,
     assert refused >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_disk_without_inodes_costs_no_settled_record(tmp_path: Path, mode: str) -> None:
     refused = 0

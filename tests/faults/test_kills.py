@@ -77,6 +77,7 @@ def test_a_record_that_kills_its_worker_is_the_only_one_to_fail(
     _check_only_the_poisonous_are_missing(tmp_path, {77: poison}, 400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "poison",
     [{0: "exit"}, {399: "kill"}, dict.fromkeys(range(0, 400, 45), "exit"), {5: "exit", 6: "kill"}],

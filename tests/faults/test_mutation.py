@@ -28,18 +28,18 @@ def test_the_command_distinguishes_killed_mutations_from_survivors(tmp_path: Pat
     listed.write_text(
         """
 [[mutation]]
-file = "operators/return_contract.py"
+file = "operators/outcomes/return_contract.py"
 old = '''if returned is None:
         return encode'''
 new = '''if returned == 0:
         return encode'''
-tests = ["tests/operators/test_return_contract.py"]
+tests = ["tests/operators/outcomes/test_return_contract.py"]
 
 [[mutation]]
-file = "operators/return_contract.py"
+file = "operators/outcomes/return_contract.py"
 old = '''def encode_outcome('''
 new = '''def  encode_outcome('''
-tests = ["tests/operators/test_return_contract.py"]
+tests = ["tests/operators/outcomes/test_return_contract.py"]
 """
     )
     command = [sys.executable, "tests/faults/mutation.py", "--list", str(listed)]

@@ -61,6 +61,7 @@ def _expected() -> dict[str, bytes]:
     return {name: lines(rows) for name, rows in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", _MODES)
 def test_kills_at_random_instants_leave_no_line_out_and_none_twice(
     tmp_path: Path, mode: str

@@ -42,6 +42,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["process", "thread", "single"])
 def test_a_kill_in_either_half_loses_nothing_and_doubles_nothing(tmp_path: Path, mode: str) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(200)])

@@ -17,7 +17,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext
-from dagster_dataops.library.deduplication import Exact
+from dagster_dataops.library.dedup.exact import Exact
 from tests.faults import calls, moments
 from tests.faults.workloads import Row, become, become_random
 

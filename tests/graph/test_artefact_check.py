@@ -5,7 +5,7 @@ import pytest
 from dagster_dataops import data_register, pipeline
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.graph import OperatorGraph, OperatorNode
-from dagster_dataops.operators.artefact_options import ArtefactReference
+from dagster_dataops.operators.options.artefact_options import ArtefactReference
 
 group = data_register.new_group("artefact_check_tests")
 

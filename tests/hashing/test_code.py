@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from dagster_dataops.hashing.code import code_digest
-from dagster_dataops.operators.settings import SETTING_NAMES
+from dagster_dataops.operators.options.settings import SETTING_NAMES
 
 COUNTER = itertools.count()
 

@@ -3,7 +3,8 @@
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError, SelectorSyntaxError
+from dagster_dataops.errors import DefinitionError, NoTextError, SelectorSyntaxError
+from dagster_dataops.library.field_keys import FieldKey
 
 
 def record(lang: str, *bodies: str) -> dict:
@@ -60,3 +61,19 @@ def test_a_record_without_the_selected_element_is_an_error_row(root):
     assert operator([record("en"), {"meta": {}}]) == [record("en")]
     (path,) = root.rglob("*_error.jsonl")
     assert "no element at path 'meta.lang'" in path.read_text()
+
+
+@pytest.mark.parametrize("value", [0, 1.5, True, ["a"], {"a": "b"}])
+def test_a_value_that_is_no_text_is_an_error(value):
+    with pytest.raises(NoTextError, match="The value of key 'text' is no text but of type"):
+        FieldKey("text").text({"text": value})
+    with pytest.raises(NoTextError, match=r"key 'a\.b'"):
+        FieldKey("a.b").text({"a": {"b": value}})
+    with pytest.raises(NoTextError):
+        FieldKey("text").mapped_text(str.upper, {"text": value})
+
+
+def test_missing_and_null_are_the_empty_text():
+    assert FieldKey("text").text({}) == FieldKey("text").text({"text": None}) == ""
+    assert FieldKey("a.b,c").text({"a": {"b": None}, "c": "x"}) == "\nx"
+    assert FieldKey("text").mapped_text(len, {}) == {"text": 0}

@@ -47,6 +47,12 @@ async def act_async(record: dict[str, Any], part: int = 0) -> Any:
     return act.function(record, part)  # type: ignore[attr-defined]
 
 
+@data_register("data.chained", rewrite_func="forward_batch")
+def act_batch(records: Records, part: int = 0) -> list[Any]:
+    """Do what `act` does; raise if it raises for one of the records."""
+    return [act.function(record, part) for record in records]  # type: ignore[attr-defined]
+
+
 @data_register("data.chained")
 def counted(record: dict[str, Any], context: OperatorContext, step: int = 1) -> Any:
     context.count(words=step)

@@ -1,5 +1,6 @@
 """Tests of dagster_dataops.operators.registry."""
 
+import builtins
 import importlib.util
 import sys
 import textwrap
@@ -282,8 +283,8 @@ def test_a_function_that_is_not_registered_must_take_data_and_have_defaults(regi
 
 
 def test_an_unknown_rewrite_func_is_refused_with_the_known_ones(registry):
-    with pytest.raises(OperatorOptionError, match="must be one of forward, forward_batch_input"):
-        registry("data.demo", rewrite_func="forward_batch")
+    with pytest.raises(OperatorOptionError, match="must be one of forward, forward_batch, forw"):
+        registry("data.demo", rewrite_func="forward_all")
 
 
 @pytest.mark.parametrize(
@@ -351,12 +352,35 @@ def test_a_group_itself_cannot_be_constructed(registry):
         registry.new_group("plain")()
 
 
-def test_libraries_are_loaded_when_an_unknown_name_is_requested(tmp_path, monkeypatch):
-    (tmp_path / "library_for_registry.py").write_text("raise ImportError('loaded')")
+@pytest.fixture
+def with_library(tmp_path, monkeypatch):
+    """A registry with a library whose groups are `theirs` and `broken`."""
+    (tmp_path / "library_for_registry.py").write_text(
+        "GROUPS = {'theirs': 'theirs_for_registry', 'broken': 'broken_for_registry'}"
+    )
+    (tmp_path / "broken_for_registry.py").write_text("raise ImportError('loaded')")
+    (tmp_path / "theirs_for_registry.py").write_text("registry.new_group('theirs')")
     monkeypatch.syspath_prepend(tmp_path)
-    registry = OperatorRegistry(None, libraries=["library_for_registry"])
-    registry.new_group("mine")
+    monkeypatch.setattr(builtins, "registry", None, raising=False)
+    made = builtins.registry = OperatorRegistry(None, libraries=["library_for_registry"])
+    return made
 
-    assert registry.group("mine")
+
+def test_the_module_of_a_group_is_imported_when_the_group_is_requested(with_library):
+    with_library.new_group("mine")
+
+    assert with_library.group("mine")
+    assert with_library.groups() == ["broken", "mine", "theirs"]
+    assert "theirs_for_registry" not in sys.modules
+    assert with_library.group("theirs")
+    assert "theirs_for_registry" in sys.modules
     with pytest.raises(ImportError, match="loaded"):
-        registry.group("theirs")
+        with_library.group("broken")
+
+
+def test_the_operators_of_a_library_are_listed_in_a_group_that_exists_already(with_library):
+    with_library.new_group("broken")
+
+    assert with_library.group("broken")
+    with pytest.raises(ImportError, match="loaded"):
+        with_library.operators("broken")

@@ -17,8 +17,8 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     PipelineDefinitionError,
 )
-from dagster_dataops.operators.artefact_options import ArtefactReference
-from dagster_dataops.operators.chain import Chain
+from dagster_dataops.operators.chains.chain import Chain
+from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from tests.operators.chain_parts import ACTIONS, Records, act, funnel_of
 
 MODES = ["single", "thread", "process", "async"]
@@ -26,9 +26,16 @@ PARTS = 3
 NAMES = ["act", "act_2", "act_3"]
 
 
-def parts_for(mode: str) -> list[Any]:
+def parts_for(mode: str, batch: bool = False) -> list[Any]:
     last = data.chained.act_async if mode == "async" else data.chained.act
-    return [data.chained.act(part=0), data.chained.act(part=1), last(part=2)]
+    middle = data.chained.act_batch if batch else data.chained.act
+    return [data.chained.act(part=0), middle(part=1), last(part=2)]
+
+
+def names_for(mode: str, batch: bool = False) -> list[str]:
+    if batch:
+        return ["act", "act_batch", "act_async" if mode == "async" else "act_2"]
+    return [*NAMES[:2], "act_async"] if mode == "async" else NAMES
 
 
 def write(path: Path, records: Records) -> Path:
@@ -63,11 +70,13 @@ def plans() -> st.SearchStrategy[Records]:
     )
 
 
-def check(folder: Path, mode: str, records: Records) -> None:
+def check(folder: Path, mode: str, records: Records, batch: bool = False) -> None:
     source = write(folder / "in.jsonl", records)
-    names = [*NAMES[:2], "act_async"] if mode == "async" else NAMES
+    names = names_for(mode, batch)
+    given = {"_batch_size": 4} if batch else {}
     with config.temporary(data_process_path=folder / "chain"):
-        made = chain(*parts_for(mode), name="made", _concurrency_mode=mode, _max_workers=2)
+        parts = parts_for(mode, batch)
+        made = chain(*parts, name="made", _concurrency_mode=mode, _max_workers=2, **given)
         with pipeline() as ppl:
             ppl.made = made
         ppl.materialize(str(source)) if _any_succeeds(records) else _refused(ppl, source)
@@ -123,6 +132,15 @@ def test_a_chain_gives_the_bytes_of_its_parts_as_nodes_in_a_row(
     tmp_path_factory: pytest.TempPathFactory, mode: str, records: Records
 ) -> None:
     check(tmp_path_factory.mktemp("chain"), mode, records)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(records=plans())
+def test_a_part_that_takes_batches_gives_the_same_bytes(
+    tmp_path_factory: pytest.TempPathFactory, mode: str, records: Records
+) -> None:
+    check(tmp_path_factory.mktemp("chain"), mode, records, batch=True)
 
 
 @pytest.mark.parametrize("mode", MODES[:3])

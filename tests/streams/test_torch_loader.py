@@ -49,6 +49,7 @@ def test_without_torch_the_error_names_the_extra(monkeypatch):
         torch_dataset(lambda at, among: read_sequence([1]))
 
 
+@pytest.mark.slow
 def test_only_one_module_imports_torch(run_python):
     code = "import sys, dagster_dataops as d; [getattr(d, n) for n in d.__all__]"
     assert run_python(f"{code}; print('torch' in sys.modules)") == "False\n"

@@ -20,10 +20,11 @@ from dagster_dataops import (
     checks,
     data,
     pipeline,
+    trace,
 )
-from dagster_dataops.errors import DefsYamlError
+from dagster_dataops.errors import DefsYamlError, TraceError
 from tests.assets.component_project import WARNED_OF
-from tests.assets.helpers import checks_of, execute, result_of, spec_of, write_jsonl
+from tests.assets.helpers import checks_of, execute, metadata_of, result_of, spec_of, write_jsonl
 
 pytestmark = WARNED_OF
 
@@ -271,6 +272,19 @@ def test_a_pipeline_in_yaml_runs(project, instance, tmp_path):
     assert [row.get("seen") for row in rows] == [{"deep": [1, "007", None]}] * 4 + [None] * 4
 
 
+def test_traces_are_switched_off_in_yaml(project, instance, tmp_path):
+    text = CHAIN.replace("    concurrency_mode: single\n", "    trace: false\n")
+    project.write(text.replace("timeout: 2.5", "timeout: 30") + f"resource: {{root: {tmp_path}}}")
+
+    with project.loaded() as definitions:
+        result = execute(definitions, instance)
+
+    assert "trace" not in metadata_of(result, "docs", "unique")
+    assert "trace" in metadata_of(result, "docs", "marked")
+    with pytest.raises(TraceError, match="switched off"):
+        trace(tmp_path / "docs" / "unique", 1)
+
+
 def test_operators_of_the_defs_folder_run_in_worker_processes(project, instance, tmp_path):
     project.write(
         f"""
@@ -438,7 +452,8 @@ def test_the_component_imports_nothing_heavy(run_python):
     import dagster_dataops
     for name in dir(dagster_dataops):
         getattr(dagster_dataops, name)
-    heavy = {"pandas", "numpy", "polars", "cloudpickle", "rensa", "dagster_dataops.library"}
+    operators = {"dagster_dataops.library.text", "dagster_dataops.library.dedup"}
+    heavy = operators | {"pandas", "numpy", "polars", "cloudpickle", "rensa"}
     print(sorted(heavy & (set(sys.modules) - before)))
     """
 
@@ -474,7 +489,7 @@ def join(unique: list[dict], graded: list[dict]) -> list[dict]:
 
 
 def test_the_yaml_of_the_documents_runs_and_shows_no_secret(project, instance, root, monkeypatch):
-    monkeypatch.setenv("API_KEY", "secret")
+    monkeypatch.setenv("API_KEY", "a-hidden-key")
     (written,) = re.findall(r"```yaml\n[^\n]*\n(type: .*?)```", YAML_PAGE.read_text(), re.DOTALL)
     folder = project.defs / "docs"
     folder.mkdir()
@@ -489,7 +504,7 @@ def test_the_yaml_of_the_documents_runs_and_shows_no_secret(project, instance, r
 
     assert [row.get("grade") for row in result_of(root, "docs", "joined")] == [None, None, 3, 5]
     assert schedule.cron_schedule == "0 2 * * *"
-    assert "secret" not in told
+    assert "a-hidden-key" not in told
 
 
 SPLIT = """

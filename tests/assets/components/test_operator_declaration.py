@@ -5,7 +5,7 @@ import pytest
 from dagster_dataops import (
     OperatorPipelineComponent,
 )
-from dagster_dataops.operators.settings import execution_settings
+from dagster_dataops.operators.options.settings import execution_settings
 from tests.assets.component_project import WARNED_OF
 from tests.assets.components.declared import NODE
 

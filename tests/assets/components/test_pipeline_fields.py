@@ -3,6 +3,7 @@
 import dagster as dg
 
 from dagster_dataops import (
+    LLMResource,
     OperatorDeclaration,
     OperatorPipelineComponent,
 )
@@ -88,3 +89,38 @@ def test_a_component_in_python_takes_the_options_of_build_definitions(tmp_path):
         "layout": "single_step",
         "pools": {"unique": "slow"},
     }
+
+
+def test_a_report_is_asked_for_by_one_word(project):
+    assert keywords_of(project, "report: true\n") == {"report": True}
+
+
+CLIENTS = """
+clients:
+  default:
+    base_url: http://localhost:8000/v1
+    api_key: {env: A_KEY}
+    requests_per_minute: 60
+    prices: {small: {input: 0.25, output: 2}}
+"""
+LABELS = """
+  - name: label
+    operator: llm.Classify
+    options: {labels: [travel, food], input_key: text, model: small}
+"""
+
+
+def test_operators_of_models_and_their_clients_have_a_form_in_yaml(project, monkeypatch):
+    monkeypatch.setenv("A_KEY", "secret")
+    project.write(NODE + LABELS + CLIENTS)
+
+    with project.component() as (component, definitions):
+        client = component.clients["default"]
+
+    assert isinstance(client, LLMResource)
+    assert client.base_url == "http://localhost:8000/v1"
+    assert isinstance(client.api_key, dg.EnvVar)
+    assert client.requests_per_minute == 60
+    assert client.prices == {"small": {"input": 0.25, "output": 2.0}}
+    keys = {key.path[-1] for key in definitions.resolve_all_asset_keys()}
+    assert {"marked", "label"} <= keys

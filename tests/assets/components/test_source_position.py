@@ -233,10 +233,10 @@ def test_a_source_of_two_kinds_is_reported_with_its_line(project):
 
 
 def test_a_url_as_the_root_is_reported_with_its_line(project):
-    error, place = error_of(project, "name: docs", "resource: {root: 's3://bucket/results'}")
+    error, place = error_of(project, "name: docs", "resource: {root: 'ftp://host/results'}")
 
     assert place in str(error)
-    assert "Setting root is 's3://bucket/results'" in str(error)
+    assert "Setting root is 'ftp://host/results'" in str(error)
     assert "a path on this machine" in str(error)
 
 
@@ -246,7 +246,7 @@ def test_a_check_of_two_kinds_is_reported_with_its_line(project):
     )
 
     assert place in str(error)
-    assert "a check is one of json_schema, max_dropped" in str(error)
+    assert "a check is one of blend_shares, json_schema" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -80,3 +80,7 @@ def test_a_table_that_would_be_cut_off_is_long_enough_for_a_window(row: list[str
 
 def test_a_note_is_below_the_table() -> None:
     assert table(["a"], [["b"]], "and 4 *more*").endswith("\n\n_and 4 \\*more\\*_")
+
+
+def test_a_table_of_long_texts_is_always_shown_in_a_window():
+    assert len(table(["a"], [["b"]])) < INLINE_CHARACTERS <= len(table(["a"], [["b"]], window=True))

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from dagster_dataops import (
     DataOpsResource,
@@ -12,6 +13,7 @@ from dagster_dataops import (
     data_register,
     pipeline,
 )
+from dagster_dataops.models.latency import latency_count
 from tests.assets.helpers import write_jsonl
 
 data_register.new_group("counted")
@@ -20,6 +22,7 @@ data_register.new_group("counted")
 @data_register("data.counted", _concurrency_mode="single")
 def long_enough(record: dict[str, Any], context: OperatorContext) -> Any:
     context.count(words=len(record["text"].split()), cost=0.25)
+    context.count(**{f"first_letter/{record['text'][0]}": 1, latency_count(2.0): 1})
     return record if len(record["text"]) > 3 else context.drop("too_short")
 
 
@@ -38,6 +41,11 @@ def test_sums_and_drops_are_metadata_of_the_asset(
     metadata = made.metadata
     assert metadata["dagster_dataops/counted_words"].value == 5
     assert metadata["dagster_dataops/counted_cost"].value == 0.75
+    assert "| a | 2 |\n| b | 1 |" in str(metadata["dagster_dataops/first_letter"].value)
+    assert metadata["dagster_dataops/latency_p95"].value == pytest.approx(2.0, rel=0.06)
+    assert not [name for name in metadata if "counted_first" in name or "counted_lat" in name]
     drops = str(metadata["dagster_dataops/drops"].value)
     assert "too\\_short | 2 | 66.7%" in drops
-    assert "examples in the input: too\\_short: lines 1, 3" in drops
+    examples = str(metadata["dagster_dataops/drop_examples"].value)
+    assert 'too\\_short | 1 | {"text":"a"}' in examples
+    assert 'too\\_short | 3 | {"text":"b"}' in examples

@@ -15,8 +15,8 @@ from dagster_dataops.assets.planning.translator import (
     shown_options,
 )
 from dagster_dataops.graph.graph import OperatorNode
+from dagster_dataops.operators.options.secret_options import is_secret
 from dagster_dataops.operators.registry import OperatorRegistry
-from dagster_dataops.operators.secret_options import is_secret
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
 
 

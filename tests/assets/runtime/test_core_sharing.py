@@ -14,8 +14,8 @@ import dagster as dg
 import pytest
 
 from dagster_dataops.assets.runtime.core_sharing import fair_settings, running_step
+from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.registry import OperatorRegistry
-from dagster_dataops.operators.settings import ExecutionSettings
 from tests.assets.helpers import definitions_of, execute, pipeline_of, read_jsonl
 
 Records = Callable[[int], Path]

@@ -10,11 +10,18 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsResource, config
+from dagster_dataops import (
+    DataOpsResource,
+    LocalCluster,
+    OperatorContext,
+    build_definitions,
+    config,
+)
 from dagster_dataops.assets.runtime import resource as resource_module
 from dagster_dataops.assets.runtime.resource import _continued_runs
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.errors import (
+    ClusterError,
     FolderLockedError,
     RecordError,
     RetryRefusedError,
@@ -317,13 +324,13 @@ def test_a_url_as_the_root_of_the_launchpad_fails_the_run_and_makes_no_folder(
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     result = without_retries.resolve_implicit_global_asset_job_def().execute_in_process(
-        run_config={"resources": {"dataops": {"config": {"root": "s3://bucket/results"}}}},
+        run_config={"resources": {"dataops": {"config": {"root": "ftp://host/results"}}}},
         instance=instance,
         raise_on_error=False,
     )
     assert not result.success
     text = str([event.event_specific_data for event in result.filter_events(_has_failed)])
-    assert "Setting root is 's3://bucket/results'" in text
+    assert "Setting root is 'ftp://host/results'" in text
     assert "a path on this machine" in text
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -381,3 +388,90 @@ def test_an_asset_of_the_users_own_may_run_an_operator(
 
     result = dg.materialize([own], instance=instance, resources={"dataops": resource_at(root)})
     assert result.output_for_node("own") == 5
+
+
+class Judge(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """A client that Dagster sets up at the start of a run."""
+
+    prefix: str
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        self._ready = True
+
+    def ask(self, text: str) -> str:
+        assert self._ready
+        return f"{self.prefix} {text}"
+
+
+class WithClients(DataOpsResource):
+    """The resource with clients."""
+
+    judge: Judge
+    model: str = "small"
+
+
+@pytest.mark.parametrize("mode", ["single", "thread", "process"])
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_fields_of_a_subclass_are_clients_of_operators(
+    registry: OperatorRegistry,
+    records: Records,
+    root: Path,
+    instance: dg.DagsterInstance,
+    layout: Any,
+    mode: str,
+) -> None:
+    @registry("data.text", _concurrency_mode=mode, _max_workers=2)
+    def ask(record: dict, context: OperatorContext) -> dict:
+        clients = context.clients
+        return {"reply": clients["judge"].ask(record["text"]), "model": clients["model"]}
+
+    resource = WithClients(root=str(root), judge=Judge(prefix="yes:"))
+    definitions = build_definitions(
+        pipeline_of(ask=ask()), source=records(3), resource=resource, layout=layout
+    )
+    assert execute(definitions, instance).success
+    wanted = [{"reply": f"yes: {record['text']}", "model": "small"} for record in numbered(3)]
+    assert result_of(root, "docs", "ask") == wanted
+
+
+def test_a_missing_client_is_named_with_the_remedy(
+    registry: OperatorRegistry, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @registry("data.text", _concurrency_mode="single", _ignore_errors=False)
+    def ask(record: dict, context: OperatorContext) -> dict:
+        return context.clients["judge"]
+
+    definitions = definitions_of(pipeline_of(ask=ask()), records(3), root)
+    with pytest.raises(RecordError, match=r"build_definitions\(clients={'judge'"):
+        execute(definitions, instance)
+
+
+def test_operators_in_process_mode_run_on_the_cluster_of_the_resource(
+    registry: OperatorRegistry, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @registry("data.text")
+    def where(record: dict) -> dict:
+        return {"id": record["id"]}
+
+    @registry("data.text", _agents=False, _max_workers=1)
+    def at_home(record: dict) -> dict:
+        return {"id": record["id"], "home": os.getpid() > 0}
+
+    resource = DataOpsResource(root=str(root), cluster=LocalCluster(agents=1, cpus_per_agent=1))
+    pipeline = pipeline_of(where=where(), at_home=at_home())
+    definitions = build_definitions(pipeline, source=records(5), resource=resource)
+    assert execute(definitions, instance).success
+    assert [row["id"] for row in result_of(root, "docs", "where")] == [0, 1, 2, 3, 4]
+    assert len(result_of(root, "docs", "at_home")) == 5
+
+
+def test_an_operator_that_asks_for_agents_fails_without_a_cluster(
+    registry: OperatorRegistry, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @registry("data.text", _agents={"num_gpus": 1})
+    def embed(record: dict) -> dict:
+        return record
+
+    definitions = definitions_of(pipeline_of(embed=embed()), records(3), root)
+    with pytest.raises(ClusterError, match=r"num_gpus.*set cluster= of DataOpsResource"):
+        execute(definitions, instance)

@@ -24,7 +24,7 @@ from tests.assets.helpers import (
 
 Records = Callable[[int], Path]
 NODES = ("first", "second", "joined")
-TIMES = {"seconds", "records_per_second", "dagster/uri"}
+TIMES = {"seconds", "records_per_second", "dagster/uri", "trace"}
 ATTRIBUTES = (
     "key",
     "deps",

@@ -248,6 +248,72 @@ def test_a_function_makes_a_stream_of_each_partition(
     assert (root / "docs/upper/partitions/1/upper_results.jsonl").exists()
 
 
+# ---------------------------------------------------------------- several processes
+
+
+def test_workers_write_the_same_bytes_as_one_process(
+    upper: Any, records: Records, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    def written(name: str, **options: Any) -> bytes:
+        place = tmp_path / name
+        execute(definitions_of(upper, shuffled(path).map(dict), place, **options), instance)
+        return (place / "docs/texts/texts_results.jsonl").read_bytes()
+
+    path = records(60)
+    assert written("two", workers=2) == written("one")
+
+
+def test_workers_change_no_version(upper: Any, records: Records, root: Path) -> None:
+    path = records(3)
+    first, second = (
+        spec_of(definitions_of(upper, shuffled(path), root, **options), "docs", "texts")
+        for options in ({}, {"workers": 3})
+    )
+    assert first.code_version == second.code_version
+
+
+@pytest.mark.parametrize(("first", "second"), [(2, 3), (0, 2), (2, 0)])
+def test_a_run_that_failed_resumes_with_another_number_of_workers(
+    upper: Any,
+    tmp_path: Path,
+    root: Path,
+    instance: dg.DagsterInstance,
+    first: int,
+    second: int,
+) -> None:
+    calls, fails = tmp_path / "calls", tmp_path / "fails"
+    fails.touch()
+
+    def noted(row: dict[str, Any]) -> dict[str, Any]:
+        with calls.open("a") as file:
+            file.write(f"{row['id']} ")
+        time.sleep(0.005)
+        if row["id"] == 40 and fails.exists():
+            raise ValueError("the fortieth")
+        return row
+
+    source = read_sequence(ROWS).map(noted)
+    with pytest.raises(ValueError, match="the fortieth"):
+        execute(_definitions(upper, source, root, workers=first), instance)
+    fails.unlink()
+    calls.unlink()
+    result = execute(_definitions(upper, source, root, workers=second), instance)
+    assert result_of(root, "docs", "map") == ROWS
+    resumed = metadata_of(result, "docs", "map")["rows_resumed"]
+    assert resumed <= 40
+    again = [int(word) for word in calls.read_text().split()]
+    assert sorted(again) == list(range(resumed, 60))
+
+
+def test_workers_for_a_source_that_is_no_stream_are_refused(
+    upper: Any, records: Records, root: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match="workers is 2; .*a source that is a stream"):
+        definitions_of(upper, records(3), root, workers=2)
+    with pytest.raises(StreamDefinitionError, match="already has workers"):
+        definitions_of(upper, read_sequence(ROWS).map(dict).workers(2), root, workers=2)
+
+
 # ---------------------------------------------------------------- runs that end too soon
 
 

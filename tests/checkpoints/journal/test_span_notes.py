@@ -1,6 +1,7 @@
 """Tests of dagster_dataops.checkpoints.journal.span_notes."""
 
 import itertools
+from array import array
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,12 @@ from dagster_dataops.checkpoints.journal.journal_reader import read_journal
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry, columns_of
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes, joined
-from dagster_dataops.operators.dispositions import USUAL, disposition, dropped_for, emitting
+from dagster_dataops.operators.outcomes.dispositions import (
+    USUAL,
+    disposition,
+    dropped_for,
+    emitting,
+)
 
 _DISPOSITIONS = st.one_of(
     st.integers(0, 400).map(emitting),
@@ -103,3 +109,38 @@ def test_spans_whose_notes_are_damaged_count_as_damaged(tmp_path: Path) -> None:
     for cut in range(size):
         path.write_bytes(data[:cut])
         assert list(read_journal(path)) == [], cut
+
+
+@given(st.lists(st.lists(st.sampled_from([USUAL, emitting(0)]), min_size=1, max_size=9)))
+def test_spans_whose_records_have_the_same_dispositions_are_joined(
+    spans: list[list[bytes]],
+) -> None:
+    parts = [(len(span), noted(span)) for span in spans]
+    whole = [one for span in spans for one in span]
+    assert dispositions(joined(parts, {}), len(whole)) == whole
+
+
+@given(st.lists(st.booleans(), max_size=200) | st.lists(st.integers(0, 3), max_size=200))
+def test_records_that_are_not_kept_are_dropped_without_a_reason(emitted: list[int]) -> None:
+    wanted = [emitting(number) for number in emitted]
+    assert dispositions(SpanNotes.of_emitted(emitted), len(emitted)) == wanted
+    found = SpanNotes.of_emitted(emitted)
+    assert found is None or SpanNotes.unpack(found.pack())[0] == found
+
+
+def test_notes_of_many_spans_are_compressed_together(tmp_path: Path) -> None:
+    notes = [noted([dropped_for(f"reason {at % 7}"), USUAL]) for at in range(2000)]
+    spans = [Span(10 * at, 10, 2, 1, 1, 0, 2, 0, 0, 0) for at in range(2000)]
+    journal = JournalWriter(tmp_path / "journal")
+    journal.spans(1, 0, columns_of(spans), None, notes)
+    journal.close()
+    assert (tmp_path / "journal").stat().st_size < 40_000
+    (entry,) = read_journal(tmp_path / "journal")
+    assert isinstance(entry, SpansEntry)
+    assert entry.notes == notes
+
+
+def test_equal_dispositions_that_were_read_are_one_object() -> None:
+    packed = [SpanNotes(1, {"n": at}, (dropped_for("x"),), array("B", [1])) for at in range(3)]
+    tables = [SpanNotes.unpack(one.pack())[0].table for one in packed]
+    assert tables[0][0] is tables[1][0] is tables[2][0]

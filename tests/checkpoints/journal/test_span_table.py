@@ -81,3 +81,9 @@ def test_nothing_overlaps_once_overlaps_are_resolved(pieces: list[tuple[int, int
     assert all(a[0] + a[1] <= b[0] for a, b in pairwise(rows))
     if pieces:
         assert pieces[-1] in rows
+
+
+def test_a_column_is_in_the_order_of_the_input() -> None:
+    table = table_of(span(50, 10, 3), span(0, 20, 1), span(20, 30, 2))
+    assert table.column("start").tolist() == [0, 20, 50]
+    assert table.column("records").tolist() == [1, 2, 3]

@@ -5,7 +5,7 @@ from typing import Any
 
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.checkpoints.publish.funnel import funnel
-from dagster_dataops.operators.dispositions import disposition
+from dagster_dataops.operators.outcomes.dispositions import disposition
 
 
 def table(records: int, failed: int = 0, **counts: Any) -> SpanTable:

@@ -7,7 +7,7 @@ import pytest
 
 from dagster_dataops.assets.launchpad.operator_config import AsyncMode, Mode
 from dagster_dataops.execution.backends.backend import BACKENDS, Backend
-from dagster_dataops.operators.concurrency_modes import MODES
+from dagster_dataops.operators.options.concurrency_modes import MODES
 
 
 def test_every_mode_has_a_backend():

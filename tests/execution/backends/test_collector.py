@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
+from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.errors import StorageError
 from dagster_dataops.execution.backends import collector
 from dagster_dataops.execution.backends.collector import Collector
@@ -117,7 +118,7 @@ def test_calls_that_finish_after_the_end_are_not_settled(job) -> None:
 def test_a_fault_stops_the_run_without_waiting_for_calls_in_flight(job) -> None:
     collector = Collector(job)
     release = threading.Event()
-    thread = threading.Thread(target=release.wait)
+    thread = WaitableThread(release.wait, "work")
     thread.start()
     collector.fail(MemoryError("ours"))
     with pytest.raises(MemoryError, match="ours"):

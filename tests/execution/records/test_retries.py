@@ -14,9 +14,9 @@ from dagster_dataops.execution.records.async_settle import async_settler
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.retries import Retries, matches
 from dagster_dataops.execution.records.settle import settle_one, settling
-from dagster_dataops.operators.record_context import Tally
-from dagster_dataops.operators.return_contract import ContractError
-from dagster_dataops.operators.settings import ExecutionSettings
+from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.operators.outcomes.record_context import Tally
+from dagster_dataops.operators.outcomes.return_contract import ContractError
 from tests.execution.helpers import (
     MODES,
     Listener,

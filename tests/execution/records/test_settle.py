@@ -12,7 +12,7 @@ from dagster_dataops.execution.records.record_failures import (
     failure_of,
 )
 from dagster_dataops.execution.records.settle import settle_one, settling
-from dagster_dataops.operators.record_context import Tally
+from dagster_dataops.operators.outcomes.record_context import Tally
 from tests.execution.helpers import act, act_async
 
 _GROUP = "data.settling"

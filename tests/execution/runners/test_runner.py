@@ -5,7 +5,7 @@ import pytest
 
 from dagster_dataops.execution.runners import runner
 from dagster_dataops.execution.runners.runner import make_runner, takes_separately
-from dagster_dataops.operators.spec import METHODS
+from dagster_dataops.operators.definition.spec import METHODS
 from tests.execution.helpers import act, turn_around, write_input
 
 

@@ -17,6 +17,7 @@ from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DatasetOperatorError, InputError, RecordError, RunStoppedError
 from dagster_dataops.execution import ticker
 from dagster_dataops.execution.runners import selection_runner
+from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from tests.execution.helpers import (
     MODES,
     SMALL,
@@ -116,6 +117,37 @@ def test_every_mode_keeps_the_same_and_names_the_same_failures(
     assert manifest.rows_out == len(rising(records))
     assert manifest.dropped == manifest.rows_in - manifest.failed - manifest.rows_out
     assert not folder.checkpoints.exists()
+
+
+class RisingBatches(group):
+    """As `RisingNumbers`, by batches; it counts what ``open`` gave it."""
+
+    def open(self, context: OperatorContext) -> None:
+        self.context = context
+
+    def sketch_batch(self, records: list[dict[str, Any]]) -> list[Any]:
+        self.context.count(sketched=len(records))
+        return [
+            ValueError("no number") if record["n"] is None else {"number": record["n"]}
+            for record in records
+        ]
+
+    keep = RisingNumbers.keep
+    _batch_size = 4
+    at_once = False
+
+
+@pytest.mark.parametrize("mode", ["single", "thread", "process"])
+def test_batches_are_sketched_with_a_context_and_fail_one_by_one(tmp_path: Path, mode: str) -> None:
+    records = [{"n": number} for number in (1, 2, None, 2, 5, 4, 6, None, 7, 7)]
+    dataset = write_input(tmp_path / "input.jsonl", records)
+
+    report = run(RisingBatches(_concurrency_mode=mode, _max_workers=2), dataset, node(tmp_path))
+
+    kept = [{"n": number} for number in (1, 2, 5, 6, 7)]
+    assert node(tmp_path).result.read_bytes() == lines(kept)
+    assert [row["index"] for row in error_rows(node(tmp_path))] == [2, 7]
+    assert report.manifest.counts == {"sketched": 10}
 
 
 def test_bad_and_blank_lines_are_distinguished_from_records(tmp_path: Path) -> None:
@@ -319,3 +351,55 @@ def test_called_on_a_list_it_gives_the_records_it_keeps(root: Path) -> None:
     assert RisingNumbers(_save_data=False)(records) == [{"n": 2, "a": [1]}, {"n": 3}]
     assert RisingNumbers()([]) == []
     assert RisingNumbers()({"n": 0}) == [{"n": 0}]
+
+
+class Numbered(group):
+    """Keep every record or none, with or without its number; act on ``do`` in ``change``."""
+
+    def __init__(self, verdicts: Any = (), do: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.verdicts, self.do = verdicts, do
+
+    def sketch(self, record):
+        return record["n"]
+
+    def keep(self, sketches):
+        return [self.verdicts[sketch] for sketch in sketches]
+
+    def change(self, record, verdict):
+        return self.do(record, verdict)
+
+
+def changed(tmp_path: Path, verdicts: list[Any], do: Any, ours: bool = True) -> bytes:
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(len(verdicts))])
+    if not ours:
+        dataset = JsonlDataset.of_file(dataset.path)
+    operator = Numbered(verdicts, do, _concurrency_mode="single")
+    run(operator, dataset, node(tmp_path))
+    return node(tmp_path).result.read_bytes()
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_change_gets_the_records_for_which_keep_yields_no_bool(tmp_path: Path, ours: bool) -> None:
+    def do(record, verdict):
+        record["verdict"] = verdict
+        return {"new": 1} if verdict == "new" else [] if verdict == "none" else None
+
+    found = changed(tmp_path, [True, False, {"a": 1}, None, "new", "none"], do, ours)
+    assert found == lines(
+        [{"n": 0}, {"n": 2, "verdict": {"a": 1}}, {"n": 3, "verdict": None}, {"new": 1}]
+    )
+
+
+@pytest.mark.parametrize(
+    ("do", "message"),
+    [
+        (lambda record, verdict: 1 / 0, "ZeroDivisionError"),
+        (lambda record, verdict: "text", "returned a str"),
+        (lambda record, verdict: {"a": {1}}, "set"),
+    ],
+)
+def test_a_fault_of_change_names_the_operator(tmp_path: Path, do: Any, message: str) -> None:
+    with pytest.raises(DatasetOperatorError, match=message) as caught:
+        changed(tmp_path, ["x"], do)
+    assert "selecting_tests.Numbered" in str(caught.value)

@@ -9,7 +9,7 @@ import pytest
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.records.async_settle import async_settler
 from dagster_dataops.execution.timeouts import event_loop
-from dagster_dataops.operators.record_context import Tally
+from dagster_dataops.operators.outcomes.record_context import Tally
 from tests.execution.helpers import error_rows, lines, node, run, write_input
 from tests.execution.timeouts.hanging import (
     GROUP,

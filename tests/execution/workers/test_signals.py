@@ -79,7 +79,7 @@ def test_delayed_signals_arrive_at_the_end_of_the_block(number: signal.Signals) 
 
 
 def test_the_mask_is_as_before_whenever_a_signal_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signals, "_SIGNALS", (signal.SIGALRM,))  # a timer can send this one
+    monkeypatch.setattr(signals, "SIGNALS", (signal.SIGALRM,))  # a timer can send this one
 
     def interrupted() -> None:
         def interrupt(_number: int, _frame: object) -> None:

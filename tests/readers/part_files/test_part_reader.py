@@ -136,6 +136,7 @@ with open(place, "a") as rows:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [1, 5, 9, 17])
 def test_killed_after_a_row_it_reads_each_of_the_others_once(tmp_path, stop):
     for attempt in (stop, 0):

@@ -1,0 +1,192 @@
+"""Tests of the head with agents that do what a test tells them."""
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops.cluster.local_cluster import LocalCluster
+from dagster_dataops.datasets.lines import Interval
+from dagster_dataops.errors import ClusterError, EnvironmentDiffersError, StorageError
+from dagster_dataops.execution.agent_pool import (
+    AgentOrder,
+    Ended,
+    Lease,
+    Lost,
+    Message,
+    Ready,
+    Said,
+    SpanBatch,
+)
+from dagster_dataops.execution.agents.agent import Agent
+from dagster_dataops.execution.leases import head
+from tests.execution.helpers import act, lines, node, operator_for, plan, run, write_input
+
+
+class _Fake:
+    """An agent that reports messages, and notes its orders."""
+
+    def __init__(self, order: AgentOrder, messages: list[Message]) -> None:
+        self.order = order
+        self.messages = messages
+        self.orders: list[Any] = []
+
+    def lease(self, lease: Lease) -> None:
+        self.orders.append(lease)
+
+    def recall(self) -> None:
+        self.orders.append("recall")
+
+    def finish(self) -> None:
+        self.orders.append("finish")
+
+    def stop(self) -> None:
+        self.messages.append(Ended())
+
+
+class _Cluster(LocalCluster):
+    """A cluster of such agents.
+
+    Args:
+        behaviour: Return the messages of an agent for its order and its number.
+    """
+
+    def __init__(self, behaviour: Callable[[AgentOrder, int], list[Message]], **fields: Any):
+        super().__init__(**fields)
+        object.__setattr__(self, "behaviour", behaviour)
+        object.__setattr__(self, "started", [])
+
+    def open(self) -> Any:
+        return self
+
+    def start(self, order: AgentOrder) -> _Fake:
+        made = _Fake(order, self.behaviour(order, len(self.started)))
+        self.started.append(made)
+        return made
+
+    def heard(self, seconds: float) -> list[tuple[_Fake, Message]]:
+        found = [(agent, message) for agent in self.started for message in agent.messages]
+        for agent in self.started:
+            agent.messages.clear()
+        return found
+
+    def close(self) -> None: ...
+
+    def workers(self) -> int:
+        return 1
+
+    def count(self, resources: Mapping[str, Any]) -> int:
+        return self.agents
+
+
+def _ready(order: AgentOrder, **other: str) -> Ready:
+    return Ready(order.environment._replace(**other), "node-7", 1)
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("python", "the version of Python"),
+        ("package", "the version of dagster-dataops"),
+        ("code", "the code version of the operator"),
+    ],
+)
+def test_an_environment_that_differs_is_refused_by_name(
+    tmp_path: Path, part: str, name: str
+) -> None:
+    cluster = _Cluster(lambda order, _: [_ready(order, **{part: "other"})])
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"]))
+    with pytest.raises(EnvironmentDiffersError, match=f"{name} on node-7 is other, but"):
+        run(act(), dataset, node(tmp_path), cluster=cluster)
+
+
+def test_agents_that_die_again_and_again_end_the_run(tmp_path: Path) -> None:
+    cluster = _Cluster(lambda *_: [Lost("out of memory")])
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"]))
+    with pytest.raises(ClusterError, match="6 agents in a row died, the last with: out of memory"):
+        run(act(), dataset, node(tmp_path), cluster=cluster)
+
+
+def test_an_error_of_an_agent_is_that_of_the_run(tmp_path: Path) -> None:
+    error = StorageError("/shared", "write", "disk full")
+    cluster = _Cluster(lambda order, _: [_ready(order), Ended(error=error)])
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"]))
+    with pytest.raises(StorageError, match="disk full"):
+        run(act(), dataset, node(tmp_path), cluster=cluster)
+
+
+def test_a_cluster_without_agents_is_an_error_after_some_time(tmp_path: Path) -> None:
+    cluster = _Cluster(lambda *_: [], start_seconds=0.2)
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"]))
+    with pytest.raises(ClusterError, match="no agent was ready within 0.2 s"):
+        run(act(), dataset, node(tmp_path), cluster=cluster)
+
+
+def test_no_two_agents_have_a_segment_number_in_common(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"]))
+    orders: list[AgentOrder] = []
+
+    def dies(order: AgentOrder, _: int) -> list[Message]:
+        orders.append(order)
+        return [Lost("killed")]
+
+    with pytest.raises(ClusterError):
+        run(act(), dataset, node(tmp_path), cluster=_Cluster(dies))
+    numbers = [number for order in orders for number in order.segments]
+    assert len(numbers) == len(set(numbers)) > 10_000
+
+
+def test_a_batch_of_which_only_some_spans_count_keeps_their_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A silent agent settles the second record, then another one all three."""
+    monkeypatch.setattr(head, "_SILENT_SECONDS", 0.3)
+    records = plan(["keep"] * 3)
+    dataset = write_input(tmp_path / "input.jsonl", records)
+    made: list[Said] = []
+
+    def all_of(order: AgentOrder) -> Said:
+        agent = Agent(order)
+        said: list[Message] = []
+        thread = threading.Thread(target=agent.run)
+        thread.start()
+        while not any(isinstance(one, Ready) for one in said):
+            said += agent.hear(1.0)
+        for start, end in _lines_of(dataset.path):
+            agent.lease(Lease([Interval(start, end)], []))
+        agent.finish()
+        thread.join()
+        said += agent.hear(0.0)
+        batches = [batch for one in said if isinstance(one, Said) for batch in one.batches]
+        spans = [span for batch in batches for span in batch.spans]
+        notes = [note for batch in batches for note in batch.notes]
+        first = batches[0]
+        return Said([SpanBatch(first.segment, first.offset, spans, notes, 0)], [], [])
+
+    def behave(order: AgentOrder, number: int) -> list[Message]:
+        said = all_of(order)
+        made.append(said)
+        if number:
+            return [_ready(order), said]
+        (batch,) = said.batches
+        offset = batch.offset + batch.spans[0].output_bytes
+        middle = SpanBatch(batch.segment, offset, batch.spans[1:2], batch.notes[1:2], 0)
+        return [_ready(order), Said([middle], [], [])]
+
+    operator = operator_for("process", 1, _reuse_outcomes=True)  # a span for each record
+    report = run(operator, dataset, node(tmp_path), cluster=_Cluster(behave, agents=1))
+    assert len(made) == 2
+    assert len(made[0].batches[0].spans) == 3
+    assert report.manifest.rows_in == 3
+    expected = [{**record, "kept": True} for record in records]
+    assert node(tmp_path).result.read_bytes() == lines(expected)
+
+
+def _lines_of(path: Path) -> list[tuple[int, int]]:
+    found, start = [], 0
+    for line in path.read_bytes().splitlines(keepends=True):
+        found.append((start, start + len(line)))
+        start += len(line)
+    return found

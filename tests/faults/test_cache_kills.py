@@ -1,0 +1,103 @@
+"""Processes that share a file cache are killed at random moments: no wrong byte, no exceeded limit.
+
+``DATAOPS_CACHE_KILLS=300 python -m pytest -m slow tests/faults/test_cache_kills.py`` kills more.
+"""
+
+import logging
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops.filestores.cache_pool import FileStoreCachePool
+from dagster_dataops.filestores.folder_store import FolderStore
+
+_LOGGER = logging.getLogger(__name__)
+PROCESSES = 8
+FILES = 60
+KILLS = int(os.environ.get("DATAOPS_CACHE_KILLS", "12"))
+LIMIT = 400 << 10
+LARGEST = 41 << 10
+
+
+def content(number: int) -> bytes:
+    return random.Random(number).randbytes((number % 40 + 1) << 10)
+
+
+def read_for_ever(cache: str, store: str, seed: int, reads: Any, wrong: Any) -> None:
+    chance = random.Random(seed)
+    pool = FileStoreCachePool(
+        parent_cache_dir=cache, num_workers=2, max_cache_size_gbytes=LIMIT / 1024**3
+    )
+    files = FolderStore(store)
+    while True:
+        numbers = chance.sample(range(FILES), 5)
+        lazy = [pool.get_lazy(files, f"{number}.bin") for number in numbers]
+        for number, one in zip(numbers, lazy, strict=True):
+            if one.get() != content(number):
+                wrong.value += 1
+            reads.value += 1
+
+
+def size_of(cache: Path) -> int:
+    total = 0
+    for path in cache.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:
+            continue
+    return total
+
+
+@pytest.mark.slow
+def test_killed_processes_leave_a_cache_without_wrong_bytes_and_within_its_limit(
+    tmp_path: Path,
+) -> None:
+    store, cache = tmp_path / "store", tmp_path / "cache"
+    store.mkdir()
+    for number in range(FILES):
+        (store / f"{number}.bin").write_bytes(content(number))
+    context = multiprocessing.get_context("forkserver")
+    reads, wrong = context.Value("q", 0, lock=False), context.Value("q", 0, lock=False)
+
+    def started(seed: int) -> Any:
+        arguments = (str(cache), str(store), seed, reads, wrong)
+        process = context.Process(target=read_for_ever, args=arguments, daemon=True)
+        process.start()
+        return process
+
+    chance, largest = random.Random(1), 0
+    running = [started(seed) for seed in range(PROCESSES)]
+    try:
+        while not reads.value:
+            time.sleep(0.01)
+        for kill in range(KILLS):
+            at = chance.randrange(PROCESSES)
+            before, until = reads.value, time.monotonic() + chance.random() / 5
+            while time.monotonic() < until or reads.value == before:
+                largest = max(largest, size_of(cache))
+                time.sleep(0.005)
+            os.kill(running[at].pid, signal.SIGKILL)
+            running[at].join()
+            running[at] = started(100 + kill)
+    finally:
+        for process in running:
+            process.kill()
+            process.join()
+
+    _LOGGER.info("%s reads, %s kills, at most %s bytes", reads.value, KILLS, largest)
+    assert wrong.value == 0
+    assert largest <= LIMIT + LARGEST
+    pool = FileStoreCachePool(
+        parent_cache_dir=cache, num_workers=1, max_cache_size_gbytes=LIMIT / 1024**3
+    )
+    files = FolderStore(str(store))
+    for number in range(FILES):
+        assert pool.get_lazy(files, f"{number}.bin").get() == content(number)
+    pool.close()
+    assert size_of(cache) <= LIMIT + 16

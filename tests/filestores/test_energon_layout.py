@@ -1,0 +1,122 @@
+"""Tests of dagster_dataops.filestores.energon_layout and prepared_index."""
+
+import json
+import sqlite3
+import struct
+
+import pytest
+
+from dagster_dataops import crude, file_store
+from dagster_dataops.errors import IndexOutdatedError, InputError, StreamDefinitionError
+from dagster_dataops.filestores.energon_layout import expanded
+from dagster_dataops.filestores.prepared_index import PreparedIndex
+from dagster_dataops.filestores.tars.shard_scan import Shard, scan
+from dagster_dataops.streams.files.locations import Location
+from tests.filestores.shards import CRUDE, dataset, samples, write_prepared, write_tar
+
+
+def keys(stream):
+    return [one["__key__"] for one in stream]
+
+
+def prepare(folder):
+    """Write ``index.sqlite`` and the ``.idx`` files, as ``energon prepare`` does."""
+    counts = json.loads((folder / ".nv-meta" / ".info.json").read_text())["shard_counts"]
+    connection = sqlite3.connect(folder / ".nv-meta" / "index.sqlite")
+    connection.executescript(
+        """
+        CREATE TABLE samples (id INTEGER PRIMARY KEY, tar_file_id INTEGER, sample_key TEXT UNIQUE,
+            sample_index INTEGER, byte_offset INTEGER, byte_size INTEGER);
+        CREATE TABLE sample_parts (id INTEGER PRIMARY KEY, tar_file_id INTEGER,
+            sample_index INTEGER, part_name TEXT, content_byte_offset INTEGER,
+            content_byte_size INTEGER);
+        """
+    )
+    for number, name in enumerate(counts):
+        found = scan(Shard(name, Location(str(folder / name))), str(folder), "error")
+        starts = found.starts()
+        (folder / f"{name}.idx").write_bytes(struct.pack(f"<{len(starts)}Q", *starts))
+        for at, (key, start, parts) in enumerate(found.rows):
+            row = (number, key, at, start, starts[at + 1] - start)
+            connection.execute("INSERT INTO samples VALUES (NULL, ?, ?, ?, ?, ?)", row)
+            for part, (offset, size) in parts.items():
+                row = (number, at, part, offset, size)
+                connection.execute("INSERT INTO sample_parts VALUES (NULL, ?, ?, ?, ?, ?)", row)
+    connection.commit()
+    connection.close()
+
+
+def test_texts_with_braces_are_expanded():
+    assert list(expanded("s/{000..002}.tar")) == ["s/000.tar", "s/001.tar", "s/002.tar"]
+    assert list(expanded("{a,b}-{8..10}.tar"))[:4] == ["a-8.tar", "a-9.tar", "a-10.tar", "b-8.tar"]
+
+
+def test_split_and_subflavors_are_those_of_the_prepared_files(tmp_path):
+    split = (
+        "exclude: ['shards/data-001.tar', 'shards/data-000.tar/a00002']\n"
+        "split_parts:\n  train: ['shards/data-{000..001}.tar']\n  val: ['shards/data-002.tar']\n"
+    )
+    folder = dataset(tmp_path / "a", (4, 3, 2))
+    (folder / ".nv-meta" / "split.yaml").write_text(split)
+
+    assert keys(crude(folder)) == ["a00000", "a00001", "a00003"]
+    assert keys(crude(folder, split="val")) == ["a00007", "a00008"]
+    assert len(keys(crude(folder, split=None))) == 5
+    assert sorted(keys(crude(folder).shuffle(0))) == ["a00000", "a00001", "a00003"]
+    assert next(iter(crude(folder)))["__subflavors__"] == {"number": 42}
+    assert next(iter(crude(folder, subflavors={"number": 1})))["__subflavors__"] == {"number": 1}
+    with pytest.raises(StreamDefinitionError, match=r"no split part 'test'; .* train, val"):
+        crude(folder, split="test")
+
+
+def test_a_dataset_that_is_not_crude_or_has_unknown_keys_is_refused(tmp_path):
+    folder = dataset(tmp_path / "a")
+    for text, message in [
+        ("__class__: OCRSample\n", "only crude datasets"),
+        (f"{CRUDE}sample_loader: x.py:load\n", "sample_loader is not allowed"),
+        (f"{CRUDE}subflavours: {{}}\n", "'subflavours' is unknown"),
+        ("[]", "must be a mapping"),
+    ]:
+        (folder / ".nv-meta" / "dataset.yaml").write_text(text)
+        with pytest.raises(InputError, match=message):
+            crude(folder)
+
+
+def test_unprepared_shards_have_a_configuration_beside_them(tmp_path):
+    write_tar(tmp_path / "x.tar", samples("k", 0, 2))
+    (tmp_path / "crude.yaml").write_text(f"{CRUDE}subflavors: {{kind: plain}}\npart_filter: [txt]")
+    sample = next(iter(crude(tmp_path)))
+    assert sample["__subflavors__"] == {"kind": "plain"}
+    assert [one for one in sample if not one.startswith("__")] == ["txt"]
+    assert sample["__sources__"][0].file_names == ["k00000.txt"]
+
+
+def test_the_index_that_energon_wrote_is_used(tmp_path, index_folder):
+    folder = dataset(tmp_path / "a")
+    prepare(folder)
+
+    store = file_store(folder)
+
+    assert isinstance(store.index, PreparedIndex)
+    assert store.get("a00013.txt") == b"caption 13"
+    assert len(store) == 40
+    assert sorted(keys(crude(folder).shuffle(0))) == sorted(keys(crude(folder)))
+    assert not index_folder.exists()
+
+
+def test_a_prepared_index_that_does_not_fit_is_noticed(tmp_path):
+    folder = dataset(tmp_path / "a")
+    prepare(folder)
+    write_tar(folder / "shards/data-001.tar", samples("b", 0, 7)[1:])
+    with pytest.raises(IndexOutdatedError, match="data-001.tar"):
+        file_store(folder).get("a00009.txt")
+    write_tar(folder / "shards/data-001.tar", [])
+    (folder / "shards/data-001.tar").write_bytes(bytes(1024))
+    with pytest.raises(IndexOutdatedError, match=r"data-001.tar.idx does not fit"):
+        list(crude(folder).shuffle(0))
+
+
+def test_a_prepared_folder_without_a_split_has_all_shards(tmp_path):
+    folder = write_prepared(dataset(tmp_path / "a"), {"shards/data-002.tar": 6})
+    (folder / ".nv-meta" / "split.yaml").unlink()
+    assert len(keys(crude(folder))) == 6

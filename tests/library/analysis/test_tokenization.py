@@ -1,0 +1,86 @@
+import pickle
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.library.analysis.tokenization import tokenizer
+
+NAMES = ("o200k_base", "cl100k_base", "voyage3_base", "bytes", "whitespace")
+MIXED = st.text("ab \n好é😀ก", max_size=30)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(text=MIXED)
+def test_starts_are_one_for_each_token_and_rise(name: str, text: str) -> None:
+    tokens = tokenizer(name)
+    starts = tokens.starts(text)
+    assert len(starts) == tokens.count(text)
+    cuts = [start for start in starts if start >= 0]
+    assert cuts == sorted(set(cuts))
+    assert all(0 <= cut < len(text) for cut in cuts)
+    if text and name != "whitespace":
+        assert starts[0] == 0
+
+
+def test_starts_of_bytes_are_those_of_characters() -> None:
+    assert tokenizer("bytes").starts("a好é") == [0, 1, -1, -1, 2, -1]
+    assert tokenizer("bytes").encode("a好") == [97, 229, 165, 189]
+    assert tokenizer("whitespace").starts(" a  bc") == [1, 4]
+
+
+def test_lone_surrogates_count_as_replacement_characters() -> None:
+    for name in ("o200k_base", "bytes"):
+        tokens = tokenizer(name)
+        assert (
+            tokens.count("a\ud800b") == tokens.count("a\ufffdb") == len(tokens.encode("a\ud800b"))
+        )
+        assert len(tokens.starts("a\ud800b")) == tokens.count("a\ud800b")
+
+
+def test_names_of_special_tokens_are_text() -> None:
+    assert tokenizer("o200k_base").count("<|endoftext|>") > 1
+
+
+def test_long_texts_are_counted() -> None:
+    assert tokenizer("o200k_base").count("word " * 300_000) >= 300_000
+
+
+def test_a_tokenizer_is_pickled_by_name() -> None:
+    tokens = tokenizer("o200k_base")
+    assert pickle.loads(pickle.dumps(tokens)) is tokens
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="o200k_base"):
+        tokenizer("o300k")
+    with pytest.raises(DefinitionError, match="no token ids"):
+        tokenizer("whitespace").encode("a")
+
+
+def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer.cache_clear()
+    monkeypatch.setitem(sys.modules, "bpe_openai", None)
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(MissingExtraError, match=r"dagster-dataops\[tokens\]"):
+        tokenizer("o200k_base")
+    with pytest.raises(MissingExtraError, match=r"dagster-dataops\[tokenizers\]"):
+        tokenizer("some.json")
+
+
+def test_a_tokenizer_file_is_read(tmp_path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(byte_fallback=True))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=300, initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    )
+    made.train_from_iterator(["some words of some prose"], trainer)
+    made.save(str(tmp_path / "tokenizer.json"))
+    tokens = tokenizer(str(tmp_path / "tokenizer.json"))
+    assert tokens.count("some words") == len(tokens.encode("some words")) < 10
+    assert tokens.starts("好 some")[:3] == [0, -1, -1]
+    with pytest.raises(DefinitionError, match="no file"):
+        tokenizer(str(tmp_path / "other.json"))

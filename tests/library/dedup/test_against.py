@@ -1,0 +1,64 @@
+import pickle
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from dagster_dataops import data, load_artefact, pipeline
+from dagster_dataops.errors import DefinitionError
+
+OLD = [{"text": "One, two"}, {"text": "three four five six seven eight nine"}, {"text": None}]
+NEW = [{"text": "one two"}, {"text": "One, two"}, {"text": "ten"}, {"text": ""}]
+
+
+def test_records_of_the_other_dataset_are_dropped(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "old.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in OLD))
+    for reference in (OLD, path, str(path)):
+        assert data.dedup.Against(reference)(NEW) == [NEW[0], NEW[2]]
+        assert data.dedup.Against(reference, normalize="datajuicer")(NEW) == [NEW[2]]
+
+
+def test_urls_are_compared_as_pages_and_records_without_one_stay(root: Path) -> None:
+    old = [{"url": "http://www.a.org/?b=1"}, {"url": None}]
+    new = [{"url": "https://a.org?b=1#x"}, {"url": "a.org/c"}, {"url": ""}, {"text": "x"}]
+    assert data.dedup.Against(old, by="url")(new) == new[1:]
+
+
+def test_similar_texts_are_dropped(root: Path) -> None:
+    words = [f"w{number}" for number in range(300)]
+    new = [{"text": " ".join([*words[:150], "new", *words[151:]])}, {"text": "other words"}]
+    assert data.dedup.Against([{"text": " ".join(words)}], by="near")(new) == [new[1]]
+
+
+@pytest.mark.parametrize("by", ["exact", "near"])
+def test_an_index_is_an_artefact(root: Path, by: str) -> None:
+    path = data.dedup.Index(by, max_memory_mb=1)(OLD)
+    operator = data.dedup.Against(path, by, _concurrency_mode="process", _max_workers=2)
+    dropped = [] if by == "near" else [NEW[0]]
+    assert operator(NEW) == [*dropped, NEW[2]]
+    assert pickle.loads(pickle.dumps(operator._seen)).__contains__(b"x" * 16) is False
+    with pytest.raises(DefinitionError, match="was built with"):
+        data.dedup.Against(path, by, input_key="other")
+
+
+def test_an_index_is_a_node_of_a_pipeline(root: Path) -> None:
+    with pipeline("docs") as ppl:
+        ppl.index = data.dedup.Index()
+        ppl.new = data.dedup.Against(ppl.index)
+    assert ppl(OLD) == []
+    assert load_artefact(root / "docs" / "index").files == 2
+
+
+def test_an_empty_index_knows_nothing(root: Path) -> None:
+    assert data.dedup.Against(data.dedup.Index()([]))(NEW) == NEW
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [({"by": "x"}, "by must be"), ({"reference": ["x"]}, "element 0 is a str")],
+)
+def test_wrong_options_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        data.dedup.Against(**{"reference": [], **given})

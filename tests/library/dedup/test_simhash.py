@@ -1,0 +1,54 @@
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops import data
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.dedup.simhash import _simhash  # the definition under test
+
+
+def text_of(seed: int, words: int = 300) -> list[str]:
+    generator = random.Random(seed)
+    return [f"w{generator.randrange(10_000)}" for _ in range(words)]
+
+
+def brute_force(operator: Any, records: list[dict[str, Any]], distance: int) -> list[Any]:
+    kept: list[tuple[int, dict[str, Any]]] = []
+    for record in records:
+        value = _simhash(operator._ngrams.of(record["text"]))
+        if all((value ^ other).bit_count() > distance for other, _ in kept):
+            kept.append((value, record))
+    return [record for _, record in kept]
+
+
+@pytest.mark.parametrize(("distance", "blocks"), [(0, 1), (4, 6), (10, 12)])
+def test_exactly_the_pairs_within_the_distance_are_found(
+    root: Path, distance: int, blocks: int
+) -> None:
+    records = []
+    for number in range(200):
+        words = text_of(number % 60)
+        generator = random.Random(number)
+        for _ in range(generator.randrange(6)):
+            words[generator.randrange(len(words))] = f"x{number}"
+        records.append({"text": " ".join(words)})
+    operator = data.dedup.SimHash(hamming_distance=distance, num_blocks=blocks)
+    expected = brute_force(operator, records, distance)
+    assert operator(records) == expected
+    assert 60 <= len(expected) < 200
+
+
+def test_each_bit_is_that_of_most_hashes() -> None:
+    import numpy as np
+
+    assert _simhash(np.array([0b0111, 0b1011, 0b0010], np.uint64)) == 0b0011
+    assert _simhash(np.array([1 << 63], np.uint64)) == 1 << 63
+
+
+def test_too_few_blocks_are_refused() -> None:
+    with pytest.raises(DefinitionError, match="num_blocks must be between 5"):
+        data.dedup.SimHash(num_blocks=4)
+    with pytest.raises(DefinitionError, match="choices of blocks must be between 1 and 1000"):
+        data.dedup.SimHash(num_blocks=16, hamming_distance=8)

@@ -1,0 +1,63 @@
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from dagster_dataops import data, pipeline
+from dagster_dataops.errors import DefinitionError
+
+TABLE = [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}, {"id": 2, "name": "too"}, {"id": None}]
+GIVEN = [{"id": 1, "text": "a"}, {"id": 3, "text": "b"}, {"text": "c"}, {"id": 2, "text": "d"}]
+
+
+@pytest.fixture(params=["list", "file", "artefact"])
+def table(request: pytest.FixtureRequest, root: Path, tmp_path: Path) -> Any:
+    if request.param == "list":
+        return TABLE
+    if request.param == "artefact":
+        return data.join.Table("id", max_memory_mb=1)(TABLE)
+    path = tmp_path / "table.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in TABLE))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({}, {"a": "one", "b": None, "c": None}),
+        ({"duplicates": "first"}, {"a": "one", "b": None, "c": None, "d": "two"}),
+        ({"duplicates": "last", "how": "inner"}, {"a": "one", "d": "too"}),
+        ({"how": "semi"}, {"a": None, "d": None}),
+        ({"how": "anti"}, {"b": None, "c": None}),
+    ],
+)
+def test_columns_of_the_table_are_added(table: Any, options: Any, names: Any) -> None:
+    found = data.join.Lookup(table, "id", **options)(GIVEN)
+    assert {row["text"]: row.get("name") for row in found} == names
+
+
+def test_all_matches_make_records(table: Any) -> None:
+    operator = data.join.Lookup(
+        table, "id", duplicates="all", columns=["name"], _concurrency_mode="process"
+    )
+    assert [row["name"] for row in operator(GIVEN)] == ["one", None, None, "two", "too"]
+
+
+def test_a_table_is_a_node_of_a_pipeline(root: Path) -> None:
+    with pipeline("docs") as ppl:
+        ppl.table = data.join.Table("id")
+        ppl.found = data.join.Lookup(ppl.table, "id", columns=["text"], suffix="_again")
+    assert ppl(GIVEN[:1]) == [{"id": 1, "text": "a", "text_again": "a"}]
+
+
+def test_an_empty_table_matches_nothing(root: Path) -> None:
+    assert data.join.Lookup(data.join.Table("id")([]), "id")(GIVEN) == GIVEN
+
+
+def test_a_table_larger_than_memory_is_refused() -> None:
+    table = ({"id": n, "text": "x" * 1000} for n in range(2000))
+    with pytest.raises(DefinitionError, match="more than 1 MB of memory; make it an artefact"):
+        data.join.Lookup(list(table), "id", max_memory_mb=1)
+    with pytest.raises(DefinitionError, match="use join.Merge"):
+        data.join.Lookup([], "id", how="outer")

@@ -1,0 +1,73 @@
+"""Tests of dagster_dataops.library.llm.generation."""
+
+import pytest
+
+from dagster_dataops import data
+from dagster_dataops.errors import OperatorOptionError
+from tests.library.llm.scripted_model import ScriptedModel
+
+
+def test_a_text_is_generated_by_a_prompt():
+    model = ScriptedModel(lambda prompt, _: prompt.upper())
+    operator = data.llm.Generate(
+        "small", prompt="About {{ topic }}: {{ tags | tojson }}", client=model
+    )
+
+    (row,) = operator([{"topic": "rivers", "tags": ["<a>"]}])
+
+    assert row == {"topic": "rivers", "tags": ["<a>"], "answer": 'ABOUT RIVERS: ["<A>"]'}
+    assert model.requests[0]["model"] == "small"
+
+
+def test_a_text_is_generated_in_a_form():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    model = ScriptedModel(lambda *_: {"n": 3})
+
+    (row,) = data.llm.Generate(prompt="Go", response_format=schema, client=model)([{"a": 1}])
+
+    assert row == {"a": 1, "answer": {"n": 3}}
+    wanted = model.requests[0]["response_format"]["json_schema"]
+    assert wanted["strict"]
+    assert wanted["schema"] == schema | {"required": ["n"], "additionalProperties": False}
+
+
+def test_a_prompt_is_needed():
+    with pytest.raises(OperatorOptionError, match="'prompt' is missing"):
+        data.llm.Generate()
+
+
+def test_rewritings_are_records_of_their_own():
+    model = ScriptedModel(lambda prompt, _: f"[{len(prompt)}]")
+    operator = data.llm.Rewrite("Be brief.", count=2, keep_original=True, client=model)
+
+    rows = operator([{"text": "long", "id": 1}])
+
+    assert [(row["id"], row["variant"]) for row in rows] == [(1, 0), (1, 1), (1, 2)]
+    assert [row["text"].startswith("[") for row in rows] == [False, True, True]
+    assert model.prompts[0] == "Be brief. Reply with the new text alone.\n\nlong"
+    assert len(model.requests) == 2
+
+
+def test_a_rewriting_can_go_to_another_column():
+    model = ScriptedModel(lambda *_: "short")
+
+    rows = data.llm.Rewrite("Be brief.", output_key="brief", client=model)([{"text": "long"}])
+
+    assert rows == [{"text": "long", "brief": "short", "variant": 1}]
+
+
+def test_a_text_is_translated():
+    model = ScriptedModel(lambda *_: "Hallo")
+
+    rows = data.llm.Translate("German", client=model)([{"text": "Hello {{ x }}"}])
+
+    assert rows == [{"text": "Hello {{ x }}", "translation": "Hallo"}]
+    assert "into German" in model.prompts[0]
+    assert model.prompts[0].endswith("Hello {{ x }}")
+
+
+def test_a_prompt_can_be_replaced():
+    model = ScriptedModel(lambda prompt, _: prompt)
+    operator = data.llm.Translate("German", prompt="{{ to }}: {{ text }}", client=model)
+
+    assert operator([{"text": "Hello"}])[0]["translation"] == "German: Hello"

@@ -1,0 +1,116 @@
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dagster_dataops import data
+from dagster_dataops.errors import DefinitionError
+from tests.execution.helpers import MODES, node, run, write_input
+
+VALUES = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([1.5, "a", "b", ""]))
+
+
+def order(value: Any, reverse: bool) -> Any:
+    """Return a key that sorts values as documented."""
+    sign = -1 if reverse else 1
+    if isinstance(value, str):  # one letter at most
+        return (False, not reverse, sign * len(value), sign * ord(value or "\0"))
+    return (value is None, reverse, sign * (value or 0), 0)
+
+
+@given(
+    records=st.lists(st.tuples(VALUES, st.integers(0, 2)), max_size=20),
+    k=st.integers(0, 6),
+    reverse=st.booleans(),
+    per=st.booleans(),
+    max_bytes=st.sampled_from([300, 1 << 20]),
+)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_largest_or_smallest_values_are_kept(
+    tmp_path: Path, records: Any, k: int, reverse: bool, per: bool, max_bytes: int
+) -> None:
+    rows = [{"n": n, "v": value, "g": group} for n, (value, group) in enumerate(records)]
+    ranked = sorted(rows, key=lambda row: order(row["v"], reverse))
+    kept: Any = []
+    counts: Counter[int] = Counter()
+    for row in ranked:
+        counts[row["g"] if per else 0] += 1
+        kept += [row] * (counts[row["g"] if per else 0] <= k)
+    operator = data.sample.TopK(
+        "v", k, per="g" if per else None, reverse=reverse, _concurrency_mode="single"
+    )
+    operator._max_bytes = max_bytes
+    dataset = write_input(tmp_path / "input.jsonl", rows)
+    found = run(operator, dataset, node(tmp_path)).dataset.read()
+    assert found == sorted(kept, key=lambda row: row["n"])
+
+
+ROWS = [{"n": n, "g": "abc"[n % 3] if n % 7 else "a", "v": n * n % 101} for n in range(300)]
+
+
+def sizes(records: Any) -> dict[str, int]:
+    return dict(Counter(record["g"] for record in records))
+
+
+def test_a_share_of_the_records_is_rounded_up(root: Path) -> None:
+    assert len(data.sample.TopK("v", ratio=0.1)(ROWS)) == 30
+    assert len(data.sample.TopK("v", ratio=0.001)(ROWS)) == 1
+    per = sizes(data.sample.TopK("v", ratio=0.5, per="g")(ROWS))
+    assert per == {group: -(-size // 2) for group, size in sizes(ROWS).items()}
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "async"])
+def test_a_random_choice_is_the_same_everywhere(tmp_path: Path, mode: str) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", ROWS)
+    operator = data.sample.Reservoir(40, seed=3, _concurrency_mode=mode, _max_workers=2)
+    operator._max_bytes = 2000
+    kept = run(operator, dataset, node(tmp_path)).dataset.read()
+    assert len(kept) == 40
+    assert kept == data.sample.Reservoir(40, seed=3)(ROWS[::-1])[::-1]
+    more = data.sample.Reservoir(60, seed=3)(ROWS)
+    assert all(row in more for row in kept)
+    assert data.sample.Reservoir(40, seed=4)(ROWS) != kept
+    assert sizes(data.sample.Reservoir(5, per="g")(ROWS)) == {"a": 5, "b": 5, "c": 5}
+
+
+def test_groups_are_capped(root: Path) -> None:
+    least = min(sizes(ROWS).values())
+    assert sizes(data.sample.Balance("g")(ROWS)) == dict.fromkeys("abc", least)
+    first = data.sample.Balance("g", 2)(ROWS)
+    assert [row["n"] for row in first] == [0, 1, 2, 3, 4, 5]
+    chosen = data.sample.Balance("g", 2, seed=1)(ROWS)
+    assert sizes(chosen) == sizes(first)
+    assert chosen != first
+    assert data.sample.Balance("g")([]) == []
+
+
+def test_groups_are_mixed_by_weight(root: Path) -> None:
+    mixed = data.sample.Mix({"a": 3, "b": 1}, key="g")(ROWS)
+    assert sizes(mixed) == {"a": sizes(ROWS)["a"], "b": sizes(ROWS)["a"] // 3}
+    assert sizes(data.sample.Mix({"a": 3, "b": 1}, key="g", total=40)(ROWS)) == {"a": 30, "b": 10}
+    assert data.sample.Mix({"a": 1, "x": 1}, key="g")(ROWS) == []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: data.sample.TopK("v"),
+        lambda: data.sample.TopK("v", 1, ratio=0.1),
+        lambda: data.sample.TopK("v", ratio=1.1),
+        lambda: data.sample.Reservoir(-1),
+        lambda: data.sample.Balance("g", -1),
+        lambda: data.sample.Mix({}),
+        lambda: data.sample.Mix({"a": 0}),
+    ],
+)
+def test_wrong_options_are_refused(make: Any) -> None:
+    with pytest.raises(DefinitionError, match="got"):
+        make()
+
+
+def test_a_value_without_an_order_fails_its_record(root: Path) -> None:
+    rows = [{"v": 1}, {"v": [1]}, {"v": {"a": 1}}]
+    assert data.sample.TopK("v", 3)(rows) == rows[:1]

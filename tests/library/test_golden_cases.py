@@ -1,0 +1,106 @@
+"""Operators give the results that were observed on other tools, case by case.
+
+``python -m tests.library.test_golden_cases`` prints a table. The cases are no part of the package.
+"""
+
+import functools
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops.errors import MissingExtraError
+from tests.library import golden_dedup, golden_filters, golden_pieces, golden_texts
+
+Difference = Callable[[dict[str, Any]], str]
+
+# By group; a comparison returns how the operator differs from the case.
+COMPARISONS: Mapping[str, Difference] = {
+    "dedup": golden_dedup.difference,
+    "filters": golden_filters.difference,
+    **dict.fromkeys(("chunk", "tokens"), golden_pieces.difference),
+    **dict.fromkeys(("html", "language", "pii", "text"), golden_texts.difference),
+}
+
+# By operator, why cases differ on purpose, and which: a test of the case.
+DEVIATIONS: Mapping[str, tuple[str, Callable[[dict[str, Any]], bool]]] = {
+    "dedup.NearDuplicate": (
+        "texts shorter than an n-gram are compared, too",
+        golden_dedup.compares_short_texts,
+    ),
+}
+
+_EXTRA = {"spacy": "spacy", "lingua": "lingua"}
+
+
+@functools.cache
+def cases() -> Mapping[str, list[dict[str, Any]]]:
+    """Return the cases by operator, and by how words are split."""
+    found = defaultdict(list)
+    for path in _files():
+        for line in path.read_text(encoding="utf-8").strip().split("\n"):
+            case = json.loads(line)
+            found[f"{case['operator']} {_variant(case)}".strip()].append(case)
+    return dict(sorted(found.items()))
+
+
+def _files() -> list[Path]:
+    places = [parent / "shared" / "research" for parent in Path(__file__).resolve().parents]
+    paths = [place / "operators_golden_public.jsonl" for place in places]
+    return [path for path in paths if path.exists()][:1]
+
+
+def _variant(case: Mapping[str, Any]) -> str:
+    options = case["options"]
+    found = options.get("words") or options.get("sentences") or options.get("backend")
+    return found if isinstance(found, str) else ""
+
+
+def failures(name: str) -> tuple[list[str], int]:
+    """Return the differences of the cases of ``name``, and the number of deviations on purpose."""
+    operator = name.split(maxsplit=1)[0]
+    difference = COMPARISONS[operator.partition(".")[0]]
+    differences = [(case, difference(case)) for case in cases()[name]]
+    _, on_purpose = DEVIATIONS.get(operator, ("", lambda _: False))
+    wrong = [(case, said) for case, said in differences if said]
+    left = [f"{_short(case)}: {said}" for case, said in wrong if not on_purpose(case)]
+    return left, len(wrong) - len(left)
+
+
+def _short(case: Mapping[str, Any]) -> str:
+    return f"{case['options']} {json.dumps(case['input'], ensure_ascii=False)[:200]}"
+
+
+@pytest.mark.skipif(not _files(), reason="the observed cases are not here")
+@pytest.mark.parametrize("name", [name for name in cases() if name.split(".")[0] in COMPARISONS])
+def test_the_operator_gives_the_observed_results(name: str) -> None:
+    for extra in {_EXTRA[word] for word in name.split() if word in _EXTRA}:
+        pytest.importorskip(extra)
+
+    assert failures(name)[0] == []
+
+
+def main() -> None:
+    print(f"{'operator':44} {'passed':>6} {'cases':>6}  deviations on purpose")  # noqa: T201
+    passed = total = 0
+    for name, found in cases().items():
+        if name.split(".")[0] not in COMPARISONS:
+            print(f"{name:44} {'-':>6} {len(found):6}")  # noqa: T201
+            continue
+        try:
+            left, on_purpose = failures(name)
+        except MissingExtraError as error:
+            print(f"{name:44} {'-':>6} {len(found):6}  {error}")  # noqa: T201
+            continue
+        good = len(found) - len(left) - on_purpose
+        passed, total = passed + good, total + len(found)
+        why = f"{on_purpose}: {DEVIATIONS[name.split()[0]][0]}" if on_purpose else ""
+        print(f"{name:44} {good:6} {len(found):6}  {why}")  # noqa: T201
+    print(f"{'sum':44} {passed:6} {total:6}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+import pytest
+
+from dagster_dataops import data
+from dagster_dataops.errors import DefinitionError, MissingExtraError
+
+
+def change(text, **options):
+    return data.text.FixUnicode(**options).forward({"text": text})["text"]
+
+
+def test_wrong_decodings_are_repaired():
+    assert change("Lâ€™Ã©tÃ©") == "L’été"
+    assert change("Lâ€™Ã©tÃ©", profile="ftfy") == "L'été"
+    assert change("a\x1b[31mb\x00 &amp; c") == "ab & c"
+
+
+def test_switches_override_the_profile():
+    assert change("“a” ﬁ") == "“a” ﬁ"
+    assert change("“a” ﬁ", uncurl_quotes=True) == '"a" ﬁ'
+    assert change("“a” ﬁ", profile="datajuicer", fix_latin_ligatures=False) == '"a" ﬁ'
+    assert change("e\u0301") == "e\u0301"
+    assert change("e\u0301", normalization="NFC") == "é"
+    assert change("&lt;", unescape_html=False) == "&lt;"
+
+
+def test_nested_entities_are_decoded_in_one_pass():
+    assert change("&" + "amp;" * 10_000 + "lt;") == "<"
+    assert change("&" + "#38;" * 10) == "&"
+
+
+def test_an_unknown_profile_is_refused():
+    with pytest.raises(DefinitionError, match="fineweb"):
+        data.text.FixUnicode(profile="x")
+
+
+def test_the_extra_is_named_when_ftfy_is_missing(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ftfy", None)
+
+    with pytest.raises(MissingExtraError, match=r"\[text\]"):
+        data.text.FixUnicode()
+
+
+@pytest.mark.parametrize("profile", ["fineweb", "ftfy"])
+@pytest.mark.parametrize(
+    "text",
+    ["a\nÃ©\nb", "<b>\n&lt;é\n", "é\n\n&amp;lt;", "＜\n&lt;", "\r\nÃ©", "a<b\n＆lt;", "\n", ""],
+)
+def test_lines_that_are_left_alone_change_nothing(text, profile):
+    operator = data.text.FixUnicode(profile=profile)
+
+    assert operator._fixed_lines(text) == operator._fix_text(text, operator._config)

@@ -1,0 +1,151 @@
+import sys
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagster_dataops import data
+from dagster_dataops.errors import DefinitionError, MissingExtraError, NoTextError
+from dagster_dataops.library.verify.number_forms import number_of
+from tests.library.adversarial import HOSTILE, NO_TEXTS, survives
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (r"result is \boxed{42}", "42"),
+        (r"\boxed{1} and \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
+        (r"$\boxed{ \text{A} }$", r"\text{A}"),
+        (r"\boxed {7}", "7"),
+        (r"\fbox{x}", "x"),
+        (r"so \boxed 5$ it is", "5"),
+        (r"so \boxed 5.", "5"),
+        (r"\boxed{\boxed{3}}", "3"),
+        (r"\boxed{1} then \boxed{2", "1"),
+        (r"\boxed{\{1,2\}}", r"\{1,2\}"),
+        (r"\boxed{a\\{b}}", r"a\\{b}"),
+        (r"\boxedly{4}", None),
+        (r"\boxed", None),
+        ("no answer", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_last_box_is_the_answer(text: str | None, answer: str | None) -> None:
+    assert data.verify.BoxedAnswer().forward({"text": text})["answer"] == answer
+
+
+def test_an_answer_behind_hashes() -> None:
+    operator = data.verify.BoxedAnswer(style="hash", input_key="a", output_key="b")
+    assert operator([{"a": "1\n#### 2\n#### 1,000 \n"}, {"a": "none"}]) == [
+        {"a": "1\n#### 2\n#### 1,000 \n", "b": "1,000"},
+        {"a": "none", "b": None},
+    ]
+    with pytest.raises(DefinitionError, match="style"):
+        data.verify.BoxedAnswer(style="box")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("1,000", "1000"),
+        ("1/2", "0.50"),
+        (r"\frac{1}{2}", "0.5"),
+        (r"-\dfrac12", "-0.5"),
+        (r"\frac{-1}{2}", "-.5"),
+        ("50%", "1/2"),
+        (r"50\%", "0.5"),
+        ("$1,234.50", "1234.5"),
+        ("1e3", "1000"),
+        ("42.", "42"),
+        (r"\left( 1, \frac{1}{2} \right)", "(1, 0.5)"),
+        (r"\{1, 2\}", "{1.0,2}"),
+        (r"90^\circ", "90°"),
+        (r"\text{Monday}", "monday"),
+        ("−3", "-3"),
+        (5, "5.0"),
+        (2.5, "5/2"),
+        ("x + 1", "x+1"),
+        ("9" * 5000, "9" * 5000),
+    ],
+)
+def test_equal_answers(answer, reference) -> None:
+    operator = data.verify.MathEqual()
+    assert operator.forward({"answer": answer, "reference": reference})["correct"]
+    assert operator.forward({"answer": reference, "reference": answer})["correct"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("1", "2"),
+        ("50%", "50"),
+        ("1 1/2", "11/2"),
+        ("1,00", "100"),
+        ("(1,2]", "(1,2)"),
+        ("1,2", "(1,2)"),
+        ("1,2", "1,2,3"),
+        ("1/0", "2/0"),
+        ("1e99999", "2e99999"),
+        ("", ""),
+        (None, None),
+        ("9" * 5000, "9" * 4999),
+    ],
+)
+def test_different_answers(answer, reference) -> None:
+    found = data.verify.MathEqual().forward({"answer": answer, "reference": reference})
+    assert found["correct"] is False
+
+
+@given(st.fractions())
+def test_numbers_are_read_exactly(number: Fraction) -> None:
+    if len(str(number)) <= 100:
+        assert number_of(str(number)) == number
+
+
+@given(st.text("0123456789.,/%-+eE\\frac{}$ ()", max_size=12))
+def test_no_text_is_an_error(text: str) -> None:
+    operator = data.verify.MathEqual()
+    assert operator.forward({"answer": text, "reference": "1"})["correct"] in {True, False}
+
+
+def test_modes_tolerance_and_keys() -> None:
+    operator = data.verify.MathEqual("a", "b", mode="drop", tolerance=0.01)
+    assert operator([{"a": "1.005", "b": "1"}, {"a": "1.1", "b": 1}]) == [{"a": "1.005", "b": "1"}]
+    assert operator.forward({"a": "2", "b": "1"}).reason == "not_equal"
+    with pytest.raises(DefinitionError, match="tolerance"):
+        data.verify.MathEqual(tolerance=1)
+    with pytest.raises(NoTextError):
+        operator.forward({"a": [1], "b": "1"})
+
+
+def test_symbols_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "math_verify", None)
+    with pytest.raises(MissingExtraError, match=r"dagster-dataops\[math\]"):
+        data.verify.MathEqual(symbolic=True)
+
+
+def test_symbols_are_compared() -> None:
+    pytest.importorskip("math_verify")
+    operator = data.verify.MathEqual(symbolic=True)
+    for answer, reference, correct in (
+        (r"\frac{\sqrt{8}}{2}", r"\sqrt{2}", True),
+        ("(x+1)^2", "x^2+2x+1", True),
+        ("x+1", "x+2", False),
+        ("", "1", False),
+        ("(" * 900, "1", False),
+    ):
+        assert operator.forward({"answer": answer, "reference": reference})["correct"] is correct
+
+
+def test_hostile_texts_have_no_answer() -> None:
+    for style in ("boxed", "hash"):
+        survives(data.verify.BoxedAnswer(style=style).forward)
+    operator = data.verify.BoxedAnswer()
+    operator.forward({"text": "\\boxed" + " " * 100_000})
+    for text in HOSTILE.values():
+        data.verify.MathEqual().forward({"answer": text, "reference": text + "1"})
+    for value in NO_TEXTS:
+        with pytest.raises(NoTextError):
+            operator.forward({"text": value})

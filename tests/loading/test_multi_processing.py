@@ -1,0 +1,105 @@
+"""Tests of dagster_dataops.loading.multi_processing."""
+
+import json
+import multiprocessing
+import os
+import signal
+from itertools import islice
+
+import pytest
+
+from dagster_dataops import DataLoader2, MultiProcessingReadingService, read_sequence
+from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
+
+
+def double(number):
+    return number * 2
+
+
+def fails_at_5(number):
+    if number == 5:
+        raise ValueError("five")
+    return number
+
+
+def dies_at_5(number):
+    if number == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def loader(stream, workers, **options):
+    service = MultiProcessingReadingService(workers, **options)
+    return DataLoader2(stream, reading_service=service)
+
+
+def stream(count=30):
+    return read_sequence(list(range(count))).shuffle(0).sharding_filter().map(double).bucket(3)
+
+
+def test_workers_change_neither_items_nor_order_in_any_epoch():
+    expected = DataLoader2(stream())
+    with loader(stream(), 2, worker_prefetch_cnt=1) as made:
+        assert [list(made), list(made)] == [list(expected), list(expected)]
+
+
+def test_states_go_from_any_number_of_workers_to_any_other():
+    expected = list(DataLoader2(stream()))
+    with loader(stream(), 2) as made:
+        head, state = list(islice(made, 4)), json.loads(json.dumps(made.state_dict()))
+    with DataLoader2(stream()) as alone:
+        list(islice(alone, 4))
+        assert alone.state_dict() == state
+    for workers in (0, 1):
+        with loader(stream(), workers) as resumed:
+            resumed.load_state_dict(state)
+            assert head + list(resumed) == expected
+
+
+def test_workers_end_with_their_epoch_even_if_its_iterator_is_kept():
+    made = loader(stream(), 1)
+    old = iter(made)
+    next(old)
+    new = iter(made)
+    next(new)
+    assert len(multiprocessing.active_children()) == 1
+    made.shutdown()
+    assert not multiprocessing.active_children()
+
+
+def test_no_worker_is_left():
+    made = loader(stream(), 2)
+    next(iter(made))
+    assert multiprocessing.active_children()
+    made.shutdown()
+    assert not multiprocessing.active_children()
+    abandoned = loader(stream(), 1)
+    next(iter(abandoned))
+    next(iter(abandoned))
+    assert len(multiprocessing.active_children()) == 1
+    list(abandoned)
+    assert not multiprocessing.active_children()
+
+
+def test_an_error_in_a_worker_comes_behind_the_items_before_it_and_ends_the_loader():
+    made = loader(read_sequence(list(range(9))).sharding_filter().map(fails_at_5), 2)
+    items = iter(made)
+    assert [next(items) for _ in range(5)] == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="five"):
+        next(items)
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.slow
+def test_an_item_that_kills_workers_is_named():
+    made = loader(read_sequence(list(range(9))).sharding_filter().map(dies_at_5), 2)
+    items = iter(made)
+    assert [next(items) for _ in range(5)] == [0, 1, 2, 3, 4]
+    with pytest.raises(DataPipelineError, match="element 5 killed"):
+        next(items)
+
+
+@pytest.mark.parametrize("options", [{"num_workers": -1}, {"worker_prefetch_cnt": -1}])
+def test_invalid_numbers_are_refused(options):
+    with pytest.raises(StreamDefinitionError, match=next(iter(options))):
+        MultiProcessingReadingService(**options)

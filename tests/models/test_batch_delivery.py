@@ -1,0 +1,241 @@
+"""Tests of dagster_dataops.models.batch_delivery, batch_round and batch_api."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops import LLMOperator, ModelClient, Price, config, data_register
+from dagster_dataops.errors import RunStoppedError, RunWaitingError
+from dagster_dataops.models import batch_delivery
+from dagster_dataops.models.reply_store import ReplyStore
+from tests.models.running_server import RunningServer
+
+RECORDS = 30
+SCRIPT = f"""
+import sys
+from dagster_dataops import LLMOperator, ModelClient, config, data_register
+from dagster_dataops.errors import RunWaitingError
+from dagster_dataops.models import batch_delivery
+
+batch_delivery.MOST_REQUESTS = 12
+
+@data_register("data.batched")
+class Echo(LLMOperator):
+    prompt = "say {{{{ n }}}}"
+
+config.data_process_path, config.data_process_resume = sys.argv[2], True
+config.clients["default"] = ModelClient(base_url=sys.argv[1])
+try:
+    Echo(model="rule", delivery="batch")([{{"n": n}} for n in range({RECORDS})])
+except RunWaitingError:
+    sys.exit(3)
+"""
+
+
+@data_register("data.batched")
+class Echo(LLMOperator):
+    prompt = "say {{ n }}"
+
+
+@data_register("data.batched")
+class Two(LLMOperator):
+    async def forward(self, record: dict[str, Any]) -> dict[str, Any]:
+        first = await self.ask(f"first {record['n']}")
+        votes = await self.asks(f"then {first.text}", n=2)
+        return {**record, "votes": [one.text for one in votes]}
+
+
+@pytest.fixture
+def client(server: RunningServer, monkeypatch: pytest.MonkeyPatch, root: Path) -> ModelClient:
+    made = ModelClient(base_url=server.address, api_key="k", prices={"rule": Price(1.0, 4.0)})
+    monkeypatch.setitem(config.clients, "default", made)
+    monkeypatch.setattr(config, "data_process_resume", True)
+    return made
+
+
+def records(count: int = 5) -> list[dict[str, Any]]:
+    return [{"n": number} for number in range(count)]
+
+
+def waiting(operator: Any, given: list[dict[str, Any]]) -> str:
+    with pytest.raises(RunWaitingError) as raised:
+        operator(given)
+    return str(raised.value)
+
+
+def manifest_in(root: Path) -> dict[str, Any]:
+    (path,) = root.rglob("*_results.jsonl.json")
+    found: dict[str, Any] = json.loads(path.read_bytes())
+    return found
+
+
+def test_a_run_submits_and_a_later_one_collects(
+    client: ModelClient, server: RunningServer, root: Path
+):
+    server.reset(batches="in_progress")
+    echo = Echo(model="rule", delivery="batch")
+
+    assert "0 of 1 batches are answered; 5 requests wait" in waiting(echo, records())
+    assert "0 of 1 batches" in waiting(echo, records())
+    server.finish()
+    rows = echo(records())
+
+    assert [row["answer"] for row in rows] == [f"echo: say {n}" for n in range(5)]
+    stats, counts = server.stats(), manifest_in(root)["counts"]
+    assert (stats["batches"], stats["answered"]) == (1, 5)
+    assert stats["authorizations"] == []  # no call online
+    assert counts["calls"] == 5
+    cost = (stats["tokens_in"] + 4 * stats["tokens_out"]) / 1e6
+    assert counts["cost"] == pytest.approx(cost / 2)
+    assert not [name for name in counts if name.startswith("latency")]
+
+
+def test_delivery_is_no_part_of_the_identity(client: ModelClient, server: RunningServer):
+    rows = Echo(model="rule")(records())
+
+    assert Echo(model="rule", delivery="batch")(records()) == rows
+    assert server.stats()["batches"] == 0
+
+
+def test_further_calls_of_a_record_are_further_batches(
+    client: ModelClient, server: RunningServer, root: Path
+):
+    two = Two(model="rule", delivery="batch")
+
+    waiting(two, records())
+    waiting(two, records())
+    rows = two(records())
+
+    assert rows[1]["votes"] == ["echo: then echo first 1"] * 2
+    assert (server.stats()["batches"], manifest_in(root)["counts"]["calls"]) == (2, 15)
+
+
+def test_requests_that_fail_are_errors_of_their_records_and_passing_faults_are_sent_again(
+    client: ModelClient, server: RunningServer, root: Path
+):
+    given = [
+        {"n": "fine"},
+        {"n": "[[fault:400]]"},
+        {"n": "[[fault:500*1]]"},
+        {"n": "[[fault:500]]"},
+    ]
+    echo = Echo(model="rule", delivery="batch")
+
+    for _ in range(3):
+        waiting(echo, given)
+    rows = echo(given)
+
+    assert [row["n"] for row in rows] == ["fine", "[[fault:500*1]]"]
+    (path,) = root.rglob("*_error.jsonl")
+    kinds = [json.loads(line)["exception"] for line in path.read_text().splitlines()]
+    assert kinds == ["BadRequestError", "ServerFaultError"]
+    assert server.stats()["batches"] == 3
+
+
+def test_fields_that_the_server_does_not_know_are_replaced(
+    client: ModelClient, server: RunningServer
+):
+    given = [{"n": f"{n} [[no:max_tokens]]"} for n in range(3)]
+    echo = Echo(model="rule", delivery="batch", max_tokens=5)
+
+    waiting(echo, given)
+    waiting(echo, given)
+
+    assert len(echo(given)) == 3
+
+
+def test_an_expired_batch_gives_what_it_has_and_the_rest_is_submitted_again(
+    client: ModelClient, server: RunningServer
+):
+    server.reset(batches="expired")
+    echo = Echo(model="rule", delivery="batch")
+
+    for _ in range(3):  # of 4, 2 and 1 requests
+        waiting(echo, records(4))
+
+    assert [row["n"] for row in echo(records(4))] == [0, 1, 2, 3]
+    assert server.stats()["answered"] == 4
+
+
+def test_a_refused_batch_stops_the_run_with_its_reason(client: ModelClient, server: RunningServer):
+    server.reset(batches="failed")
+    echo = Echo(model="rule", delivery="batch")
+    waiting(echo, records())
+
+    with pytest.raises(RunStoppedError, match="the file is no good"):
+        echo(records())
+
+    server.reset()
+    waiting(echo, records())
+    assert len(echo(records())) == 5
+
+
+def test_a_prompt_that_changes_in_each_run_is_named(
+    client: ModelClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(batch_delivery, "_MOST_ROUNDS", 2)
+    for number in range(2):
+        waiting(Echo(model="rule", delivery="batch", prompt=f"{number} {{{{ n }}}}"), records())
+
+    with pytest.raises(RunStoppedError, match="must be the same in each run"):
+        Echo(model="rule", delivery="batch", prompt="new {{ n }}")(records())
+
+
+def test_a_client_that_is_an_object_is_called_online(client: ModelClient):
+    echo = Echo(model="rule", delivery="batch", client=lambda prompt: prompt.upper())
+
+    assert echo(records(1))[0]["answer"] == "SAY 0"
+
+
+def test_batches_need_a_node_of_their_own(client: ModelClient):
+    with pytest.raises(Exception, match="leave out _concurrency_mode"):
+        Echo(model="rule", delivery="batch", _concurrency_mode="single")(records())
+
+
+def run(server: RunningServer, root: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, server.address, str(root)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["file", "uploaded", "batch", "submitted", "status", "content"])
+def test_a_kill_at_any_point_submits_no_batch_twice(
+    tmp_path: Path, server: RunningServer, point: str
+):
+    server.reset(hold=point)
+    for _ in range(2):  # the first submits, the second collects
+        process = run(server, tmp_path)
+        deadline = time.monotonic() + 60
+        while not server.stats()["held"] and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        if server.stats()["held"]:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            server.release()
+            break
+    codes = [run(server, tmp_path).wait()]
+    while codes[-1] == 3 and len(codes) < 6:
+        codes.append(run(server, tmp_path).wait())
+
+    stats = server.stats()
+    assert codes[-1] == 0
+    (result,) = tmp_path.rglob("Echo_results.jsonl")
+    assert [json.loads(line)["n"] for line in result.read_text().splitlines()] == list(
+        range(RECORDS)
+    )
+    assert (stats["answered"], stats["distinct"]) == (RECORDS, RECORDS)
+    assert stats["batches"] == 3
+    (path,) = tmp_path.rglob("replies.jsonl")
+    store = ReplyStore(path)
+    assert len(list(store.since(0))) == RECORDS
+    store.close()
+    (manifest,) = tmp_path.rglob("Echo_results.jsonl.json")
+    counts = json.loads(manifest.read_bytes())["counts"]
+    assert (counts["calls"], counts["tokens_in"]) == (RECORDS, stats["tokens_in"])

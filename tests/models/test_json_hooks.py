@@ -1,0 +1,75 @@
+"""Tests of dagster_dataops.models.json_hooks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.models.json_hooks import LLMDataJson
+from dagster_dataops.operators.registry import OperatorRegistry
+from tests.library.llm.scripted_model import ScriptedModel
+
+
+class Rate(LLMDataJson):
+    """Rates a text."""
+
+    _default_prompt = "Rate: {content}. Reply as {form}."
+
+    def preprocess(self, data):
+        return {"content": data["text"]}, {"max_new_tokens": 7}
+
+    def verify_output(self, output, data):
+        return 0 <= output["rate"] <= 5
+
+    def postprocess(self, output, data):
+        data["rate"] = output["rate"]
+        return data
+
+
+def rated(registry: OperatorRegistry, *replies: Any, **options: Any) -> Any:
+    given = iter(replies)
+    model = ScriptedModel(lambda *_: next(given))
+    operator: Any = registry("data.demo")(Rate)
+    return operator(client=model, **options)([{"text": "a"}]), model
+
+
+def test_the_hooks_make_the_result(registry: OperatorRegistry):
+    rows, model = rated(registry, {"rate": 4})
+
+    assert rows == [{"text": "a", "rate": 4}]
+    assert model.prompts == ["Rate: a. Reply as {form}."]
+    assert model.requests[0]["max_tokens"] == 7
+    assert model.requests[0]["temperature"] == 0.2
+
+
+def test_an_unusable_reply_is_asked_for_again(registry: OperatorRegistry):
+    rows, model = rated(registry, "no JSON", {"rate": 9}, 'Here: {"rate": 3}')
+
+    assert rows == [{"text": "a", "rate": 3}]
+    assert len(model.requests) == 3
+
+
+def test_a_record_fails_after_the_last_try(registry: OperatorRegistry, root: Path):
+    rows, _ = rated(registry, {"rate": 9}, {"other": 1}, max_retries=2, _stop_after_failures=0)
+
+    assert rows == []
+    (path,) = root.rglob("*_error.jsonl")
+    error = json.loads(path.read_bytes())
+    assert error["exception"] == "InvalidOutputError"
+    assert "verify_output refused it; KeyError: 'rate'" in error["message"]
+
+
+def test_a_prompt_without_names_is_followed_by_the_values(registry: OperatorRegistry):
+    _, model = rated(registry, {"rate": 1}, prompt="Rate it.")
+
+    assert model.prompts == ['Rate it.\n\n{"content":"a"}']
+
+
+def test_a_prompt_is_needed(registry: OperatorRegistry):
+    class NoPrompt(LLMDataJson):
+        """No prompt."""
+
+    with pytest.raises(OperatorOptionError, match="prompt"):
+        registry("data.demo")(NoPrompt)()

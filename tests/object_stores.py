@@ -1,0 +1,158 @@
+"""Object stores for tests: an S3 server in a process of its own, and a store in memory."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import count
+from pathlib import Path
+from typing import TypeAlias
+
+from typing_extensions import override
+
+from dagster_dataops.configuration import bucket_of, config, root_setting
+from dagster_dataops.datasets import open_stores
+from dagster_dataops.datasets.result_store import ConflictError, ResultStore, Status, Version
+
+SECRETS = {
+    "AWS_ACCESS_KEY_ID": "tester",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "AWS_REGION": "us-east-1",
+}
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """Run an S3 server with the bucket ``results``; yield its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    code = f"from moto.server import main; main(['-H', '127.0.0.1', '-p', '{port}'])"
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as server:
+        try:
+            address = f"http://127.0.0.1:{port}"
+            _wait_for(address, server)
+            new = urllib.request.Request(f"{address}/results", method="PUT")  # noqa: S310
+            urllib.request.urlopen(new).close()  # noqa: S310
+            yield address
+        finally:
+            server.kill()
+
+
+def _wait_for(address: str, server: "subprocess.Popen[bytes]") -> None:
+    while True:
+        try:
+            urllib.request.urlopen(address).close()  # noqa: S310
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            assert server.poll() is None, "the S3 server ended"
+            time.sleep(0.05)
+        else:
+            return
+
+
+Request: TypeAlias = Callable[[], AbstractContextManager[None]]
+
+
+class FakeStore(ResultStore):
+    """A bucket in memory. Copies made by `seen_by` share the objects.
+
+    Args:
+        request: Returns a block around every request.
+    """
+
+    url = "fake://bucket"
+
+    def __init__(self, request: Request = nullcontext) -> None:
+        self.objects: dict[str, tuple[bytes, Version]] = {}
+        self._versions = count(1)
+        self.request = request
+
+    def seen_by(self, request: Request) -> "FakeStore":
+        other = FakeStore(request)
+        other.objects, other._versions = self.objects, self._versions
+        return other
+
+    def _store(self, key: str, data: bytes) -> Version:
+        version = Version(f"v{next(self._versions)}")
+        self.objects[key] = (bytes(data), version)
+        return version
+
+    @override
+    def create(self, key: str, data: bytes) -> Version:
+        return self.replace(key, data, None)
+
+    @override
+    def replace(self, key: str, data: bytes, seen: Version | None) -> Version:
+        with self.request():
+            found = self.objects.get(key)
+            if (None if found is None else found[1]) != seen:
+                raise ConflictError(key)
+            return self._store(key, data)
+
+    @override
+    def put(self, key: str, data: bytes) -> None:
+        with self.request():
+            self._store(key, data)
+
+    @override
+    def upload(self, key: str, path: Path) -> None:
+        with self.request():
+            self._store(key, path.read_bytes())
+
+    @override
+    def read(self, key: str) -> tuple[bytes, Version] | None:
+        with self.request():
+            return self.objects.get(key)
+
+    @override
+    def read_range(self, key: str, start: int, length: int, version: Version) -> bytes:
+        with self.request():
+            found = self.objects.get(key)
+            if found is None or found[1] != version:
+                raise ConflictError(key)
+            return found[0][start : start + length]
+
+    @override
+    def status(self, key: str) -> Status | None:
+        with self.request():
+            found = self.objects.get(key)
+            return None if found is None else Status(len(found[0]), found[1])
+
+    @override
+    def names(self, prefix: str) -> list[str]:
+        with self.request():
+            return sorted(key for key in self.objects if key.startswith(f"{prefix}/"))
+
+    @override
+    def names_in(self, prefix: str) -> list[str]:
+        return [key for key in self.names(prefix) if "/" not in key[len(prefix) + 1 :]]
+
+    @override
+    def remove(self, keys: Iterable[str]) -> None:
+        listed = list(keys)
+        if listed:
+            with self.request():
+                for key in listed:
+                    self.objects.pop(key, None)
+
+
+def machine(scratch: Path, store: ResultStore, prefix: str = "root") -> Path:
+    """Return the root, on a machine of its own, of results that ``store`` holds."""
+    with config.temporary(data_process_scratch=scratch):
+        root = root_setting("root", f"memory://bucket/{prefix}")
+    found = bucket_of(root)
+    assert found is not None
+    open_stores.use(found[0], store)
+    return root

@@ -1,0 +1,566 @@
+"""Tests of dagster_dataops.operators.definition.operator."""
+
+import inspect
+import itertools
+import pydoc
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops import data
+from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.operators.definition.operator import reconfigured
+from dagster_dataops.operators.options.settings import SETTING_NAMES, ExecutionSettings
+
+
+@pytest.fixture
+def step(registry):
+    @registry("data.construction", _concurrency_mode="thread", _max_workers=7)
+    def step(data: dict, input_key="text", output_key=None):
+        return data
+
+    return registry.group("construction").step
+
+
+@pytest.fixture
+def group(registry):
+    return registry.new_group("construction")
+
+
+def settings_of(operator):
+    return operator.__dataops__.resolved
+
+
+def test_options_are_bound_when_constructed(step):
+    assert dict(step(output_key="out").__dataops__.options) == {
+        "input_key": "text",
+        "output_key": "out",
+    }
+
+
+def test_an_unknown_option_is_refused_when_constructed(step):
+    with pytest.raises(OperatorOptionError) as caught:
+        step(inptu_key="text")
+
+    assert "construction.step" in str(caught.value)
+    assert "'inptu_key'" in str(caught.value)
+    assert "did you mean 'input_key'" in str(caught.value)
+
+
+def test_a_misspelt_setting_names_the_nearest_setting(step):
+    with pytest.raises(OperatorOptionError, match="did you mean '_max_workers'"):
+        step(_max_worker=3)
+
+
+def test_a_wrong_mode_is_refused_when_constructed(step):
+    with pytest.raises(OperatorOptionError, match=r"construction\.step.*'_concurrency_mode'"):
+        step(_concurrency_mode="threads")
+
+
+def test_an_option_by_position_is_refused_with_how_to_give_it(step):
+    with pytest.raises(OperatorOptionError, match=r"given by keyword \(input_key=\.\.\.\)"):
+        step("text")
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("max_workers", "_max_workers"),
+        ("workers", "_max_workers"),
+        ("concurrency_mode", "_concurrency_mode"),
+        ("timeout", "_timeout"),
+    ],
+)
+def test_a_setting_without_its_underscore_names_the_setting(step, group, name, setting):
+    class Plain(group):
+        def forward(self, data):
+            return data
+
+    class Passing(group):
+        def __init__(self, text="a"):
+            super().__init__(**{name: 3})
+
+        def forward(self, data):
+            return data
+
+    for construct in (lambda: step(**{name: 3}), lambda: Plain(**{name: 3}), Passing):
+        with pytest.raises(
+            OperatorOptionError, match=f"did you mean the execution setting '{setting}"
+        ):
+            construct()
+
+
+def test_an_option_is_nearer_than_a_setting(group):
+    class Waits(group):
+        def __init__(self, time_out=1, **kwargs):
+            super().__init__(**kwargs)
+
+        def forward(self, data):
+            return data
+
+    with pytest.raises(OperatorOptionError, match="did you mean 'time_out'"):
+        Waits(timeout=3)
+
+
+class TestByPosition:
+    """Tests that classes take the positional arguments of their ``__init__``."""
+
+    @pytest.fixture
+    def step(self, group):
+        class Step(group):
+            def __init__(self, suffix, input_key="text", *, loud=False, **kwargs):
+                super().__init__(**kwargs)
+                self.given = (suffix, input_key, loud)
+
+            def forward(self, data):
+                return data
+
+        return Step
+
+    def test_options_are_bound_in_the_order_of_init(self, step):
+        operator = step("!", "title", loud=True, _max_workers=3)
+
+        assert operator.given == ("!", "title", True)
+        assert dict(operator.__dataops__.options) == {
+            "suffix": "!",
+            "input_key": "title",
+            "loud": True,
+        }
+        assert settings_of(operator).max_workers == 3
+        by_name = step(suffix="!", input_key="title", loud=True)
+        assert operator.__dataops__.options_digest == by_name.__dataops__.options_digest
+
+    def test_a_registered_plain_class_does_so_too(self, registry):
+        @registry("data.construction")
+        class Plain:
+            def __init__(self, suffix):
+                self.suffix = suffix
+
+            def forward(self, data):
+                return data
+
+        assert Plain("!").suffix == "!"
+
+    def test_arguments_passed_on_are_those_of_the_class_above(self, step):
+        class Further(step):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+
+        assert Further("!", "title").given == ("!", "title", False)
+
+    def test_an_option_given_twice_is_refused(self, step):
+        with pytest.raises(OperatorOptionError, match="'suffix' was given twice"):
+            step("!", suffix="?")
+
+    def test_one_too_many_is_refused_and_the_value_is_not_shown(self, step):
+        with pytest.raises(OperatorOptionError, match=r"takes 2 by position \(suffix, input_key\)"):
+            step("!", "text", True)
+        with pytest.raises(OperatorOptionError) as caught:
+            step("!", "text", "sk-secret")
+        assert "sk-secret" not in str(caught.value)
+
+    def test_records_given_to_a_class_without_options_are_refused_with_how_to_run_it(self, group):
+        class Bare(group):
+            def forward(self, data):
+                return data
+
+        with pytest.raises(OperatorOptionError, match="call the constructed operator"):
+            Bare([{"text": "a"}])
+
+
+def test_dir_of_a_group_is_its_operators():
+    assert dir(data.text)[:2] == ["Chunk", "CollapseNewlines"]
+
+
+def test_dir_of_an_operator_is_what_users_call():
+    shown = dir(data.text.LengthFilter)
+
+    assert {"__call__", "forward", "set_output"} <= set(shown)
+    assert [name for name in shown if name.startswith("_")] == ["__call__"]
+
+
+def test_help_of_a_group_begins_with_a_line_for_each_operator(group):
+    class First(group):
+        """Keep all records.
+
+        Every time.
+        """
+
+        def forward(self, data):
+            return data
+
+    name = group.__dataops_group__
+    registry = group.__dataops_registry__
+    assert (
+        registry.group(name).__doc__
+        == f"The operators of group {name}.\n\n- First: Keep all records."
+    )
+
+    class Second(group):
+        """Drop nothing."""
+
+        def forward(self, data):
+            return data
+
+    assert registry.group(name).__doc__.endswith(
+        "\n- First: Keep all records.\n- Second: Drop nothing."
+    )
+
+
+def test_help_of_the_library_describes_groups_and_operators():
+    group = pydoc.plain(pydoc.render_doc(data.dedup))
+    operator = pydoc.plain(pydoc.render_doc(data.filters.GopherQuality))
+
+    assert "Group ``dedup``: operators that remove repeated records" in group
+    assert " |  - Exact: Keep the first record of each value of ``input_key``" in group
+    assert "min_doc_words: int | None = 50" in operator
+    assert " |  Keep texts that look like prose, by the quality rules of Gopher.\n" in operator
+    assert "__init__" not in operator
+
+
+def test_the_signature_of_an_operator_has_its_options_and_settings():
+    shown = inspect.signature(data.text.LengthFilter)
+    assert str(shown).startswith(
+        "(min_chars: int = 1, max_chars: int = 0, input_key: str = 'text', *, _agents=None, "
+    )
+    assert set(SETTING_NAMES) < set(shown.parameters)
+
+
+def test_a_signature_shows_no_secret_and_no_long_default(group):
+    class Asks(group):
+        def __init__(self, model, api_key="sk-123", words="w" * 99, **kwargs):
+            super().__init__(**kwargs)
+
+        def forward(self, data):
+            return data
+
+    text = str(inspect.signature(Asks))
+    assert "sk-123" not in text
+    assert "words: Any = ...," in text
+    assert text.startswith("(model: Any, api_key: Any = ")
+
+
+def test_a_group_lists_its_operators_with_their_options(group, step):
+    class Mark(group):
+        def __init__(self, suffix, key="text", *, api_key="sk-1", **kwargs):
+            super().__init__(**kwargs)
+
+        def forward(self, data):
+            return data
+
+    assert repr(group) == (
+        "<group data.construction, 2 operators>\n"
+        "  construction.Mark(suffix, key='text', *, api_key='(hidden)')\n"
+        "  construction.step(*, input_key='text', output_key=None)"
+    )
+    assert {"Mark", "step"} <= set(dir(group))
+    assert repr(Mark) == (
+        "<operator data.construction.Mark(suffix, key='text', *, api_key='(hidden)')>"
+    )
+
+
+def test_a_group_of_the_library_lists_its_operators():
+    assert {"Chunk", "Normalize"} <= set(dir(data.text))
+    assert "text.Chunk(max_chars=1000" in repr(data.text)
+
+
+def test_async_mode_needs_an_async_operator(step):
+    with pytest.raises(OperatorOptionError, match="needs an `async def` operator"):
+        step(_concurrency_mode="async")
+
+
+def test_an_async_operator_may_run_in_any_mode(registry):
+    @registry("data.construction")
+    async def waits(data: dict):
+        return data
+
+    for mode in ("async", "thread", "process", "single"):
+        assert settings_of(waits.operator(_concurrency_mode=mode)).concurrency_mode == mode
+
+
+PRECEDENCE = list(itertools.product([None, "single"], [None, "thread"]))
+
+
+@pytest.mark.parametrize(("instance", "registration"), PRECEDENCE)
+def test_an_instance_overrides_the_registration_which_overrides_the_default(
+    registry, instance, registration
+):
+    @registry("data.construction", _concurrency_mode=registration)
+    def step(data: dict):
+        return data
+
+    chosen = settings_of(step.operator(_concurrency_mode=instance)).concurrency_mode
+    assert chosen == (instance or registration or "process")
+
+
+def test_settings_of_instance_and_registration_are_joined_one_by_one(step):
+    resolved = settings_of(step(_concurrency_mode="single"))
+
+    assert (resolved.concurrency_mode, resolved.max_workers) == ("single", 7)
+
+
+def test_a_class_may_pass_settings_up_from_its_init(group):
+    class Step(group):
+        _concurrency_mode = "single"
+
+        def __init__(self, suffix="!", **kwargs):
+            super().__init__(_concurrency_mode="thread", **kwargs)
+            self.suffix = suffix
+
+        def forward(self, data):
+            return data
+
+    assert settings_of(Step()).concurrency_mode == "thread"
+    assert settings_of(Step(_concurrency_mode="process")).concurrency_mode == "process"
+    assert settings_of(Step(_max_workers=3)).max_workers == 3
+
+
+def test_a_class_may_name_a_setting_in_its_init(group):
+    class Step(group):
+        def __init__(self, _max_workers=5):
+            super().__init__(_max_workers=_max_workers)
+
+        def forward(self, data):
+            return data
+
+    assert settings_of(Step()).max_workers == 5
+    assert settings_of(Step(_max_workers=9)).max_workers == 9
+
+
+def test_an_init_without_kwargs_accepts_settings(group):
+    class Step(group):
+        def __init__(self, suffix="!"):
+            self.suffix = suffix
+
+        def forward(self, data):
+            data["text"] += self.suffix
+            return data
+
+    operator = Step(suffix="?", _concurrency_mode="single", _save_data=False)
+
+    assert settings_of(operator).concurrency_mode == "single"
+    assert operator([{"text": "a"}]) == [{"text": "a?"}]
+
+
+def test_an_init_that_passes_invalid_options_up_is_refused(group):
+    class Step(group):
+        def __init__(self):
+            super().__init__(colour="red")
+
+        def forward(self, data):
+            return data
+
+    with pytest.raises(OperatorOptionError, match=r"construction\.Step.*'colour'"):
+        Step()
+
+
+def test_an_init_may_pass_up_the_method_that_its_class_defines(group):
+    class Unique(group):
+        def __init__(self, key="text", **kwargs):
+            super().__init__(rewrite_func="forward_batch_input", **kwargs)
+            self.key = key
+
+        def forward_batch_input(self, data):
+            return list({record[self.key]: record for record in data}.values())
+
+    assert Unique()([{"text": "a"}, {"text": "a"}]) == [{"text": "a"}]
+    assert settings_of(Unique(_save_data=False)).save_data is False
+
+
+@pytest.mark.parametrize("method", ["forward_batch_input", "backward", True])
+def test_an_init_with_a_wrong_rewrite_func_is_refused_with_a_remedy(group, method):
+    class Step(group):
+        def __init__(self):
+            super().__init__(rewrite_func=method)
+
+        def forward(self, data):
+            return data
+
+    with pytest.raises(OperatorOptionError, match=r"Step.*'rewrite_func'.*defines forward; .*out"):
+        Step()
+
+
+def test_an_init_may_pass_up_options_of_forward(group):
+    class Step(group):
+        def __init__(self, warmth=1):
+            super().__init__(temperature=warmth * 2)
+
+        def forward(self, data, temperature=0):
+            return {"temperature": temperature}
+
+    assert Step(_concurrency_mode="single")({}) == [{"temperature": 2}]
+    assert Step(warmth=4, _concurrency_mode="single")({}) == [{"temperature": 8}]
+
+
+def test_an_option_of_init_that_is_passed_up_reaches_forward(group):
+    class Step(group):
+        def __init__(self, temperature=0.7, **kwargs):
+            super().__init__(temperature=temperature, **kwargs)
+
+        def forward(self, data, **sent):
+            return {"sent": sent}
+
+    single = {"_concurrency_mode": "single"}
+    assert Step(**single)({}) == [{"sent": {"temperature": 0.7}}]
+    assert Step(temperature=0.1, top_p=1, **single)({}) == [
+        {"sent": {"temperature": 0.1, "top_p": 1}}
+    ]
+
+
+def test_options_passed_to_the_base_class_are_part_of_the_digest(group):
+    passed = {"temperature": 1}
+
+    class Step(group):
+        def __init__(self):
+            super().__init__(**passed)
+
+        def forward(self, data, temperature=0):
+            return data
+
+    before = Step().__dataops__.options_digest
+    passed["temperature"] = 2
+
+    assert Step().__dataops__.options_digest != before
+
+
+@pytest.mark.parametrize("as_class", [True, False])
+def test_a_forward_that_takes_any_option_is_given_them_as_a_function_is(registry, group, as_class):
+    class Ask(group):
+        def __init__(self, prompt="p", **kwargs):
+            super().__init__(_concurrency_mode="single", **kwargs)
+
+        def forward(self, data, **sent):
+            return {"sent": sent}
+
+    @registry("data.construction", _concurrency_mode="single")
+    def ask(data: dict, prompt="p", **sent):
+        return {"sent": sent}
+
+    operator = (Ask if as_class else ask.operator)(temperature=0.7)
+
+    assert operator({}) == [{"sent": {"temperature": 0.7}}]
+    assert operator.__dataops__.options == {"prompt": "p", "temperature": 0.7}
+    warmer = reconfigured(operator, {"temperature": 0.9}, ExecutionSettings())
+    assert warmer({}) == [{"sent": {"temperature": 0.9}}]
+    assert warmer.__dataops__.options_digest != operator.__dataops__.options_digest
+
+
+def test_an_init_may_use_an_option_before_forward_is_given_it(group):
+    class Ask(group):
+        def __init__(self, **kwargs):
+            self.retries = kwargs.pop("max_retries", 3)
+            super().__init__(**kwargs)
+
+        def forward(self, data, **sent):
+            return {"retries": self.retries, "sent": sent}
+
+    operator = Ask(max_retries=5, temperature=0.7, _concurrency_mode="single")
+    assert operator({}) == [{"retries": 5, "sent": {"temperature": 0.7}}]
+
+
+def test_an_init_without_kwargs_leaves_further_options_to_forward(group):
+    class Ask(group):
+        def __init__(self, prompt="p"):
+            self.prompt = prompt
+
+        def forward(self, data, **sent):
+            return {"prompt": self.prompt, "sent": sent}
+
+    operator = Ask(prompt="q", temperature=0.7, _concurrency_mode="single")
+    assert operator({}) == [{"prompt": "q", "sent": {"temperature": 0.7}}]
+
+
+def test_a_misspelt_setting_is_refused_even_if_forward_takes_any_option(group):
+    class Ask(group):
+        def forward(self, data, **sent):
+            return data
+
+    with pytest.raises(OperatorOptionError, match="did you mean '_max_workers'"):
+        Ask(_max_worker=3)
+
+
+def test_an_init_that_never_calls_its_base_works(group):
+    class Step(group):
+        def __init__(self, suffix):
+            self.suffix = suffix
+
+        def forward(self, data):
+            return {"text": data["text"] + self.suffix}
+
+    assert Step(suffix="!", _concurrency_mode="single")({"text": "a"}) == [{"text": "a!"}]
+
+
+def test_further_parameters_of_forward_are_options(group):
+    class Step(group):
+        def __init__(self, prefix="", **kwargs):
+            super().__init__(**kwargs)
+            self.prefix = prefix
+
+        def forward(self, data, suffix="."):
+            return {"text": self.prefix + data["text"] + suffix}
+
+    step = Step(prefix="<", suffix=">", _concurrency_mode="single")
+    assert step({"text": "a"}) == [{"text": "<a>"}]
+    assert Step(_concurrency_mode="single")({"text": "a"}) == [{"text": "a."}]
+    with pytest.raises(OperatorOptionError, match="did you mean 'suffix'"):
+        Step(suffx=">")
+
+
+def test_options_travel_through_inherited_inits(group):
+    class Parent(group):
+        def __init__(self, key="text", **kwargs):
+            super().__init__(**kwargs)
+            self.key = key
+
+        def forward(self, data):
+            return {self.key: self.mark}
+
+    class Child(Parent):
+        def __init__(self, mark, **kwargs):
+            super().__init__(**kwargs)
+            self.mark = mark
+
+    child = Child(mark="!", key="body", _concurrency_mode="single")
+    assert child({}) == [{"body": "!"}]
+    assert settings_of(child).concurrency_mode == "single"
+
+
+def test_forward_can_be_called_directly(group):
+    class Step(group):
+        def __init__(self, suffix="!", **kwargs):
+            super().__init__(**kwargs)
+            self.suffix = suffix
+
+        def forward(self, data):
+            return {"text": data["text"] + self.suffix}
+
+    assert Step(suffix="?").forward({"text": "a"}) == {"text": "a?"}
+
+
+def test_set_output_returns_the_operator_itself(step):
+    operator = step()
+
+    assert operator.set_output("somewhere") is operator
+    assert operator.__dataops__.output == Path("somewhere")
+
+
+def test_an_operator_shows_its_name_and_options(step):
+    shown = repr(step(output_key="out"))
+
+    assert shown == "data.construction.step(input_key='text', output_key='out')"
+
+
+def test_a_reconfigured_operator_is_a_new_one(step):
+    before = step(output_key="a", _max_workers=2).set_output("out")
+
+    after = reconfigured(before, {"output_key": "b"}, ExecutionSettings(max_workers=9))
+
+    assert dict(after.__dataops__.options) == {"input_key": "text", "output_key": "b"}
+    assert settings_of(after).max_workers == 9
+    assert after.__dataops__.output == Path("out")
+    assert (before.__dataops__.options["output_key"], settings_of(before).max_workers) == ("a", 2)
+
+
+def test_reconfiguring_with_an_unknown_option_is_refused(step):
+    with pytest.raises(OperatorOptionError, match="did you mean 'output_key'"):
+        reconfigured(step(), {"outptu_key": "b"}, ExecutionSettings())

@@ -1,0 +1,181 @@
+"""Tests of dagster_dataops.operators.options.settings."""
+
+import itertools
+
+import pytest
+
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.settings import (
+    SETTING_NAMES,
+    ExecutionSettings,
+    execution_settings,
+    parse_settings,
+)
+
+
+def test_the_settings_are_those_of_the_document():
+    assert set(SETTING_NAMES) >= {
+        "_concurrency_mode",
+        "_max_workers",
+        "_save_data",
+        "_ignore_errors",
+    }
+    assert set(SETTING_NAMES) >= {"_timeout", "_retries", "_retry_on", "_backoff"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("_concurrency_mode", "threads"),
+        ("_concurrency_mode", "Thread"),
+        ("_concurrency_mode", 3),
+        ("_concurrency_mode", ["thread"]),
+        ("_max_workers", -1),
+        ("_max_workers", 1.5),
+        ("_max_workers", "4"),
+        ("_max_workers", True),
+        ("_save_data", 1),
+        ("_save_data", "yes"),
+        ("_ignore_errors", "no"),
+        ("_ignore_errors", 0),
+        ("_timeout", -1),
+        ("_timeout", "5"),
+        ("_timeout", True),
+        ("_timeout", float("inf")),
+        ("_timeout", float("nan")),
+        ("_retries", -1),
+        ("_retries", 1.0),
+        ("_retries", True),
+        ("_stop_after_failures", -1),
+        ("_stop_after_failures", 2.0),
+        ("_stop_after_failures", False),
+        ("_retry_on", []),
+        ("_retry_on", ["not a name"]),
+        ("_retry_on", [int]),
+        ("_retry_on", [ValueError("one")]),
+        ("_retry_on", ""),
+        ("_retry_on", 3),
+        ("_backoff", -0.5),
+        ("_backoff", "1s"),
+    ],
+)
+def test_an_invalid_value_names_operator_setting_and_value(name, value):
+    with pytest.raises(OperatorOptionError, match=r"demo\.step") as caught:
+        parse_settings("demo.step", {name: value})
+
+    assert caught.value.option == name
+    assert repr(value) in str(caught.value)
+
+
+def test_a_wrong_mode_is_refused_with_the_valid_ones():
+    with pytest.raises(OperatorOptionError, match="must be one of process, thread, async, single"):
+        parse_settings("demo.step", {"_concurrency_mode": "fork"})
+
+
+def test_no_workers_count_as_not_given():
+    settings = parse_settings("demo.step", {"_max_workers": 0})
+
+    assert settings == ExecutionSettings()
+    assert settings.over(ExecutionSettings(max_workers=5)).max_workers == 5
+    assert settings.resolved(asynchronous=False).max_workers == MODES["process"].default_workers()
+
+
+def test_none_means_not_given():
+    assert parse_settings("demo.step", dict.fromkeys(SETTING_NAMES)) == ExecutionSettings()
+
+
+@pytest.mark.parametrize(
+    ("field", "high", "low"),
+    [
+        ("concurrency_mode", "thread", "single"),
+        ("max_workers", 1, 9),
+        ("save_data", False, True),
+        ("ignore_errors", False, True),
+        ("timeout", 0, 9.5),
+        ("retries", 0, 3),
+        ("stop_after_failures", 0, 3),
+        ("retry_on", ("OSError",), (ValueError,)),
+        ("backoff", 0.0, 2.0),
+    ],
+)
+def test_given_settings_override_lower_ones(field, high, low):
+    upper, lower = ExecutionSettings(**{field: high}), ExecutionSettings(**{field: low})
+
+    assert getattr(upper.over(lower), field) == high
+    assert getattr(ExecutionSettings().over(lower), field) == low
+
+
+def test_missing_settings_have_their_defaults():
+    resolved = ExecutionSettings().resolved(asynchronous=False)
+
+    assert (resolved.concurrency_mode, resolved.save_data, resolved.ignore_errors) == (
+        "process",
+        True,
+        True,
+    )
+    assert ExecutionSettings().resolved(asynchronous=True).concurrency_mode == "async"
+
+
+@pytest.mark.parametrize(("save", "ignore"), list(itertools.product([True, False], repeat=2)))
+def test_boolean_settings_are_kept(save, ignore):
+    settings = parse_settings("demo.step", {"_save_data": save, "_ignore_errors": ignore})
+    resolved = settings.resolved(asynchronous=False)
+
+    assert (resolved.save_data, resolved.ignore_errors) == (save, ignore)
+
+
+def test_by_default_nothing_is_limited_or_retried():
+    resolved = ExecutionSettings().resolved(asynchronous=False)
+
+    assert (resolved.timeout, resolved.retries, resolved.retry_on) == (None, 0, None)
+    assert resolved.backoff > 0
+
+
+def test_zero_seconds_lift_the_time_limit_of_a_registration():
+    lower, upper = ExecutionSettings(timeout=5), parse_settings("demo.step", {"_timeout": 0})
+
+    assert upper.over(lower).resolved(asynchronous=False).timeout is None
+    assert lower.resolved(asynchronous=False).timeout == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (OSError, (OSError,)),
+        ("TimeoutError", ("TimeoutError",)),
+        ([OSError, "httpx.HTTPError"], (OSError, "httpx.HTTPError")),
+        ((KeyError,), (KeyError,)),
+        ({KeyError}, (KeyError,)),
+    ],
+)
+def test_retry_on_may_be_a_class_a_name_or_several(given, kept):
+    assert parse_settings("demo.step", {"_retry_on": given}).retry_on == kept
+
+
+def test_time_limits_and_retries_are_not_part_of_the_fingerprint(registry):
+    @registry("data.demo")
+    def plain(record: dict) -> dict:
+        return record
+
+    @registry("data.demo", _timeout=5, _retries=2, _retry_on="OSError", _backoff=1)
+    def patient(record: dict) -> dict:
+        return record
+
+    fingerprints = [
+        RunFingerprint.of(operator.__dataops__, "input")
+        for operator in (plain(), plain(_timeout=1, _retries=1), plain(_retry_on=[ValueError]))
+    ]
+    assert fingerprints[0] == fingerprints[1] == fingerprints[2]
+    assert patient().__dataops__.resolved.timeout == 5
+    assert patient().__dataops__.options_digest == plain().__dataops__.options_digest
+
+
+def test_every_setting_is_described_and_has_a_resolved_value():
+    settings = execution_settings()
+    resolved = ExecutionSettings().resolved(asynchronous=False)
+
+    assert {f"_{name}" for name in settings} == set(SETTING_NAMES)
+    assert all(setting.description.endswith(".") for setting in settings.values())
+    assert all(hasattr(resolved, name) for name in settings)

@@ -1,0 +1,127 @@
+"""A pipeline with changes, drops with reasons, splits, failures and hostile texts."""
+
+import json
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from dagster_dataops import Drop, Pipeline, chain, config, data_register, pipeline
+
+HOSTILE = '</script><script>document.title = "broken"</script><!-- <b>&amp; \u2028 \x00'
+COUNT = 300
+data_register.new_group("reported")
+
+
+@data_register("data.reported", _concurrency_mode="single", _stop_after_failures=0)
+def judge(record: dict[str, Any]) -> Any:
+    """Drop, split, change and fail, by the number of the record."""
+    number = record["n"]
+    if number % 10 == 3:
+        return Drop("three")
+    if number % 10 == 4:
+        raise ValueError(f"four {HOSTILE}")
+    if number % 50 == 5:
+        raise KeyError("five")
+    if number % 10 == 6:
+        return [record, {**record, "copy": True}]
+    return {**record, "text": record["text"].upper()} if number % 10 == 7 else record
+
+
+@data_register("data.reported", _concurrency_mode="single", _stop_after_failures=0)
+def shorter(record: dict[str, Any]) -> Any:
+    """Cut the text."""
+    return {**record, "text": record["text"][:20]}
+
+
+@data_register("data.reported", _concurrency_mode="single", _stop_after_failures=0)
+def picky(record: dict[str, Any]) -> Any:
+    """Drop or fail in a part of a chain."""
+    if record["n"] % 9 == 0:
+        return Drop("nine")
+    if record["n"] % 31 == 0:
+        raise RuntimeError("thirty-one")
+    return record
+
+
+@data_register("data.reported", rewrite_func="forward_batch_input")
+def backwards(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return records[::-1]
+
+
+class _DataReader(HTMLParser):
+    """Finds the data of a report, and every address in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = ""
+        self.scripts = 0
+        self.addresses: list[str] = []
+        self._inside = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.scripts += tag == "script"
+        self.addresses += [given[name] or "" for name in ("src", "href") if name in given]
+        self._inside = given.get("id") == "data"
+
+    def handle_data(self, data: str) -> None:
+        self.data += data if self._inside else ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = False
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Return the data of a report as a browser finds it."""
+    reader = _DataReader()
+    reader.feed(path.read_text())
+    assert reader.scripts == 2
+    assert reader.addresses == []
+    found: dict[str, Any] = orjson.loads(reader.data)
+    return found
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Path]:
+    """The root of the results."""
+    with config.temporary(data_process_path=tmp_path / "root", data_process_resume=True):
+        yield tmp_path / "root"
+
+
+def write_source(path: Path) -> Path:
+    """Write records, whose texts look like HTML."""
+    rows = ({"n": n, "text": f"text {n} {HOSTILE} " + "x" * n} for n in range(COUNT))
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A file of records."""
+    return write_source(tmp_path / "in.jsonl")
+
+
+def reported(**settings: Any) -> Pipeline:
+    """Return the pipeline."""
+    with pipeline("reported") as ppl:
+        ppl.judged = judge(**settings)
+        ppl.cleaned = chain(shorter(), picky())
+        ppl.turned = backwards()
+    return ppl
+
+
+@pytest.fixture
+def made(root: Path, source: Path) -> Pipeline:
+    """The pipeline after a run."""
+    ppl = reported()
+    ppl.materialize(source)
+    return ppl
+
+
+@pytest.fixture
+def read() -> Callable[[Path], dict[str, Any]]:
+    return read_report

@@ -1,0 +1,127 @@
+"""Tests of the crude data example: killed, it makes the same packs and learns the same."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "examples" / "crude_data" / "definitions.py"
+
+# Reads pictures slowly, and kills its process when records are settled in the journal.
+_KILLED_WHILE_IT_COOKS = """
+import os, pathlib, runpy, signal, sys, time
+from dagster_dataops.filestores.tar_store import TarStore
+
+home, example = pathlib.Path(sys.argv[1]), sys.argv[2]
+read, sizes = TarStore.read, []
+
+def dying(store, name):
+    sizes.append(sum(one.stat().st_size for one in home.rglob("cooked/**/journal")))
+    if len(sizes) > 100:
+        if sizes[-1] > sizes[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.05)
+    return read(store, name)
+
+TarStore.read = dying
+sys.argv = [example]
+runpy.run_path(example, run_name="__main__")
+"""
+_MATERIALIZE = """
+import json, runpy, sys
+defs = runpy.run_path(sys.argv[1])["defs"]
+quiet = {"loggers": {"console": {"config": {"log_level": "WARNING"}}}}
+run = defs.resolve_job_def("crude_data_pipeline").execute_in_process(run_config=quiet)
+assert run.success
+shown = {}
+for event in run.get_asset_materialization_events():
+    found = event.materialization
+    shown[found.asset_key.path[-1]] = {k: str(v.value) for k, v in found.metadata.items()}
+print(json.dumps(shown))
+"""
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    home = folder / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    given = {name: value for name, value in os.environ.items() if not name.startswith("DATAOPS_")}
+    own = {
+        "DAGSTER_HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", *command],
+        cwd=folder,
+        env=given | own,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def facts_of(node: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((node / f"{node.name}_results.jsonl.json").read_bytes())
+    return found
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return the home and the output of a run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("calm")
+    finished = run(folder, str(EXAMPLE))
+    assert finished.returncode == 0, finished.stderr[-4000:]
+    return folder / "home", finished.stdout
+
+
+def test_the_model_learns_which_words_are_dark(undisturbed: tuple[Path, str]) -> None:
+    assert undisturbed[1].splitlines()[-1] == (
+        "from dark to light: black dark dim grey pale bright white"
+    )
+
+
+def test_killed_while_it_cooks_and_trains_it_makes_the_same_packs_and_model(
+    undisturbed: tuple[Path, str], tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    killed = run(tmp_path, "-c", _KILLED_WHILE_IT_COOKS, str(home), str(EXAMPLE))
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
+    assert not (home / "plain" / "crude_data" / "packed").exists()
+    for step in (1, 40):
+        killed = run(tmp_path, str(EXAMPLE), "--die-at", str(step))
+        assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
+    finished = run(tmp_path, str(EXAMPLE))
+
+    assert finished.stdout == undisturbed[1], finished.stderr[-4000:]
+    cooked = facts_of(home / "plain" / "crude_data" / "cooked")
+    assert 0 < cooked["resumed"] < 1000
+    expected = undisturbed[0]
+    for node in ("cooked", "packed"):
+        result = Path("plain") / "crude_data" / node / f"{node}_results.jsonl"
+        whole = (expected / result).read_bytes().replace(bytes(expected), b"HOME")
+        assert (home / result).read_bytes().replace(bytes(home), b"HOME") == whole
+    models = [json.loads((one / "model" / "model.json").read_bytes()) for one in (home, expected)]
+    assert json.dumps(models[0]["weights"]) == json.dumps(models[1]["weights"])
+    assert [one["step"] for one in models] == [models[0]["step"]] * 2
+
+
+def test_the_index_shows_how_much_each_dataset_gave(tmp_path: Path) -> None:
+    finished = run(tmp_path, "-c", _MATERIALIZE, str(EXAMPLE))
+    assert finished.returncode == 0, finished.stderr[-4000:]
+    shown = json.loads(finished.stdout)
+
+    index = shown["mixture_index"]
+    assert index["dagster_dataops/share_captions"] == "0.719"
+    assert index["dagster_dataops/share_questions"] == "0.281"
+    table = index["dagster_dataops/leaves"]
+    assert "| captions | 70.00% | 71.90% | 719 |" in table
+    assert shown["packed"]["dagster/row_count"] == shown["packed"]["dagster_dataops/rows_out"]
