@@ -1,36 +1,29 @@
-"""A Sphinx directive that lists operators, YAML fields and launchpad fields from the package.
+"""A Sphinx directive that inserts operators, YAML fields and launchpad fields from the package.
 
 Usage in a page::
 
-    ```{dataops} operators
+    ```{dataops} yaml-fields
     ```
+    ```{dataops} group text
+    ```
+
+In the catalogue, an operator in backticks becomes a link to its section.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import operator_catalogue
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from dagster_dataops import OperatorPipelineComponent, data_register
+from dagster_dataops import OperatorPipelineComponent
 from dagster_dataops.assets.launchpad.operator_config import SettingsConfig
 
 # Dagster's resolver of this field takes no description.
 TRANSLATION = "Changes the asset specs: the group, tags, owners and others, with templates."
-
-
-def operators() -> Iterator[str]:
-    """Yield a heading, the options and the description of each operator of the library."""
-    for group in data_register.groups():
-        for name in data_register.operators(group):
-            operator: Any = data_register.operator(group, name)
-            spec = operator.__dataops_spec__
-            shown = repr(operator).removeprefix("<operator ").removesuffix(">")
-            yield from (f"## {group}.{name}", "", "```python", shown, "```", "")
-            yield from (*spec.description.replace("``", "`").splitlines(), "")
-            yield from (f"Kind: {spec.kind} operator.", "")
 
 
 def yaml_fields() -> Iterator[str]:
@@ -64,23 +57,37 @@ def launchpad() -> Iterator[str]:
         yield f"| `{name}` | {' '.join((field.description or '').split())} |"
 
 
-TABLES = {"launchpad": launchpad, "operators": operators, "yaml-fields": yaml_fields}
+TABLES: dict[str, Callable[..., Iterator[str]]] = {
+    "group": operator_catalogue.group_page,
+    "groups": operator_catalogue.groups_table,
+    "launchpad": launchpad,
+    "yaml-fields": yaml_fields,
+}
 
 
 class DataOpsDirective(SphinxDirective):
     """Inserts one of the tables."""
 
     required_arguments = 1
+    optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Return the parsed Markdown of the table."""
-        lines = StringList(list(TABLES[self.arguments[0]]()), source=__file__)
+        table, *rest = self.arguments
+        lines = StringList(list(TABLES[table](*rest)), source=__file__)
         container = nodes.Element()
         self.state.nested_parse(lines, self.content_offset, container, match_titles=True)
         return container.children
 
 
+def link_operators(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Turn the names of operators in a page of the catalogue into links."""
+    if page.startswith("catalogue/"):
+        source[0] = operator_catalogue.linked(source[0])
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive."""
     app.add_directive("dataops", DataOpsDirective)
+    app.connect("source-read", link_operators)
     return {"parallel_read_safe": True}

@@ -1,0 +1,268 @@
+"""The catalogue of the library's operators as Markdown, made of their docstrings.
+
+The pages of ``catalogue/`` hold the words for people; their directives insert the rest.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from dagster_dataops import data_register
+from dagster_dataops.library import GROUPS
+from dagster_dataops.operators.options.docstrings import described_parameters, option_descriptions
+
+_LONGEST_LINE: Final = 92
+_ARGS: Final = "\nArgs:\n"
+_CODE: Final = re.compile(r"``(.+?)``", re.DOTALL)
+_SPAN: Final = re.compile(r"\x00(\d+)\x00")
+_ASIDE: Final = re.compile(r"\([^()]*\)")
+_CLAUSE: Final = re.compile(
+    r"(?P<verbs>\b[Rr]eads?(?: and writes)?|\b[Ww]rites?) (?P<columns>[^.;:]*)"
+)
+_COLUMN: Final = re.compile(r'(?P<name>[a-z]\w*)(?:="(?P<value>[\w.]+)")?')
+_EXTRAS: Final = re.compile(
+    r"(?P<needed>\b[Nn]eeds the )?\bextras? "
+    r"(?P<names>(?:\x00\d+\x00(?: \([^)]*\))?(?:, | or |,? and )?)+)"
+)
+_NAMES_OF_COLUMNS: Final = {"columns", "key", "keys", "on", "types", "values"}
+_INPUT_OPTIONS: Final = {"input_key", "key", "keys", "on"}
+_NO_COLUMNS: Final = {"null"}
+_WRITTEN: Final = {"artefact": "an artefact", "export": "an export"}
+_REFERENCE: Final = re.compile(r"(?<![`\w\[])`(?:(?P<group>[a-z]\w*)\.)?(?P<name>[A-Z]\w*)`(?!`)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """An operator of the library.
+
+    Attributes:
+        group: The group, such as ``text``.
+        name: The name in the group.
+        kind: The kind of the operator, such as ``record``.
+        text: The cleaned docstring.
+        options: The options of the constructor, without settings.
+        inherited: Descriptions of options that the classes above it have, by name.
+    """
+
+    group: str
+    name: str
+    kind: str
+    text: str
+    options: tuple[inspect.Parameter, ...]
+    inherited: dict[str, str]
+
+    @property
+    def qualified_name(self) -> str:
+        """The group and the name."""
+        return f"{self.group}.{self.name}"
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether it has the options of all filters."""
+        return "mode" in self.inherited
+
+    @property
+    def sentence(self) -> str:
+        """The first paragraph of the docstring, one sentence."""
+        return " ".join(self.text.partition("\n\n")[0].split())
+
+    @property
+    def reads(self) -> list[str]:
+        """The columns that the docstring says it reads; else those that an option names."""
+        found = list(self._columns("read"))
+        if not found:
+            named = [one.name for one in self.options if one.name in _INPUT_OPTIONS]
+            found = [self._column(name) for name in named]
+        named = [one for one in found if "=" not in one]
+        return list(dict.fromkeys(named or found))
+
+    @property
+    def writes(self) -> list[str]:
+        """The columns that the docstring says it writes."""
+        if self.kind in {"artefact", "export"}:
+            return []
+        return list(dict.fromkeys(self._columns("write")))
+
+    @property
+    def extras(self) -> dict[str, bool]:
+        """The extras that the docstring names, and whether the operator always needs them."""
+        found: dict[str, bool] = {}
+        for part, always in zip(self.text.partition(_ARGS)[::2], (True, False), strict=True):
+            text, spans = _without_code(part)
+            for match in _EXTRAS.finditer(text):
+                for index in _SPAN.findall(match["names"]):
+                    found.setdefault(spans[int(index)], always and bool(match["needed"]))
+        return found
+
+    def _columns(self, verb: str) -> Iterator[str]:
+        text, spans = _without_code(self.text.partition(_ARGS)[0])
+        text = _ASIDE.sub("", text)
+        text = re.sub(r"(?<!eads)(?:,| and|, and) writes ", "; writes ", text)
+        for clause in _CLAUSE.finditer(text):
+            sentence = text[: clause.start()].rpartition(". ")[2]
+            if verb not in clause["verbs"].lower() or _tells_of_tag(sentence, spans):
+                continue
+            for index in _SPAN.findall(clause["columns"]):
+                column = _COLUMN.fullmatch(spans[int(index)])
+                if column and (column["value"] is None or _names_columns(column["name"])):
+                    name = column["name"]
+                    yield from [self._column(name)] if self._may_be_column(name) else []
+
+    def _may_be_column(self, name: str) -> bool:
+        options = {one.name for one in self.options}
+        return name not in _NO_COLUMNS and (name not in options or _names_columns(name))
+
+    def _column(self, name: str) -> str:
+        """Return the default of an option that names a column; ``name=`` without one."""
+        default = next((one.default for one in self.options if one.name == name), name)
+        text = str(default).strip("'")
+        if name == "output_key" and text == "None":
+            return "the same"
+        return f"`{name}=`" if text in {"None", str(inspect.Parameter.empty)} else f"`{text}`"
+
+
+def entries(group: str) -> list[Entry]:
+    """Return the operators of a group, by name."""
+    return [_entry(group, name) for name in data_register.operators(group)]
+
+
+def _entry(group: str, name: str) -> Entry:
+    operator: Any = data_register.operator(group, name)
+    spec = operator.__dataops_spec__
+    own = described_parameters(spec.description)
+    options = inspect.signature(operator).parameters.values()
+    return Entry(
+        group=group,
+        name=name,
+        kind=spec.kind,
+        text=spec.description,
+        options=tuple(one for one in options if not one.name.startswith("_")),
+        inherited={
+            option: text
+            for option, text in option_descriptions(operator).items()
+            if option not in own and any(one.name == option for one in options)
+        },
+    )
+
+
+@cache
+def names() -> frozenset[str]:
+    """Return the qualified names of all operators of the library."""
+    return frozenset(f"{one}.{name}" for one in GROUPS for name in data_register.operators(one))
+
+
+def linked(text: str, group: str = "") -> str:
+    """Return Markdown with a link in place of each operator in backticks.
+
+    Args:
+        text: The Markdown.
+        group: The group of operators that are named without one.
+    """
+
+    def link(match: re.Match[str]) -> str:
+        name = f"{match['group'] or group}.{match['name']}"
+        return f"[{match[0]}](#{name})" if name in names() else match[0]
+
+    return _REFERENCE.sub(link, text)
+
+
+def groups_table() -> Iterator[str]:
+    """Yield a table of the groups."""
+    yield from ("| group | operators |", "|---|---|")
+    for group in GROUPS:
+        listed = ", ".join(f"`{name}`" for name in data_register.operators(group))
+        yield f"| [{group}]({group}.md) | {linked(listed, group)} |"
+
+
+def group_page(group: str) -> Iterator[str]:
+    """Yield a table of the operators of a group, and a section for each."""
+    found = entries(group)
+    yield from ("| operator | does | reads | writes | extra |", "|---|---|---|---|---|")
+    for entry in found:
+        extras = [
+            f"`{one}`" + ("" if needed else " (option)") for one, needed in entry.extras.items()
+        ]
+        cells = [
+            f"[{entry.name}](#{entry.qualified_name})",
+            _in_cell(_markdown(entry.sentence, group)),
+            ", ".join(entry.reads) or "the record",
+            ", ".join(entry.writes) or _WRITTEN.get(entry.kind, "-"),
+            ", ".join(extras) or "-",
+        ]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+    yield from _options_of_filters(found)
+    for entry in found:
+        yield from _section(entry)
+
+
+def _options_of_filters(found: list[Entry]) -> Iterator[str]:
+    filters = [entry for entry in found if entry.is_filter]
+    shared = {name: text for entry in filters for name, text in entry.inherited.items()}
+    if shared:
+        yield from ("## Options of all filters", "")
+        yield from _described(shared, filters[0].group)
+
+
+def _section(entry: Entry) -> Iterator[str]:
+    yield from (f"({entry.qualified_name})=", "", f"## {entry.qualified_name}", "")
+    yield from ("```python", *_call(entry), "```", "")
+    yield from (*_markdown(entry.text.partition(_ARGS)[0], entry.group).splitlines(), "")
+    inherited = {} if entry.is_filter else entry.inherited
+    yield from _described({**inherited, **described_parameters(entry.text)}, entry.group)
+    yield from (f"Kind: {entry.kind} operator.", "")
+
+
+def _described(options: dict[str, str], group: str) -> Iterator[str]:
+    for name, text in options.items():
+        yield f"- `{name}`: {_markdown(' '.join(text.split()), group)}"
+    yield ""
+
+
+def _call(entry: Entry) -> Iterator[str]:
+    """Yield the lines of a call with the options and their defaults."""
+    options: list[str] = []
+    by_keyword = False
+    for one in entry.options:
+        if one.kind is inspect.Parameter.KEYWORD_ONLY and not by_keyword:
+            by_keyword = True
+            options.append("*")
+        required = one.default is inspect.Parameter.empty
+        options.append(one.name if required else f"{one.name}={one.default}")
+    line = f"data.{entry.qualified_name}({', '.join(options)})"
+    if len(line) <= _LONGEST_LINE:
+        yield line
+        return
+    yield f"data.{entry.qualified_name}("
+    yield from (f"    {option}," for option in options)
+    yield ")"
+
+
+def _markdown(text: str, group: str) -> str:
+    return linked(_CODE.sub(r"`\1`", text), group)
+
+
+def _in_cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _names_columns(option: str) -> bool:
+    return option.endswith("_key") or option in _NAMES_OF_COLUMNS
+
+
+def _tells_of_tag(sentence: str, spans: list[str]) -> bool:
+    return any("tag" in spans[int(index)] for index in _SPAN.findall(sentence))
+
+
+def _without_code(text: str) -> tuple[str, list[str]]:
+    """Return the text on one line with a number in place of each piece of code; and these."""
+    spans: list[str] = []
+
+    def keep(match: re.Match[str]) -> str:
+        spans.append(match[1])
+        return f"\0{len(spans) - 1}\0"
+
+    return " ".join(_CODE.sub(keep, text).split()), spans
