@@ -200,14 +200,16 @@ class Delivery:
         return place
 
     def _locked(self, draft: Path) -> Path | None:
-        """Create and lock a draft folder; ``None`` if another process has just removed it."""
+        """Create and lock a draft folder; ``None`` if another process removes it meanwhile."""
         draft.mkdir()
-        self._lock = os.open(draft, os.O_RDONLY | os.O_CLOEXEC)
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if draft.exists():
+        try:
+            lock = os.open(draft, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        if _is_locked(lock) and draft.exists():
+            self._lock = lock
             return draft
-        os.close(self._lock)
+        os.close(lock)
         return None
 
     def _check_not_ours(self, source: Path) -> None:
@@ -276,6 +278,17 @@ def _is_unchanged(path: Path, row: Record, written_ns: int) -> bool:
         return cached_digest(path, FileState.of(status)) == row["digest"]
     except (OSError, InputError):
         return False
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Lock a draft; return whether no other process has locked it to remove it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
 
 
 def _remove_unused(draft: Path) -> None:

@@ -144,6 +144,30 @@ def test_drafts_of_dead_processes_are_removed_and_those_in_use_are_kept(tmp_path
     assert {used.name, other.name, "target"} <= names
 
 
+@pytest.mark.parametrize("moment", ["before it is opened", "while it is removed"])
+def test_a_draft_that_another_process_removes_before_it_is_locked_is_made_again(
+    tmp_path, dataset, monkeypatch, moment
+):
+    target = tmp_path / "out" / "target"
+    plain, holders, held = os.open, [], []
+
+    def raced(path, flags, *more):
+        if Path(path).parent == target.parent and not holders:
+            held.append(Path(path))
+            holders.append(plain(path, flags))
+            fcntl.flock(holders[0], fcntl.LOCK_EX)
+            if moment == "before it is opened":
+                Path(path).rmdir()
+        return plain(path, flags, *more)
+
+    monkeypatch.setattr("dagster_dataops.exporters.delivery.os.open", raced)
+    delivered(target, dataset)
+    monkeypatch.undo()
+    os.close(holders[0])
+    assert target.read_text() == "0 1 2"
+    assert held[0].exists() == (moment == "while it is removed")
+
+
 def test_a_folder_that_no_export_wrote_is_refused_and_an_empty_one_is_taken(tmp_path, dataset):
     target = tmp_path / "target"
     target.mkdir()
