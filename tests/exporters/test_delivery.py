@@ -151,14 +151,14 @@ def test_a_draft_that_another_process_removes_before_it_is_locked_is_made_again(
     target = tmp_path / "out" / "target"
     plain, holders, held = os.open, [], []
 
-    def raced(path, flags, *more):
+    def raced(path, flags, *more, **options):
         if Path(path).parent == target.parent and not holders:
             held.append(Path(path))
             holders.append(plain(path, flags))
             fcntl.flock(holders[0], fcntl.LOCK_EX)
             if moment == "before it is opened":
                 Path(path).rmdir()
-        return plain(path, flags, *more)
+        return plain(path, flags, *more, **options)
 
     monkeypatch.setattr("dagster_dataops.exporters.delivery.os.open", raced)
     delivered(target, dataset)
