@@ -16,6 +16,7 @@ import pytest
 
 from dagster_dataops import JsonlDataset, config, data_register, pipeline
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.errors import (
     FolderLockedError,
     InputError,
@@ -64,6 +65,7 @@ def errors_of(root: Path, name: str) -> list[dict]:
 
 
 def below(folder: Path) -> set[str]:
+    assert deleting.finish(60)
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 

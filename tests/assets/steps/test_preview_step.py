@@ -9,6 +9,7 @@ import pytest
 
 from dagster_dataops import Pipeline, pipeline
 from dagster_dataops.assets import build_operator_job
+from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     asset_of,
@@ -44,6 +45,7 @@ def ppl(registry: OperatorRegistry) -> Pipeline:
 
 def files_of(root: Path) -> dict[str, tuple[int, bytes]]:
     """Return every file except previews, with its modification time and content."""
+    assert deleting.finish(60)
     return {
         str(path.relative_to(root)): (path.stat().st_mtime_ns, path.read_bytes())
         for path in sorted(root.rglob("*"))
