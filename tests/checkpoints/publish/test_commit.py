@@ -114,6 +114,7 @@ def test_a_death_while_publishing_leaves_the_old_result_or_the_new_one(
             owner, name, calls, before = (_STEPS | _RENAMES)[step]
             _dying(patch, owner, name, calls, before=before)
         run(operator, dataset, folder, run="killed")
+        deleting.finish()  # deaths while files are deleted
 
     assert in_child(publish) == DyingAfter.STATUS
     _check_whole(folder)
@@ -142,6 +143,7 @@ def test_a_death_while_publishing_leaves_no_error_file_of_an_older_result(
             owner, name, calls, before = _SOUND[step]
             _dying(patch, owner, name, calls, before=before)
         run(act(_concurrency_mode="single"), dataset, folder, run="killed")
+        deleting.finish()  # deaths while files are deleted
 
     assert in_child(publish) == DyingAfter.STATUS
     assert folder.result.read_bytes() in {expected_results(_OLD), expected_results(_SOUND_ROWS)}
@@ -187,6 +189,7 @@ def test_a_manifests_draft_without_its_result_does_not_cost_the_checkpoint(
     def publish() -> None:
         _dying(pytest.MonkeyPatch(), commit, "_finish", 1, before=True)
         run(act(_concurrency_mode="single"), dataset, folder, run="killed")
+        deleting.finish()  # deaths while files are deleted
 
     assert in_child(publish) == DyingAfter.STATUS
     draft_of(folder.result).unlink()
@@ -205,6 +208,7 @@ def test_an_unreadable_draft_of_a_manifest_is_not_treated_as_missing(
     def publish() -> None:
         _dying(pytest.MonkeyPatch(), commit, "_finish", 1, before=True)
         run(act(_concurrency_mode="single"), dataset, folder, run="killed")
+        deleting.finish()  # deaths while files are deleted
 
     assert in_child(publish) == DyingAfter.STATUS
     real = Path.read_bytes
@@ -274,6 +278,7 @@ def test_a_death_while_publishing_the_same_bytes_again_leaves_the_result(
         owner, name, calls, before = _STEPS[step]
         _dying(pytest.MonkeyPatch(), owner, name, calls, before=before)
         run(operator, dataset, folder, run="killed")
+        deleting.finish()  # deaths while files are deleted
 
     assert in_child(publish) == DyingAfter.STATUS
     assert published(folder)
@@ -296,6 +301,7 @@ def test_an_interrupted_publication_is_finished_by_the_next_run(
     def publish() -> None:
         _dying(pytest.MonkeyPatch(), commit, "_finish", 1, before=True)
         run(act(_concurrency_mode="single"), dataset, folder, run="killed")
+        deleting.finish()  # deaths while files are deleted
 
     assert in_child(publish) == DyingAfter.STATUS
     report = run(act(), dataset, folder, run="next", earlier_runs=frozenset({"killed"}))
