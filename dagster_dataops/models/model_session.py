@@ -20,14 +20,14 @@ from dagster_dataops.errors import (
     ReplyNotRecordedError,
     TransientModelError,
 )
-from dagster_dataops.models.batch_delivery import BatchDelivery, DeferredRequest, Parts
-from dagster_dataops.models.client import ModelClient
-from dagster_dataops.models.dialect import Dialect
-from dagster_dataops.models.latency import latency_count
-from dagster_dataops.models.reply import finish_reason_of, reply_of, usage_of
-from dagster_dataops.models.reply_store import ReplyStore, StoredReply, request_key
-from dagster_dataops.models.shared_limits import SharedLimits
-from dagster_dataops.models.transports import transport_of
+from dagster_dataops.models.batches.batch_delivery import BatchDelivery, DeferredRequest, Parts
+from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.models.calls.dialect import Dialect
+from dagster_dataops.models.calls.shared_limits import SharedLimits
+from dagster_dataops.models.calls.transports import transport_of
+from dagster_dataops.models.replies.latency import latency_count
+from dagster_dataops.models.replies.reply import finish_reason_of, reply_of, usage_of
+from dagster_dataops.models.replies.reply_store import ReplyStore, StoredReply, request_key
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 
 _FIRST_PAUSE_SECONDS: Final = 0.25

@@ -11,11 +11,11 @@ import mmap
 import os
 import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.datasets.durable_files import make_folder, storage
 
 _HEAD: Final = struct.Struct("ddddddd")
@@ -79,7 +79,7 @@ class SharedLimits:
             if os.fstat(self._file).st_size < _SIZE:
                 os.ftruncate(self._file, _SIZE)
             self._memory = mmap.mmap(self._file, _SIZE)
-            with self._locked():
+            with locked(self._file):
                 self._row, self._holder = self._free_row()
                 self._set_count(self._row, 0)
                 state = self._state(time.monotonic())
@@ -91,7 +91,7 @@ class SharedLimits:
         Returns:
             0 if the request may be sent now; otherwise seconds after which to ask again.
         """
-        with self._locked():
+        with locked(self._file):
             now = time.monotonic()
             state = self._state(now)
             wait = max(state.blocked - now, self._wait(state, now))
@@ -112,7 +112,7 @@ class SharedLimits:
             unused_tokens: Tokens that were taken and not used; negative if more were used.
             succeeded: Whether there was a reply; many of them allow more requests in flight.
         """
-        with self._locked():
+        with locked(self._file):
             self._set_count(self._row, max(0, self._count(self._row) - 1))
             now = time.monotonic()
             state = self._state(now)
@@ -132,7 +132,7 @@ class SharedLimits:
 
     def block(self, seconds: float) -> None:
         """Let no process send a request for some seconds."""
-        with self._locked():
+        with locked(self._file):
             now = time.monotonic()
             state = self._state(now)
             until = now + min(seconds, _LONGEST_BLOCK_SECONDS)
@@ -140,7 +140,7 @@ class SharedLimits:
 
     def cut(self) -> None:
         """Halve the requests in flight, because the server is overloaded."""
-        with self._locked():
+        with locked(self._file):
             now = time.monotonic()
             state = self._state(now)
             if now - state.cut >= _CUT_SECONDS:
@@ -150,19 +150,19 @@ class SharedLimits:
     @property
     def allowed(self) -> int:
         """Requests that may be in flight at present, in all processes."""
-        with self._locked():
+        with locked(self._file):
             return int(min(self._state(time.monotonic()).allowed, self._rates.max_in_flight))
 
     @property
     def in_flight(self) -> int:
         """Requests in flight of all processes."""
-        with self._locked():
+        with locked(self._file):
             self._drop_dead_rows()
             return self._in_flight(self._state(time.monotonic()))
 
     def close(self) -> None:
         """Give up the row of this process."""
-        with self._locked():
+        with locked(self._file):
             self._set_count(self._row, 0)
         self._memory.close()
         os.close(self._holder)
@@ -251,11 +251,3 @@ class SharedLimits:
             return descriptor
         os.close(descriptor)
         return None
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
