@@ -145,12 +145,13 @@ def test_an_overload_halves_the_requests_in_flight_once_and_successes_restore_th
 
 
 def test_the_times_of_before_a_restart_of_the_machine_do_not_count(path: Path, monkeypatch):
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 10_000)
     limits = SharedLimits(path, Rates(requests_per_minute=60))
     limits.block(3000)
     limits.acquire(1)
-    now = time.monotonic()
 
-    monkeypatch.setattr(time, "monotonic", lambda: now - 10_000)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
 
     assert limits.acquire(1) == 0
 
