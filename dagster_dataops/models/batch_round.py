@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
 from dagster_dataops.errors import OperatorContextError
-from dagster_dataops.models.batch_delivery import DeferredRequest
+from dagster_dataops.models.batches.batch_delivery import DeferredRequest
 from dagster_dataops.models.model_session import ModelSession
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, Tally
 from dagster_dataops.records import Record, decode

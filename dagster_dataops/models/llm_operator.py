@@ -21,7 +21,7 @@ from dagster_dataops.models.batch_round import deliver_in_batches
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
 from dagster_dataops.models.output_format import OutputFormat, plain
 from dagster_dataops.models.prompt_templates import compiled, rendered
-from dagster_dataops.models.reply import Reply, reply_of
+from dagster_dataops.models.replies.reply import Reply, reply_of
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dagster_dataops.errors import FatalModelError, OperatorContextError, OperatorOptionError
-from dagster_dataops.models.client import ModelClient, client_of
+from dagster_dataops.models.calls.client import ModelClient, client_of
 from dagster_dataops.models.model_session import CHAT, Endpoint, ModelSession
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun
@@ -54,13 +54,7 @@ class ModelOperator:
         reask: int = 0,
         endpoint: Endpoint = CHAT,
     ) -> tuple[dict[str, Any], bool]:
-        """Return the JSON of the reply to a request, and whether it was stored.
-
-        Args:
-            request: The JSON of the request.
-            sample: Equal requests with other numbers are sent separately.
-            reask: How many replies of the wrong form came before; the same holds for it.
-            endpoint: The endpoint.
+        """Return what `ModelSession.complete` returns for the same arguments.
 
         Raises:
             ModelError: There is no reply.

@@ -20,14 +20,14 @@ from dagster_dataops.errors import (
     ReplyNotRecordedError,
     TransientModelError,
 )
-from dagster_dataops.models.batch_delivery import BatchDelivery, DeferredRequest, Parts
-from dagster_dataops.models.client import ModelClient
-from dagster_dataops.models.dialect import Dialect
-from dagster_dataops.models.latency import latency_count
-from dagster_dataops.models.reply import finish_reason_of, reply_of, usage_of
-from dagster_dataops.models.reply_store import ReplyStore, StoredReply, request_key
-from dagster_dataops.models.shared_limits import SharedLimits
-from dagster_dataops.models.transports import transport_of
+from dagster_dataops.models.batches.batch_delivery import BatchDelivery, DeferredRequest, Parts
+from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.models.calls.dialect import Dialect
+from dagster_dataops.models.calls.shared_limits import SharedLimits
+from dagster_dataops.models.calls.transports import transport_of
+from dagster_dataops.models.replies.latency import latency_count
+from dagster_dataops.models.replies.reply import Usage, finish_reason_of, reply_of, usage_of
+from dagster_dataops.models.replies.reply_store import ReplyStore, StoredReply, request_key
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 
 _FIRST_PAUSE_SECONDS: Final = 0.25
@@ -255,7 +255,7 @@ class ModelSession:
         except BadReplyError:  # no answer, but paid
             if usage is not None:
                 self._store.spend(self._context.position, str(request["model"]), reply)
-            self._count_usage(reply, str(request["model"]))
+            self._context.count(**self._usage_counts(reply, str(request["model"])))
             raise
         return reply, seconds
 
@@ -330,30 +330,29 @@ class ModelSession:
     def _count_spent_before(self) -> None:
         """Count replies without an answer that this record got before it was interrupted."""
         for spent in self._store.take_spent(self._context.position):
-            self._count_usage(spent.reply, spent.model)
+            self._context.count(**self._usage_counts(spent.reply, spent.model))
 
     def _count_paid(
         self, reply: dict[str, Any], model: str, seconds: float, share: float = 1.0
     ) -> None:
-        tables = {f"model/{reply.get('model') or model}": 1}
+        counts: dict[str, float] = {"calls": 1, f"model/{reply.get('model') or model}": 1}
         if seconds:  # not of a batch
-            tables[latency_count(seconds)] = 1
+            counts[latency_count(seconds)] = 1
         finish = finish_reason_of(reply)
         if finish:
-            tables[f"finish_reasons/{finish}"] = 1
-        self._context.count(calls=1, **tables)
-        self._count_usage(reply, model, share)
+            counts[f"finish_reasons/{finish}"] = 1
+        self._context.count(**counts, **self._usage_counts(reply, model, share))
 
-    def _count_usage(self, reply: dict[str, Any], model: str, share: float = 1.0) -> None:
+    def _usage_counts(
+        self, reply: dict[str, Any], model: str, share: float = 1.0
+    ) -> dict[str, float]:
+        """Return the tokens and the cost of a reply."""
         usage = usage_of(reply)
         if usage is None:
-            self._context.count(calls_without_usage=1)
-            return
-        counts: dict[str, float] = {name: n for name, n in usage._asdict().items() if n}
+            return {"calls_without_usage": 1}
+        counts = {name: n for name, n in zip(Usage._fields, usage, strict=True) if n}
         price = self._client.prices.get(model)
-        if price is not None:
-            counts["cost"] = price.cost(usage) * share
-        self._context.count(**counts)
+        return counts if price is None else {**counts, "cost": price.cost(usage) * share}
 
 
 class _CostSoFar:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops.models.model_session import estimate
-from dagster_dataops.models.reply_store import request_key
+from dagster_dataops.models.replies.reply_store import request_key
 
 _USUAL_OUTPUT: Final = 1000  # tokens of a reply without a limit
 _ITEMS: Final = 3  # of a list

@@ -19,10 +19,12 @@ def compiled(text: str) -> Any:
     from jinja2 import TemplateSyntaxError
 
     try:
-        return _environment().from_string(text)
+        template = _environment().from_string(text)
     except TemplateSyntaxError as error:
         msg = f"line {error.lineno}: {error.message}"
         raise ValueError(msg) from None
+    template.globals = dict(template.globals)  # each rendering copies them: a chain takes long
+    return template
 
 
 @functools.cache

@@ -13,11 +13,11 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, count_records
 from dagster_dataops.datasets.record_samples import spread_sample
 from dagster_dataops.graph.graph import OperatorGraph, OperatorNode
-from dagster_dataops.models.client import ModelClient
+from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.model_operator import ModelOperator, client_among
 from dagster_dataops.models.placeholder import Placeholder
-from dagster_dataops.models.prices import Price
-from dagster_dataops.models.reply import Usage
+from dagster_dataops.models.replies.prices import Price
+from dagster_dataops.models.replies.reply import Usage
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator, exporting
 from dagster_dataops.pipelines.local_run import as_dataset, materialize

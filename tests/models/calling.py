@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from dagster_dataops.models.client import ModelClient
+from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.model_session import ModelSession
 from dagster_dataops.operators.outcomes.record_context import (
     OperatorContext,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.models.reply_store import ReplyStore
+from dagster_dataops.models.replies.reply_store import ReplyStore
 from tests.models.running_server import RunningServer
 
 CALLS = 4

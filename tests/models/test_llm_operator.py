@@ -308,5 +308,5 @@ def test_the_default_client_is_taken_from_the_environment(made, server, monkeypa
 
 
 def test_the_reply_is_a_public_type():
-    assert Reply.__module__ == "dagster_dataops.models.reply"
+    assert Reply.__module__ == "dagster_dataops.models.replies.reply"
     assert load_result is not None

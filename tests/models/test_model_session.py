@@ -10,10 +10,10 @@ import pytest
 
 from dagster_dataops import errors
 from dagster_dataops.models import model_session
-from dagster_dataops.models.client import ModelClient
-from dagster_dataops.models.latency import latency_quantile
+from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.model_session import ModelSession
-from dagster_dataops.models.prices import Price
+from dagster_dataops.models.replies.latency import latency_quantile
+from dagster_dataops.models.replies.prices import Price
 from dagster_dataops.operators.outcomes.record_context import count_tables
 from tests.models.calling import chat, in_counted_session, in_session
 from tests.models.running_server import RunningServer

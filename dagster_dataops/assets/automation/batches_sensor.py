@@ -12,9 +12,9 @@ from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.errors import ModelError
-from dagster_dataops.models.batch_api import BatchApi
-from dagster_dataops.models.batch_delivery import BatchState
-from dagster_dataops.models.client import ModelClient
+from dagster_dataops.models.batches.batch_api import BatchApi
+from dagster_dataops.models.batches.batch_delivery import BatchState
+from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.models.model_operator import client_among
 

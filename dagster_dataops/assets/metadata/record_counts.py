@@ -8,7 +8,7 @@ import dagster as dg
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.models.latency import LATENCY, latency_quantile
+from dagster_dataops.models.replies.latency import LATENCY, latency_quantile
 from dagster_dataops.operators.outcomes.record_context import count_tables, plain_counts
 
 _MOST_ROWS: Final = 20

@@ -9,8 +9,8 @@ from pydantic import Field, create_model, field_validator
 from typing_extensions import override
 
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.models.client import ModelClient
-from dagster_dataops.models.prices import Price
+from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.models.replies.prices import Price
 
 
 class LLMResource(dg.ConfigurableResource[None]):

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.errors import RunStoppedError, RunWaitingError
 from dagster_dataops.execution.backends.collector import Collector, PauseEnded
@@ -34,7 +35,8 @@ def run(job: Job) -> None:
     thread = WaitableThread(calls.run, job.name)
     thread.start()
     try:
-        collector.watch([thread])
+        with collected_rarely():
+            collector.watch([thread])
     finally:
         calls.cancel()
         collector.close()

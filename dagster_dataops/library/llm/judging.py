@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.prompt_templates import rendered
-from dagster_dataops.models.reply import Reply
+from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 

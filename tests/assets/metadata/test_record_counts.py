@@ -13,7 +13,7 @@ from dagster_dataops import (
     data_register,
     pipeline,
 )
-from dagster_dataops.models.latency import latency_count
+from dagster_dataops.models.replies.latency import latency_count
 from tests.assets.helpers import write_jsonl
 
 data_register.new_group("counted")

@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.models.transports."""
+"""Tests of dagster_dataops.models.calls.transports."""
 
 import asyncio
 import sys
@@ -15,7 +15,7 @@ from dagster_dataops.errors import (
     MissingExtraError,
     RateLimitedError,
 )
-from dagster_dataops.models.transports import transport_of
+from dagster_dataops.models.calls.transports import transport_of
 
 REQUEST = {"model": "m", "messages": [{"role": "user", "content": "Go."}]}
 

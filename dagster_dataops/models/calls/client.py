@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.hashing.operational import Operational
-from dagster_dataops.models.prices import Price
-from dagster_dataops.models.shared_limits import Rates
+from dagster_dataops.models.calls.shared_limits import Rates
+from dagster_dataops.models.replies.prices import Price
 
 _OPENAI: Final = "https://api.openai.com/v1"
 _MODES: Final = ("live", "record", "replay")

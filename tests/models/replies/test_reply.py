@@ -1,11 +1,11 @@
-"""Tests of dagster_dataops.models.reply."""
+"""Tests of dagster_dataops.models.replies.reply."""
 
 from typing import Any
 
 import pytest
 
 from dagster_dataops.errors import BadReplyError
-from dagster_dataops.models.reply import Usage, reply_of, usage_of
+from dagster_dataops.models.replies.reply import Usage, reply_of, usage_of
 
 
 def raw(message: Any, finish: str | None = "stop") -> dict[str, Any]:

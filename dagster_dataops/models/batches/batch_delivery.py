@@ -17,12 +17,12 @@ import orjson
 
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.errors import BadReplyError, BadRequestError, ModelError, TransientModelError
-from dagster_dataops.models.batch_api import ENDPOINT, BatchApi
-from dagster_dataops.models.client import ModelClient
-from dagster_dataops.models.dialect import Dialect
-from dagster_dataops.models.reply import reply_of
-from dagster_dataops.models.reply_store import ReplyStore
-from dagster_dataops.models.status_errors import error_of
+from dagster_dataops.models.batches.batch_api import ENDPOINT, BatchApi
+from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.models.calls.dialect import Dialect
+from dagster_dataops.models.calls.status_errors import error_of
+from dagster_dataops.models.replies.reply import reply_of
+from dagster_dataops.models.replies.reply_store import ReplyStore
 from dagster_dataops.operators.outcomes.record_context import StopRun
 
 FOLDER: Final = "batches"

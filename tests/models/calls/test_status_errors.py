@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.models.status_errors."""
+"""Tests of dagster_dataops.models.calls.status_errors."""
 
 import time
 from email.utils import formatdate
@@ -6,7 +6,7 @@ from email.utils import formatdate
 import pytest
 
 from dagster_dataops import errors
-from dagster_dataops.models.status_errors import error_of, retry_after
+from dagster_dataops.models.calls.status_errors import error_of, retry_after
 
 
 @pytest.mark.parametrize(

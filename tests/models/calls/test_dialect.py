@@ -1,9 +1,9 @@
-"""Tests of dagster_dataops.models.dialect."""
+"""Tests of dagster_dataops.models.calls.dialect."""
 
 from typing import Any
 
 from dagster_dataops.errors import BadRequestError
-from dagster_dataops.models.dialect import Dialect
+from dagster_dataops.models.calls.dialect import Dialect
 
 
 def request(**fields: Any) -> dict[str, Any]:

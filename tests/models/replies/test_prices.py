@@ -1,9 +1,9 @@
-"""Tests of dagster_dataops.models.prices."""
+"""Tests of dagster_dataops.models.replies.prices."""
 
 import pytest
 
 from dagster_dataops import Price
-from dagster_dataops.models.reply import Usage
+from dagster_dataops.models.replies.reply import Usage
 
 USAGE = Usage(tokens_in=1000, tokens_cached=400, tokens_out=10, tokens_reasoning=5)
 

@@ -6,22 +6,19 @@ process that dies holds nothing of it. Each process has a row with its number of
 and holds the lock of a file of the same number: a row whose lock is free is not counted.
 """
 
+import ctypes
 import fcntl
 import mmap
 import os
-import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
+from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.datasets.durable_files import make_folder, storage
 
-_HEAD: Final = struct.Struct("ddddddd")
-_ROW: Final = struct.Struct("i")
 _MAX_PROCESSES: Final = 256
-_SIZE: Final = _HEAD.size + _MAX_PROCESSES * _ROW.size
 _BURST_SECONDS: Final = 0.5  # the share of a minute's limit that may be used at once
 _LONGEST_BLOCK_SECONDS: Final = 3600.0
 _FULL_SECONDS: Final = 0.01  # after which to ask again when too many requests are in flight
@@ -37,8 +34,8 @@ class Rates(NamedTuple):
     max_in_flight: int = 200
 
 
-class _State(NamedTuple):
-    """The head of the file.
+class _State(ctypes.Structure):
+    """The content of the file, in the memory that all processes share.
 
     Attributes:
         requests: Monotonic time up to which requests are used up.
@@ -47,7 +44,8 @@ class _State(NamedTuple):
         allowed: Requests in flight that the server can bear; 0 before the first request.
         successes: Requests that succeeded since ``allowed`` was last changed.
         cut: Monotonic time when ``allowed`` was last reduced.
-        rows: Number of rows that were ever used; the others are not read.
+        used: Number of rows that were ever used; the others are not read.
+        rows: Requests in flight of each process.
     """
 
     requests: float
@@ -56,7 +54,18 @@ class _State(NamedTuple):
     allowed: float
     successes: float
     cut: float
-    rows: float
+    used: float
+    rows: "ctypes.Array[ctypes.c_int]"
+    _fields_: ClassVar = [
+        ("requests", ctypes.c_double),
+        ("tokens", ctypes.c_double),
+        ("blocked", ctypes.c_double),
+        ("allowed", ctypes.c_double),
+        ("successes", ctypes.c_double),
+        ("cut", ctypes.c_double),
+        ("used", ctypes.c_double),
+        ("rows", ctypes.c_int * _MAX_PROCESSES),
+    ]
 
 
 class SharedLimits:
@@ -74,16 +83,16 @@ class SharedLimits:
         self._rates = rates
         self._path = path
         make_folder(path.parent)
+        size = ctypes.sizeof(_State)
         with storage(path, "open the limits of a client"):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            if os.fstat(self._file).st_size < _SIZE:
-                os.ftruncate(self._file, _SIZE)
-            self._memory = mmap.mmap(self._file, _SIZE)
-            with self._locked():
+            if os.fstat(self._file).st_size < size:
+                os.ftruncate(self._file, size)
+            self._state = _State.from_buffer(mmap.mmap(self._file, size))
+            with locked(self._file):
                 self._row, self._holder = self._free_row()
-                self._set_count(self._row, 0)
-                state = self._state(time.monotonic())
-                self._write(state._replace(rows=max(state.rows, self._row + 1.0)))
+                self._state.rows[self._row] = 0
+                self._state.used = max(self._state.used, self._row + 1.0)
 
     def acquire(self, tokens: float) -> float:
         """Take a request and its tokens, if there is room.
@@ -91,18 +100,22 @@ class SharedLimits:
         Returns:
             0 if the request may be sent now; otherwise seconds after which to ask again.
         """
-        with self._locked():
-            now = time.monotonic()
-            state = self._state(now)
-            wait = max(state.blocked - now, self._wait(state, now))
+        with locked(self._file):
+            now = self._begin()
+            state = self._state
+            wait = max(state.blocked - now, self._wait(now))
             if wait > 0:
                 return wait
-            if self._is_full(state):
+            if self._is_full():
                 self._drop_dead_rows()
-                if self._is_full(state):
+                if self._is_full():
                     return _FULL_SECONDS
-            self._set_count(self._row, self._count(self._row) + 1)
-            self._write(self._used(state, now, 1, tokens))
+            state.rows[self._row] += 1
+            requests_per_minute, tokens_per_minute, _ = self._rates
+            if requests_per_minute:
+                state.requests = max(state.requests, now) + 60 / requests_per_minute
+            if tokens_per_minute:
+                state.tokens = max(state.tokens, now) + 60 * tokens / tokens_per_minute
             return 0.0
 
     def release(self, unused_tokens: float = 0, *, succeeded: bool = False) -> None:
@@ -112,14 +125,15 @@ class SharedLimits:
             unused_tokens: Tokens that were taken and not used; negative if more were used.
             succeeded: Whether there was a reply; many of them allow more requests in flight.
         """
-        with self._locked():
-            self._set_count(self._row, max(0, self._count(self._row) - 1))
-            now = time.monotonic()
-            state = self._state(now)
+        with locked(self._file):
+            self._begin()
+            state = self._state
+            state.rows[self._row] = max(0, state.rows[self._row] - 1)
             per_second = self._rates.tokens_per_minute / 60
             if per_second and unused_tokens:
-                state = state._replace(tokens=state.tokens - unused_tokens / per_second)
-            self._write(self._grown(state) if succeeded else state)
+                state.tokens -= unused_tokens / per_second
+            if succeeded and state.allowed < self._rates.max_in_flight:
+                self._grow()
 
     def lower(self, requests_per_minute: float, tokens_per_minute: float) -> None:
         """Keep to the limits that a server announces, where they are lower; 0 for none."""
@@ -132,106 +146,86 @@ class SharedLimits:
 
     def block(self, seconds: float) -> None:
         """Let no process send a request for some seconds."""
-        with self._locked():
-            now = time.monotonic()
-            state = self._state(now)
-            until = now + min(seconds, _LONGEST_BLOCK_SECONDS)
-            self._write(state._replace(blocked=max(state.blocked, until)))
+        with locked(self._file):
+            until = self._begin() + min(seconds, _LONGEST_BLOCK_SECONDS)
+            self._state.blocked = max(self._state.blocked, until)
 
     def cut(self) -> None:
         """Halve the requests in flight, because the server is overloaded."""
-        with self._locked():
-            now = time.monotonic()
-            state = self._state(now)
+        with locked(self._file):
+            now, state = self._begin(), self._state
             if now - state.cut >= _CUT_SECONDS:
-                allowed = max(1.0, min(state.allowed, self._in_flight(state) + 1) / 2)
-                self._write(state._replace(allowed=allowed, successes=0, cut=now))
+                state.allowed = max(1.0, min(state.allowed, self._in_flight() + 1) / 2)
+                state.successes, state.cut = 0, now
 
     @property
     def allowed(self) -> int:
         """Requests that may be in flight at present, in all processes."""
-        with self._locked():
-            return int(min(self._state(time.monotonic()).allowed, self._rates.max_in_flight))
+        with locked(self._file):
+            self._begin()
+            return int(min(self._state.allowed, self._rates.max_in_flight))
 
     @property
     def in_flight(self) -> int:
         """Requests in flight of all processes."""
-        with self._locked():
+        with locked(self._file):
             self._drop_dead_rows()
-            return self._in_flight(self._state(time.monotonic()))
+            return self._in_flight()
 
     def close(self) -> None:
         """Give up the row of this process."""
-        with self._locked():
-            self._set_count(self._row, 0)
-        self._memory.close()
+        with locked(self._file):
+            self._state.rows[self._row] = 0
+        del self._state
         os.close(self._holder)
         os.close(self._file)
 
-    def _wait(self, state: _State, now: float) -> float:
-        """Return the seconds until the limits a minute have room."""
-        return max(
-            used - now - _BURST_SECONDS if rate else 0.0
-            for used, rate in zip(state[:2], self._rates[:2], strict=True)
-        )
-
-    def _used(self, state: _State, now: float, requests: float, tokens: float) -> _State:
-        """Return the state with requests and tokens taken."""
-        until = [
-            max(used, now) + 60 * amount / rate if rate else used
-            for used, rate, amount in zip(
-                state[:2], self._rates[:2], (requests, tokens), strict=True
-            )
-        ]
-        return state._replace(requests=until[0], tokens=until[1])
-
-    def _grown(self, state: _State) -> _State:
-        """Return the state after a success: more in flight after as many as are allowed."""
-        if state.allowed >= self._rates.max_in_flight:
-            return state
-        if state.successes + 1 < state.allowed:
-            return state._replace(successes=state.successes + 1)
-        return state._replace(successes=0, allowed=max(state.allowed * _GROWTH, state.allowed + 1))
-
-    def _state(self, now: float) -> _State:
-        state = _State(*_HEAD.unpack_from(self._memory))
-        # Times far ahead are of before a restart of the machine.
+    def _begin(self) -> float:
+        """Return the time, and forget times far ahead, which are of before a restart."""
+        now, state = time.monotonic(), self._state
         latest = now + _LONGEST_BLOCK_SECONDS
-        requests, tokens, blocked = (at if at <= latest else 0.0 for at in state[:3])
-        return _State(
-            requests,
-            tokens,
-            blocked,
-            allowed=state.allowed or float(self._rates.max_in_flight),
-            successes=state.successes,
-            cut=state.cut if state.cut <= now else 0.0,
-            rows=state.rows,
-        )
+        if state.requests > latest:
+            state.requests = 0
+        if state.tokens > latest:
+            state.tokens = 0
+        if state.blocked > latest:
+            state.blocked = 0
+        if state.cut > now:
+            state.cut = 0
+        if not state.allowed:
+            state.allowed = self._rates.max_in_flight
+        return now
 
-    def _write(self, state: _State) -> None:
-        _HEAD.pack_into(self._memory, 0, *state)
+    def _wait(self, now: float) -> float:
+        """Return the seconds until the limits a minute have room."""
+        until = 0.0
+        if self._rates.requests_per_minute:
+            until = self._state.requests
+        if self._rates.tokens_per_minute:
+            until = max(until, self._state.tokens)
+        return until - now - _BURST_SECONDS
 
-    def _count(self, row: int) -> int:
-        (count,) = _ROW.unpack_from(self._memory, _HEAD.size + row * _ROW.size)
-        return int(count)
+    def _grow(self) -> None:
+        """Count a success: more in flight after as many as are allowed."""
+        state = self._state
+        state.successes += 1
+        if state.successes >= state.allowed:
+            state.successes = 0
+            state.allowed = max(state.allowed * _GROWTH, state.allowed + 1)
 
-    def _set_count(self, row: int, count: int) -> None:
-        _ROW.pack_into(self._memory, _HEAD.size + row * _ROW.size, count)
+    def _is_full(self) -> bool:
+        return self._in_flight() >= min(self._state.allowed, self._rates.max_in_flight)
 
-    def _is_full(self, state: _State) -> bool:
-        return self._in_flight(state) >= min(state.allowed, self._rates.max_in_flight)
-
-    def _in_flight(self, state: _State) -> int:
-        rows = self._memory[_HEAD.size : _HEAD.size + int(state.rows) * _ROW.size]
-        return sum(count for (count,) in _ROW.iter_unpack(rows))
+    def _in_flight(self) -> int:
+        return sum(self._state.rows[: int(self._state.used)])
 
     def _drop_dead_rows(self) -> None:
         """Set the counts of processes that have died to 0."""
-        for row in range(_MAX_PROCESSES):
-            if row != self._row and self._count(row):
+        for row, count in enumerate(self._state.rows):
+            if row != self._row and count:
                 descriptor = self._row_lock(row)
                 if descriptor is not None:
-                    self._set_count(row, 0)
+                    self._state.rows[row] = 0
                     os.close(descriptor)
 
     def _free_row(self) -> tuple[int, int]:
@@ -251,11 +245,3 @@ class SharedLimits:
             return descriptor
         os.close(descriptor)
         return None
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)

@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.models.shared_limits."""
+"""Tests of dagster_dataops.models.calls.shared_limits."""
 
 import os
 import signal
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.models.shared_limits import Rates, SharedLimits
+from dagster_dataops.models.calls.shared_limits import Rates, SharedLimits
 
 HOLDER = """
 import sys
 from pathlib import Path
-from dagster_dataops.models.shared_limits import Rates, SharedLimits
+from dagster_dataops.models.calls.shared_limits import Rates, SharedLimits
 limits = SharedLimits(Path(sys.argv[1]), Rates(max_in_flight=4))
 assert [limits.acquire(1) for _ in range(3)] == [0, 0, 0]
 print("held", flush=True)
@@ -23,7 +23,7 @@ sys.stdin.read()
 SENDER = """
 import sys, time
 from pathlib import Path
-from dagster_dataops.models.shared_limits import Rates, SharedLimits
+from dagster_dataops.models.calls.shared_limits import Rates, SharedLimits
 limits = SharedLimits(Path(sys.argv[1]), Rates(requests_per_minute=6000))
 end, sent = time.monotonic() + 1.5, 0
 while time.monotonic() < end:
@@ -145,12 +145,13 @@ def test_an_overload_halves_the_requests_in_flight_once_and_successes_restore_th
 
 
 def test_the_times_of_before_a_restart_of_the_machine_do_not_count(path: Path, monkeypatch):
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 10_000)
     limits = SharedLimits(path, Rates(requests_per_minute=60))
     limits.block(3000)
     limits.acquire(1)
-    now = time.monotonic()
 
-    monkeypatch.setattr(time, "monotonic", lambda: now - 10_000)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
 
     assert limits.acquire(1) == 0
 

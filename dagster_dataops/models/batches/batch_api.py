@@ -7,9 +7,10 @@ from typing import Any, Final, NamedTuple, Self
 
 import orjson
 
-from dagster_dataops.errors import BadReplyError, MissingExtraError, TransientModelError
-from dagster_dataops.models.client import ModelClient
-from dagster_dataops.models.status_errors import error_of
+from dagster_dataops.errors import MissingExtraError, TransientModelError
+from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.models.calls.status_errors import error_of
+from dagster_dataops.models.calls.transports import json_object
 
 ENDPOINT: Final = "/v1/chat/completions"
 _PAGE: Final = 100
@@ -145,11 +146,4 @@ class BatchApi:
             raw = await response.read()
         if response.status >= 400:
             raise error_of(response.status, response.headers, raw)
-        try:
-            found = orjson.loads(raw)
-        except orjson.JSONDecodeError:
-            found = None
-        if not isinstance(found, dict):
-            reason = f"the reply of {address} is no JSON object"
-            raise BadReplyError(reason)
-        return found
+        return json_object(raw, address)

@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.models.batch_delivery, batch_round and batch_api."""
+"""Tests of dagster_dataops.models.batches.batch_delivery, batch_round and batch_api."""
 
 import json
 import os
@@ -13,8 +13,8 @@ import pytest
 
 from dagster_dataops import LLMOperator, ModelClient, Price, config, data_register
 from dagster_dataops.errors import RunStoppedError, RunWaitingError
-from dagster_dataops.models import batch_delivery
-from dagster_dataops.models.reply_store import ReplyStore
+from dagster_dataops.models.batches import batch_delivery
+from dagster_dataops.models.replies.reply_store import ReplyStore
 from tests.models.running_server import RunningServer
 
 RECORDS = 30
@@ -22,7 +22,7 @@ SCRIPT = f"""
 import sys
 from dagster_dataops import LLMOperator, ModelClient, config, data_register
 from dagster_dataops.errors import RunWaitingError
-from dagster_dataops.models import batch_delivery
+from dagster_dataops.models.batches import batch_delivery
 
 batch_delivery.MOST_REQUESTS = 12
 

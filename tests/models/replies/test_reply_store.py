@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.models.reply_store."""
+"""Tests of dagster_dataops.models.replies.reply_store."""
 
 import subprocess
 import sys
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.models.reply_store import ReplyStore, request_key
+from dagster_dataops.models.replies.reply_store import ReplyStore, request_key
 
 WRITER = """
 import sys
 from pathlib import Path
-from dagster_dataops.models.reply_store import ReplyStore, request_key
+from dagster_dataops.models.replies.reply_store import ReplyStore, request_key
 store = ReplyStore(Path(sys.argv[1]))
 for number in range(300):
     key = request_key({"writer": sys.argv[2], "number": number})

@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.models.client."""
+"""Tests of dagster_dataops.models.calls.client."""
 
 import pickle
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from dagster_dataops import ModelClient, Price
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.models.client import client_of
+from dagster_dataops.models.calls.client import client_of
 
 
 def test_the_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch):

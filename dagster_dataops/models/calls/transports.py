@@ -15,8 +15,8 @@ from dagster_dataops.errors import (
     ModelError,
     UnreachableError,
 )
-from dagster_dataops.models.client import ModelClient
-from dagster_dataops.models.status_errors import error_of
+from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.models.calls.status_errors import error_of
 
 _REQUESTS: Final = "x-ratelimit-limit-requests"
 _TOKENS: Final = "x-ratelimit-limit-tokens"
@@ -97,7 +97,7 @@ class _HttpTransport:
                 _limit(response.headers, _REQUESTS),
                 _limit(response.headers, _TOKENS),
             )
-        return _json_of(body)
+        return json_object(body, url)
 
     async def close(self) -> None:
         await self._session.close()
@@ -111,13 +111,22 @@ def _limit(headers: Mapping[str, str], name: str) -> float:
         return 0.0
 
 
-def _json_of(body: bytes) -> dict[str, Any]:
+def json_object(body: bytes, url: str) -> dict[str, Any]:
+    """Return the JSON object in a reply.
+
+    Args:
+        body: The reply.
+        url: The address that sent it, for the error.
+
+    Raises:
+        BadReplyError: The reply is something else.
+    """
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:
         found = None
     if not isinstance(found, dict):
-        reason = f"the reply is no JSON object: {body[:200].decode(errors='replace')!r}"
+        reason = f"the reply of {url} is no JSON object: {body[:200].decode(errors='replace')!r}"
         raise BadReplyError(reason)
     return found
 

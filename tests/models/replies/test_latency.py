@@ -1,10 +1,10 @@
-"""Tests of dagster_dataops.models.latency."""
+"""Tests of dagster_dataops.models.replies.latency."""
 
 from collections import Counter
 
 import pytest
 
-from dagster_dataops.models.latency import latency_count, latency_quantile
+from dagster_dataops.models.replies.latency import latency_count, latency_quantile
 
 
 def rows_of(*seconds: float) -> dict[str, float]:

@@ -13,17 +13,16 @@ Lines are appended whole under a lock. A process that dies while it writes leave
 end, which the next one closes; such a line is not read. Several processes may use one file.
 """
 
-import fcntl
 import hashlib
 import os
 from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import orjson
 
+from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 
 _CHUNK: Final = 1 << 20
@@ -185,7 +184,7 @@ class ReplyStore:
             published: Name of the run whose result is published; empty for none.
         """
         line = orjson.dumps({"published": published})
-        with storage(self._path, "open the replies"), self._locked():
+        with storage(self._path, "open the replies"), locked(self._file):
             self._refresh()  # another process of this run may have recorded it
             if published and line != self._published_run:
                 self._write(line + b"\n")
@@ -206,7 +205,7 @@ class ReplyStore:
         os.close(self._file)
 
     def _append(self, line: dict[str, Any]) -> None:
-        with storage(self._path, "keep a reply"), self._locked():
+        with storage(self._path, "keep a reply"), locked(self._file):
             self._write(orjson.dumps(line) + b"\n")
 
     def _write(self, line: bytes) -> None:
@@ -218,14 +217,6 @@ class ReplyStore:
         torn = os.pread(self._file, 1, end - 1) != b"\n"
         write_all(self._file, b"\n" + line if torn else line)
         self._refresh()
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def _find(self, key: str) -> tuple[int, dict[str, Any]] | None:
         """Return the position of the last line of a key, and the line."""

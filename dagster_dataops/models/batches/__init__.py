@@ -1,0 +1,1 @@
+"""Batches of requests, which a server answers within a day."""

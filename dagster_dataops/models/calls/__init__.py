@@ -1,0 +1,1 @@
+"""Calls over HTTP or through an object: the client, its limits, errors by status."""

@@ -1,0 +1,1 @@
+"""Replies: their form, the store that keeps them, tokens, prices and latency."""
