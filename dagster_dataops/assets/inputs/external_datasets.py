@@ -13,11 +13,13 @@ import dagster as dg
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.cooking.blending import Leaf
+from dagster_dataops.cooking.joined_samples import JoinedSamples
 from dagster_dataops.cooking.mixed_leaves import MetadatasetLeaf
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.runners.given_stream import GivenStream
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.files.remote import is_url
 
 _VERSION: Final = "dagster/data_version"
@@ -38,7 +40,7 @@ def dataset_key(leaf: MetadatasetLeaf) -> dg.AssetKey:
 
 def dataset_keys(leaves: Iterable[MetadatasetLeaf]) -> list[dg.AssetKey]:
     """Return the keys of datasets, each once."""
-    return list(dict.fromkeys(map(dataset_key, leaves)))
+    return list(dict.fromkeys(dataset_key(one) for leaf in leaves for one in leaf.datasets))
 
 
 def dataset_specs(leaves: Iterable[MetadatasetLeaf], group: str) -> tuple[dg.AssetSpec, ...]:
@@ -48,7 +50,8 @@ def dataset_specs(leaves: Iterable[MetadatasetLeaf], group: str) -> tuple[dg.Ass
         leaves: The datasets.
         group: The group of the assets.
     """
-    found = {dataset_key(leaf): leaf for leaf in leaves if not leaf.is_asset}
+    datasets = [one for leaf in leaves for one in leaf.datasets]
+    found = {dataset_key(one): one for one in datasets if not one.is_asset}
     return tuple(
         dg.AssetSpec(
             key,
@@ -78,17 +81,23 @@ def report_datasets(context: StepContext, operator: Operator) -> dict[str, str]:
         return {}
     tags = {}
     stages = [one for one in operator.stream().stage.ordered() if isinstance(one, Leaf)]
-    for leaf in stages:
-        key = dataset_key(leaf.about)
+    for about, stage in [one for leaf in stages for one in _datasets(leaf)]:
+        key = dataset_key(about)
         try:
-            version = digest([one.identity() for one in leaf.ordered()])[:16]
+            version = digest([one.identity() for one in stage.ordered()])[:16]
         except DataOpsError as error:  # the result is valid without the version
-            context.log.warning("%s has no data version: %s", leaf.about.path, error)
+            context.log.warning("%s has no data version: %s", about.path, error)
             continue
-        if not leaf.about.is_asset:
+        if not about.is_asset:
             _report(context, key, version)
         tags[f"{_INPUT_VERSION}/{key.to_user_string()}"] = version
     return tags
+
+
+def _datasets(leaf: Leaf) -> list[tuple[MetadatasetLeaf, Stage]]:
+    """Return the datasets of a leaf, each with the stage that reads it."""
+    joins = [one for one in leaf.ordered() if isinstance(one, JoinedSamples)]
+    return list(zip(leaf.about.datasets, joins[0].parts if joins else (leaf,), strict=True))
 
 
 def _report(context: StepContext, key: dg.AssetKey, version: str) -> None:

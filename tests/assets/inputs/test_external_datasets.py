@@ -168,3 +168,21 @@ def test_a_result_that_is_no_mixture_has_no_shares(
     (found,) = [one for one in results if one.check_name == "blend_shares"]
     assert not found.passed
     assert "no mixture" in (found.description or "")
+
+
+def test_each_joined_dataset_is_an_external_asset(
+    data: Path, operator: Any, instance: dg.DagsterInstance
+) -> None:
+    text = (
+        "  train:\n    join: [{path: ./a}, {path: ./b, nonmatch: skip}]\n"
+        "    joiner: {__module__: dagster_dataops, __class__: CrudeSample}\n"
+    )
+    mix = metadataset(written(data, text), cookers=cook_text)
+    definitions = definitions_of(pipeline_of(upper=operator), mix, data / "out")
+    keys = [dataset_key(one) for leaf in mix.leaves for one in leaf.datasets]
+
+    result = execute(definitions, instance)
+
+    assert [key.path[-1] for key in keys] == ["a", "b"]
+    assert set(versions_of(result)) == {"a", "b"}
+    assert {dep.asset_key for dep in spec_of(definitions, "docs", "mix").deps} == set(keys)
