@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from typing_extensions import override
 
-from dagster_dataops.cooking.crude_sources import CrudeSource, Row
+from dagster_dataops.cooking.crude_sources import CrudeSource, IndexRows, Row
 from dagster_dataops.errors import CookerError, MetadatasetError, UnknownSampleError
 from dagster_dataops.filestores.source_info import SOURCES
 from dagster_dataops.filestores.store import FileStore
@@ -225,6 +225,11 @@ class JoinedSamples(CrudeSource):
     def place(self) -> str:
         return " + ".join(one.place for one in self.parts)
 
+    @property
+    @override
+    def form(self) -> str:
+        return f"joined by key of {' and '.join(one.form for one in self.parts)}"
+
     @override
     def store(self) -> FileStore:
         raise no_primary(self.place)
@@ -321,7 +326,7 @@ class _JoinedItems(IndexedItems):
 
 
 @dataclass(eq=False)
-class JoinedRows(SourceStage):
+class JoinedRows(IndexRows):
     """Yield a line of an index for each joined sample. The state is the next number.
 
     Attributes:
@@ -331,14 +336,6 @@ class JoinedRows(SourceStage):
     name: ClassVar[str] = "index_joined"
     saved: ClassVar[tuple[str, ...]] = ("_next",)
     source: JoinedSamples
-
-    @override
-    def options(self) -> dict[str, Any]:
-        return self.source.options()
-
-    @override
-    def identity(self) -> object:
-        return self.source.identity()
 
     @override
     def reset(self) -> None:

@@ -297,6 +297,7 @@ class _Builder:
             file=planned.place.file,
             line=planned.place.line,
             is_asset=planned.is_asset,
+            contents=source.contents,
         )
 
     def _name(self, planned: PlannedDataset) -> str:

@@ -27,6 +27,7 @@ class MetadatasetLeaf:
         line: The line there, counted from 1.
         is_asset: Whether ``path`` is the key of an asset of this package.
         joined: The datasets that are joined; none if it is a single one.
+        contents: A sentence about its samples.
     """
 
     name: str
@@ -43,6 +44,7 @@ class MetadatasetLeaf:
     line: int = 0
     is_asset: bool = False
     joined: tuple["MetadatasetLeaf", ...] = ()
+    contents: str = ""
 
     @property
     def datasets(self) -> "tuple[MetadatasetLeaf, ...]":

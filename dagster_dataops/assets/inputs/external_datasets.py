@@ -13,13 +13,14 @@ import dagster as dg
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.cooking.blending import Leaf
+from dagster_dataops.cooking.crude_sources import CrudeSource, IndexRows
 from dagster_dataops.cooking.joined_samples import JoinedSamples
+from dagster_dataops.cooking.metadatasets import size_of
 from dagster_dataops.cooking.mixed_leaves import MetadatasetLeaf
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.runners.given_stream import GivenStream
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.files.remote import is_url
 
 _VERSION: Final = "dagster/data_version"
@@ -55,7 +56,7 @@ def dataset_specs(leaves: Iterable[MetadatasetLeaf], group: str) -> tuple[dg.Ass
     return tuple(
         dg.AssetSpec(
             key,
-            description=f"The crude samples of {leaf.path}.",
+            description=leaf.contents,
             group_name=group,
             kinds={"file"},
             metadata={
@@ -81,27 +82,31 @@ def report_datasets(context: StepContext, operator: Operator) -> dict[str, str]:
         return {}
     tags = {}
     stages = [one for one in operator.stream().stage.ordered() if isinstance(one, Leaf)]
-    for about, stage in [one for leaf in stages for one in _datasets(leaf)]:
+    for about, source in [one for leaf in stages for one in _datasets(leaf)]:
         key = dataset_key(about)
         try:
-            version = digest([one.identity() for one in stage.ordered()])[:16]
+            version = digest(source.identity())[:16]
+            if not about.is_asset:
+                _report(context, key, version, source)
         except DataOpsError as error:  # the result is valid without the version
             context.log.warning("%s has no data version: %s", about.path, error)
             continue
-        if not about.is_asset:
-            _report(context, key, version)
         tags[f"{_INPUT_VERSION}/{key.to_user_string()}"] = version
     return tags
 
 
-def _datasets(leaf: Leaf) -> list[tuple[MetadatasetLeaf, Stage]]:
-    """Return the datasets of a leaf, each with the stage that reads it."""
-    joins = [one for one in leaf.ordered() if isinstance(one, JoinedSamples)]
-    return list(zip(leaf.about.datasets, joins[0].parts if joins else (leaf,), strict=True))
+def _datasets(leaf: Leaf) -> list[tuple[MetadatasetLeaf, CrudeSource]]:
+    """Return the datasets of a leaf, each with its source."""
+    found = next(one for one in leaf.ordered() if isinstance(one, (CrudeSource, IndexRows)))
+    source = found.source if isinstance(found, IndexRows) else found
+    sources = source.parts if isinstance(source, JoinedSamples) else (source,)
+    return list(zip(leaf.about.datasets, sources, strict=True))
 
 
-def _report(context: StepContext, key: dg.AssetKey, version: str) -> None:
+def _report(context: StepContext, key: dg.AssetKey, version: str, source: CrudeSource) -> None:
     found = context.instance.fetch_materializations(key, limit=1).records
     reported = found[0].asset_materialization if found else None
     if reported is None or (reported.tags or {}).get(_VERSION) != version:
-        context.log_event(dg.AssetMaterialization(asset_key=key, tags={_VERSION: version}))
+        metadata = {"dagster/row_count": size_of(source)}
+        tags = {_VERSION: version}
+        context.log_event(dg.AssetMaterialization(asset_key=key, metadata=metadata, tags=tags))
