@@ -59,6 +59,7 @@ from dagster_dataops.execution.run_report import RunReport as RunReport
 from dagster_dataops.filestores.cache_pool import CachePool as CachePool
 from dagster_dataops.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool
 from dagster_dataops.filestores.cache_pool import NoCachePool as NoCachePool
+from dagster_dataops.filestores.energon_preparation import prepare_energon as prepare_energon
 from dagster_dataops.filestores.lazy_files import Lazy as Lazy
 from dagster_dataops.filestores.source_info import SourceInfo as SourceInfo
 from dagster_dataops.filestores.store import FileStore as FileStore

@@ -1,4 +1,4 @@
-"""The command line: ``python -m dagster_dataops trace FOLDER --line N``."""
+"""The command line: ``python -m dagster_dataops trace FOLDER --line N``, and ``prepare FOLDER``."""
 
 import argparse
 import sys
@@ -9,6 +9,7 @@ import orjson
 
 from dagster_dataops.configuration import config, folder_setting
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.filestores.energon_preparation import prepare_energon
 from dagster_dataops.tracing.tracer import trace
 
 
@@ -20,21 +21,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     try:
-        found = trace(
-            _folder(given.folder, given.root),
-            given.line,
-            source_line=given.source_line,
-            source=given.source,
-        )
+        text = _prepared(given) if given.command == "prepare" else _traced(given)
     except DataOpsError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    if given.json:
-        text = orjson.dumps(found.to_json(), option=orjson.OPT_INDENT_2).decode()
-    else:
-        text = str(found)
     sys.stdout.write(f"{text}\n")
     return 0
+
+
+def _traced(given: argparse.Namespace) -> str:
+    found = trace(
+        _folder(given.folder, given.root),
+        given.line,
+        source_line=given.source_line,
+        source=given.source,
+    )
+    if given.json:
+        return orjson.dumps(found.to_json(), option=orjson.OPT_INDENT_2).decode()
+    return str(found)
+
+
+def _prepared(given: argparse.Namespace) -> str:
+    split = dict(given.split) if given.split else None
+    counts = prepare_energon(given.folder, split=split, overwrite=given.overwrite)
+    return f"{sum(counts.values()):,} samples in {len(counts):,} shards"
+
+
+def _share(text: str) -> tuple[str, float]:
+    name, _, share = text.partition("=")
+    return name, float(share)
 
 
 def _folder(given: str, root: str | None) -> Path:
@@ -60,6 +75,17 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--source", help="which source, if there are several: path or file name")
     command.add_argument("--root", help="root of the results; by default that of the configuration")
     command.add_argument("--json", action="store_true", help="print JSON")
+    text = "Prepare tar shards for Megatron-Energon, as crude data."
+    command = commands.add_parser("prepare", help=text, description=text)
+    command.add_argument("folder", metavar="FOLDER", help="folder with the shards")
+    command.add_argument(
+        "--split",
+        nargs="+",
+        type=_share,
+        metavar="PART=SHARE",
+        help="share of the shards of each part, as in train=9 val=1; by default all are train",
+    )
+    command.add_argument("--overwrite", action="store_true", help="replace an earlier preparation")
     return parser
 
 

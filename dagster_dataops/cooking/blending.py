@@ -16,8 +16,8 @@ from typing_extensions import override
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.random_access import MISSING
-from dagster_dataops.streams.core.seeds import RandomNumbers, derive_seed
-from dagster_dataops.streams.core.stage import CombinedStage, ReadContext, UnaryStage
+from dagster_dataops.streams.core.stage import ReadContext, UnaryStage
+from dagster_dataops.streams.stages.sampling import DrawingStage
 
 _END: Final = object()
 
@@ -99,14 +99,13 @@ class RowRange(UnaryStage):
 
 
 @dataclass(eq=False)
-class DrawingStage(CombinedStage):
+class MixingStage(DrawingStage):
     """A stage that draws the dataset of each item. The seed and the number of draws are saved.
 
     Draws are numbered across epochs.
 
     Attributes:
         titles: The names of the datasets in errors.
-        seed: The seed of the draws; ``None`` to derive it from the seed of the stream.
     """
 
     saved: ClassVar[tuple[str, ...]] = ("_seed", "drawn")
@@ -119,25 +118,6 @@ class DrawingStage(CombinedStage):
         return {name: one for name, one in options.items() if name not in {"titles", "place"}}
 
     @override
-    def seed_in(self, root: int) -> int:
-        """Return the seed of the stage in a stream of seed ``root``."""
-        return derive_seed(root, self.path) if self.seed is None else self.seed
-
-    @override
-    def begin(self, context: ReadContext) -> None:
-        self._seed = self.seed_in(context.seed)
-        self._draws = RandomNumbers(self._seed)
-
-    @property
-    def drawn(self) -> int:
-        """The number of draws."""
-        return self._draws.number
-
-    @drawn.setter
-    def drawn(self, number: int) -> None:
-        self._draws = RandomNumbers(self._seed, number)
-
-    @override
     def restart(self, *, reset_rng: bool = False) -> None:
         super().restart(reset_rng=reset_rng)
         self.drawn = 0 if reset_rng else self.drawn
@@ -148,7 +128,7 @@ class DrawingStage(CombinedStage):
 
 
 @dataclass(eq=False)
-class Blend(DrawingStage):
+class Blend(MixingStage):
     """Choose a dataset by weight for each item, without end; a dataset that ends starts again."""
 
     name: ClassVar[str] = "blend"
@@ -196,7 +176,7 @@ class Blend(DrawingStage):
 
 
 @dataclass(eq=False)
-class BlendEpochized(DrawingStage):
+class BlendEpochized(MixingStage):
     """Read every dataset to its end in random order; the numbers of their items are given.
 
     Each draw chooses a dataset by the number of its remaining items. A dataset that ends early is

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from dagster_dataops.cooking.crude_sources import CrudeSource, Row
+from dagster_dataops.cooking.crude_sources import CrudeSource, IndexRows, Row
 from dagster_dataops.errors import StreamSourceError, UnknownSampleError
 from dagster_dataops.filestores.folder_store import FolderStore
 from dagster_dataops.filestores.jsonl_store import JsonlStore
@@ -99,20 +99,12 @@ class NumberedSamples(CrudeSource):
 
 
 @dataclass(eq=False)
-class NumberedRows(SourceStage):
+class NumberedRows(IndexRows):
     """Yield a line of an index for each sample. The state is the next number."""
 
     name: ClassVar[str] = "index_files"
     saved: ClassVar[tuple[str, ...]] = ("_next",)
     source: NumberedSamples
-
-    @override
-    def options(self) -> dict[str, Any]:
-        return self.source.options()
-
-    @override
-    def identity(self) -> object:
-        return self.source.identity()
 
     @override
     def reset(self) -> None:
@@ -170,6 +162,11 @@ class CrudeLines(NumberedSamples):
 
     @property
     @override
+    def form(self) -> str:
+        return "the lines of a file"
+
+    @property
+    @override
     def shard(self) -> str:
         return self.file.rpartition("/")[2]
 
@@ -202,6 +199,11 @@ class CrudeFolder(NumberedSamples):
     @override
     def place(self) -> str:
         return self.files.path
+
+    @property
+    @override
+    def form(self) -> str:
+        return "files of a folder, grouped by name"
 
     @property
     @override

@@ -12,7 +12,7 @@ import xxhash
 from typing_extensions import override
 
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError, UnknownSampleError
-from dagster_dataops.filestores.energon_layout import ShardedDataset
+from dagster_dataops.filestores.energon_layout import ShardedDataset, prepared_counts
 from dagster_dataops.filestores.prepared_index import PreparedIndex, prepared_index
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.tar_store import TarStore
@@ -77,6 +77,19 @@ class CrudeSource(SourceStage):
     def place(self) -> str:
         """The path or URL of the dataset."""
 
+    @property
+    @abstractmethod
+    def form(self) -> str:
+        """How the samples are stored, such as ``3 tar shards``."""
+
+    @property
+    @override
+    def contents(self) -> str:
+        subflavors = ", ".join(f"{name}={one}" for name, one in self.labels.subflavors.items())
+        more = [f"with {subflavors}"] if subflavors else []
+        more += [f"with files of {', '.join(self.labels.aux)}"] if self.labels.aux else []
+        return f"Crude samples of {self.place}: {', '.join([self.form, *more])}."
+
     @abstractmethod
     def store(self) -> FileStore:
         """Return the files of the dataset by name."""
@@ -100,6 +113,33 @@ class CrudeSource(SourceStage):
             for name, one in self.labels.aux.items()
         }
         return {"subflavors": dict(self.labels.subflavors), "aux": aux}
+
+
+@dataclass(eq=False)
+class IndexRows(SourceStage):
+    """A stage that yields a line of an index for each sample of a source.
+
+    Attributes:
+        source: The samples.
+    """
+
+    source: CrudeSource
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return self.source.options()
+
+    @override
+    def identity(self) -> object:
+        return self.source.identity()
+
+    @property
+    @override
+    def contents(self) -> str:
+        return (
+            f"A line for each sample of {self.source.place} ({self.source.form}): its key, its "
+            "shard, and the bytes of its parts there."
+        )
 
 
 class IndexHolder:
@@ -169,6 +209,16 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     @override
     def place(self) -> str:
         return self.data.path
+
+    @property
+    @override
+    def form(self) -> str:
+        counts = prepared_counts(self.data)
+        known = [counts.get(shard.name) for shard in self.data.shards]
+        shards = f"{len(known):,} tar shard{'s' if len(known) != 1 else ''}"
+        if None in known or not known:
+            return shards
+        return f"{sum(filter(None, known)):,} samples in {shards}, prepared by Energon"
 
     @override
     def store(self) -> FileStore:
@@ -428,7 +478,7 @@ class IndexedTarSamples(IndexedItems):
 
 
 @dataclass(eq=False)
-class TarRows(BlockwiseCursor, SourceStage):
+class TarRows(BlockwiseCursor, IndexRows):
     """Yield a line of an index for each sample; only headers are read.
 
     The position is the number of the shard, and the number of read samples in it.
@@ -445,10 +495,6 @@ class TarRows(BlockwiseCursor, SourceStage):
     @override
     def options(self) -> dict[str, Any]:
         return {**self.source.options(), "digests": self.digests}
-
-    @override
-    def identity(self) -> object:
-        return self.source.identity()
 
     @override
     def reset(self) -> None:

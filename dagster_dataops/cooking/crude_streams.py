@@ -61,7 +61,28 @@ _CHOOSING: Final = (  # stages that choose samples by position alone
 )
 
 
-class CrudeStream(DataPipelineBuilder):
+class _OfCrudeSources:
+    """The part of a stream that tells of its crude sources."""
+
+    stage: Stage
+
+    @property
+    def sources(self) -> list[CrudeSource]:
+        """The sources whose samples are not cooked yet."""
+        return crude_sources(self.stage)
+
+    @property
+    def is_crude(self) -> bool:
+        """Whether the items are samples with bytes, which cannot be written as records."""
+        return bool(self.sources)
+
+    @property
+    def name(self) -> str:
+        """The name of the stream as an asset."""
+        return _name_of(self.stage)
+
+
+class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
     """A stream of crude samples; every operation of streams returns a new one.
 
     A sample is a dict: its parts as bytes by suffix, and ``__key__``, ``__restore_key__``,
@@ -115,21 +136,6 @@ class CrudeStream(DataPipelineBuilder):
             seed=seed,
         )
 
-    @property
-    def sources(self) -> list[CrudeSource]:
-        """The sources whose samples are not cooked yet."""
-        return crude_sources(self.stage)
-
-    @property
-    def is_crude(self) -> bool:
-        """Whether the items are samples with bytes, which cannot be written as records."""
-        return bool(self.sources)
-
-    @property
-    def name(self) -> str:
-        """The name of the stream as an asset."""
-        return _name_of(self.stage)
-
     def index(self) -> "IndexStream":
         """Return the stream of the lines of the index in place of the samples.
 
@@ -140,30 +146,15 @@ class CrudeStream(DataPipelineBuilder):
             StreamDefinitionError: A stage needs the samples themselves.
         """
         stage = _with_rows(self.stage, digests=self._digests)
-        return IndexStream(stage, _name_of(self.stage))
+        return IndexStream(stage, self.name)
 
     @override
     def as_written(self) -> Operations:
         return self.index() if self.is_crude else self
 
 
-class CrudePipeline(DataPipeline):
+class CrudePipeline(_OfCrudeSources, DataPipeline):
     """A complete stream of crude samples, or of records that were cooked in it."""
-
-    @property
-    def sources(self) -> list[CrudeSource]:
-        """The sources whose samples are not cooked yet."""
-        return crude_sources(self.stage)
-
-    @property
-    def is_crude(self) -> bool:
-        """Whether the items are samples with bytes, which cannot be written as records."""
-        return bool(self.sources)
-
-    @property
-    def name(self) -> str:
-        """The name of the stream as an asset."""
-        return _name_of(self.stage)
 
     @override
     def as_written(self) -> Operations:

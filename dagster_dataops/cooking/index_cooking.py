@@ -11,6 +11,7 @@ from typing_extensions import override
 from dagster_dataops.cooking.cook_stage import BoundCooker
 from dagster_dataops.cooking.cookers import Cooker, chosen_cooker
 from dagster_dataops.cooking.crude_sources import Row, shard_version
+from dagster_dataops.cooking.joined_samples import Joiner, joined_sample, no_primary
 from dagster_dataops.cooking.stores_of_samples import StoresByName
 from dagster_dataops.errors import CookerError, IndexOutdatedError, InputError
 from dagster_dataops.filestores.energon_layout import joined
@@ -91,6 +92,8 @@ class IndexCooker:
 
     def _store(self, row: Row) -> FileStore:
         place = str(row["dataset"])
+        if "joined" in row:
+            raise no_primary(place)
         if place not in self._stores:
             duplicates = row.get("duplicates", "error")
             options = self._options
@@ -104,6 +107,8 @@ class IndexCooker:
             IndexOutdatedError: The shard was changed after it was indexed.
             StreamSourceError: The shard cannot be read.
         """
+        if "joined" in row:
+            return self._joined(row)
         key, shard_name = row["key"], row["shard"]
         parts, names = self._parts(row)
         source = SourceInfo.of(row["dataset"], row["index"], shard_name, names)
@@ -115,6 +120,12 @@ class IndexCooker:
             "__subflavors__": dict(row.get("subflavors") or {}),
             **parts,
         }
+
+    def _joined(self, row: Row) -> dict[str, Any]:
+        samples = [None if one is None else self.sample(one) for one in row["joined"]]
+        module, name, names = row["joiner"]
+        joiner = Joiner(module, name, None if names is None else tuple(names))
+        return joined_sample(joiner, row["dataset"], row.get("subflavors") or {}, samples)
 
     def _parts(self, row: Row) -> tuple[dict[str, bytes], list[str]]:
         places = row["parts"]

@@ -10,10 +10,10 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
+from dagster_dataops.cooking.joined_samples import Joiner, NonMatch
 from dagster_dataops.cooking.metadataset_nodes import YamlNode
 
 Kind: TypeAlias = Literal["blend", "blend_epochized", "concat"]
-NonMatch: TypeAlias = Literal["error", "skip", "none"]
 
 _AMOUNTS: Final[Mapping[Kind, str]] = {
     "blend": "weight",
@@ -34,7 +34,10 @@ _REFERENCE: Final = (
     "split_config",
     "shuffle_over_epochs_multiplier",
 )
-_JOIN: Final = ("join", "joiner", "split_part", "subflavors", "split_config", "subset")
+_JOIN: Final = (
+    *("join", "joiner", "split_part", "subflavors", "subset"),
+    "shuffle_over_epochs_multiplier",
+)
 _OF_ENTRIES: Final = "it belongs to each entry of the list"
 _HINTS: Final = MappingProxyType(
     {
@@ -124,7 +127,7 @@ class Join:
         place: Its place in the YAML.
         parts: The datasets by name; the first one determines keys and order.
         nonmatch: The handling of a sample without a match in each dataset.
-        joiner: The module and the name of the function or class that makes one sample of several.
+        joiner: The function or class that makes one sample of several.
         split_part: As for a `Reference`.
         subflavors: As for a `Reference`.
         subset: As for a `Reference`.
@@ -133,7 +136,7 @@ class Join:
     place: YamlNode
     parts: Mapping[str, Reference]
     nonmatch: Mapping[str, NonMatch]
-    joiner: tuple[str, str]
+    joiner: Joiner
     split_part: str | None
     subflavors: Mapping[str, Any]
     subset: Subset | None
@@ -247,16 +250,29 @@ def _join(node: YamlNode, more: tuple[str, ...]) -> Join:
     given = joined.entries() if named else dict(_numbered(joined))
     if len(given) < 2:
         raise joined.error("joins at least two datasets")
-    parts = {name: _reference(one, ("nonmatch",)) for name, one in given.items()}
+    parts = {name: _joined(one) for name, one in given.items()}
+    nonmatch = {name: _nonmatch(one) for name, one in given.items()}
+    first = next(iter(given))
+    if nonmatch[first] != "error":
+        reason = "the first dataset determines the keys, so that none of them is missing in it"
+        raise given[first].entries()["nonmatch"].error(reason)
+    _multiplier(found.get("shuffle_over_epochs_multiplier"))
     return Join(
         place=node,
         parts=parts,
-        nonmatch={name: _nonmatch(one) for name, one in given.items()},
-        joiner=_joiner(node, found.get("joiner")),
+        nonmatch=nonmatch,
+        joiner=_joiner(node, found.get("joiner"), tuple(given) if named else None),
         split_part=_text(found.get("split_part")),
         subflavors=_subflavors(found.get("subflavors")),
         subset=_subset(found.get("subset")),
     )
+
+
+def _joined(node: YamlNode) -> Reference:
+    found = _reference(node, ("nonmatch",))
+    if found.subset is not None:
+        raise found.subset.place.error("'subset' belongs beside 'join', not to one of its datasets")
+    return found
 
 
 def _numbered(joined: YamlNode) -> list[tuple[str, YamlNode]]:
@@ -274,14 +290,14 @@ def _nonmatch(node: YamlNode) -> NonMatch:
     return allowed[found]
 
 
-def _joiner(node: YamlNode, given: YamlNode | None) -> tuple[str, str]:
+def _joiner(node: YamlNode, given: YamlNode | None, names: tuple[str, ...] | None) -> Joiner:
     if given is None:
         raise node.error("'joiner' is missing: the function that makes one sample of several")
     found = given.known_entries(("__module__", "__class__", "__function__"), {})
     name = found.get("__function__") or found.get("__class__")
     if name is None or "__module__" not in found:
         raise given.error("needs '__module__', and '__function__' or '__class__'")
-    return found["__module__"].text(), name.text()
+    return Joiner(found["__module__"].text(), name.text(), names)
 
 
 def _text(node: YamlNode | None) -> str | None:

@@ -104,7 +104,8 @@ class PlannedJoin:
     Attributes:
         join: The grammar's node.
         parts: The datasets by name.
-        whole: What is common to the joined samples: subflavors, subsets, and the primary's path.
+        whole: What is common to the joined samples: subsets, the stores of all datasets, and what
+            the first dataset says.
     """
 
     join: Join = field(repr=False)
@@ -229,16 +230,15 @@ class _Resolver:
             )
 
     def _join(self, entry: Join, outer: _Outer) -> PlannedJoin:
-        split = replace(outer, split=entry.split_part or outer.split)
-        parts = {name: self._leaf(part, split) for name, part in entry.parts.items()}
-        primary = next(iter(parts.values()))
-        whole = replace(
-            primary,
-            place=entry.place,
+        inside = replace(
+            outer,
+            split=entry.split_part or outer.split,
             subflavors={**entry.subflavors, **outer.subflavors},
-            subsets=(*_given(entry.subset), *outer.subsets),
-            aux={},
         )
+        parts = {name: self._leaf(part, inside) for name, part in entry.parts.items()}
+        primary = next(iter(parts.values()))
+        subsets = (*_given(entry.subset), *outer.subsets)
+        whole = replace(primary, place=entry.place, subsets=subsets, aux=_all_stores(parts))
         return PlannedJoin(join=entry, parts=parts, whole=whole)
 
     def _leaf(self, part: Reference, outer: _Outer) -> PlannedDataset:
@@ -263,6 +263,16 @@ def _dataset(entry: Reference, outer: _Outer) -> PlannedDataset:
             entry.shuffle_over_epochs_multiplier, outer.multiplier
         ),
     )
+
+
+def _all_stores(parts: Mapping[str, PlannedDataset]) -> dict[str, YamlNode]:
+    found: dict[str, YamlNode] = {}
+    for part in parts.values():
+        for name, store in part.aux.items():
+            if name in found:
+                raise store.error(f"another of the joined datasets has a store {name!r}, too")
+            found[name] = store
+    return found
 
 
 def _given(subset: Subset | None) -> tuple[Subset, ...]:

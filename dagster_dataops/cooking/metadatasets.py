@@ -15,9 +15,10 @@ from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.configuration import config
 from dagster_dataops.cooking.blending import Blend, BlendEpochized, Leaf, RowRange
 from dagster_dataops.cooking.cookers import Cookers, chosen_cooker, listed_cookers
-from dagster_dataops.cooking.crude_sources import CrudeSource
+from dagster_dataops.cooking.crude_sources import CrudeSource, SourceLabels
 from dagster_dataops.cooking.crude_streams import CrudeStream
 from dagster_dataops.cooking.crude_streams import crude as crude_dataset
+from dagster_dataops.cooking.joined_samples import JoinedSamples, JoinTable
 from dagster_dataops.cooking.metadataset_nodes import YamlNode
 from dagster_dataops.cooking.metadataset_plan import (
     YAML_SUFFIXES,
@@ -241,38 +242,63 @@ class _Builder:
         return derive_seed(self._seed, "mixture", number)
 
     def _dataset(self, planned: PlannedDataset, wanted: _Wanted) -> tuple[Stage, int]:
-        source = self._opened(planned)
+        return self._ranged(self._opened(planned), planned, wanted)
+
+    def _joined(self, planned: PlannedJoin, wanted: _Wanted) -> tuple[Stage, int]:
+        join, whole = planned.join, planned.whole
+        _check_joiner(planned)
+        parts = tuple(self._opened(part, {}) for part in planned.parts.values())
+        for part, source in zip(planned.parts.values(), parts, strict=True):
+            if source.access(ReadContext(0, FailureHandler())) is None:
+                reason = "cannot be joined: only local files that are not compressed can"
+                raise part.place.error(reason)
+        labels = SourceLabels(parts[0].labels.subflavors, self._stores(whole))
+        place = join.place.file, join.place.line, join.place.key
+        table = JoinTable(parts, tuple(join.nonmatch.values()), place)
+        source = JoinedSamples(labels, table, join.joiner)
+        joined = tuple(
+            self._described(self._name(part), part, one, _Wanted())
+            for part, one in zip(planned.parts.values(), parts, strict=True)
+        )
+        return self._ranged(source, whole, wanted, joined)
+
+    def _ranged(
+        self,
+        source: CrudeSource,
+        planned: PlannedDataset,
+        wanted: _Wanted,
+        joined: tuple[MetadatasetLeaf, ...] = (),
+    ) -> tuple[Stage, int]:
+        """Return the stage of the samples of a source that are read, and their number."""
         rows = None
         if planned.subsets or wanted.is_counted:
             rows = planned.rows(size_of(source))
         stage: Stage = source
         if rows is not None and planned.subsets:
             stage = RowRange(source, rows.start, rows.stop)
-        return self._leaf(stage, source, planned, wanted, rows), len(rows or ())
+        name = " + ".join(one.name for one in joined) if joined else self._name(planned)
+        about = self._described(name, planned, source, wanted)
+        path = source.place if joined else about.path
+        about = replace(about, rows=rows, path=path, joined=joined)
+        self.leaves.append(about)
+        return Leaf(stage, about), len(rows or ())
 
-    def _leaf(
-        self,
-        stage: Stage,
-        source: CrudeSource,
-        planned: PlannedDataset,
-        wanted: _Wanted,
-        rows: range | None,
-    ) -> Leaf:
-        about = MetadatasetLeaf(
-            name=self._name(planned),
+    def _described(
+        self, name: str, planned: PlannedDataset, source: CrudeSource, wanted: _Wanted
+    ) -> MetadatasetLeaf:
+        return MetadatasetLeaf(
+            name=name,
             path=planned.path,
             split_part=planned.split_part,
             weight=wanted.weight,
             repetitions=wanted.repetitions,
-            rows=rows,
             subflavors=source.labels.subflavors,
             aux={name: str(address) for name, address in source.labels.aux.items()},
             file=planned.place.file,
             line=planned.place.line,
             is_asset=planned.is_asset,
+            contents=source.contents,
         )
-        self.leaves.append(about)
-        return Leaf(stage, about)
 
     def _name(self, planned: PlannedDataset) -> str:
         name = planned.path
@@ -281,8 +307,13 @@ class _Builder:
         self._names[name] += 1
         return name if self._names[name] == 1 else f"{name}#{self._names[name]}"
 
-    def _opened(self, planned: PlannedDataset) -> CrudeSource:
-        stores = {name: self._store(text, planned.base) for name, text in planned.aux.items()}
+    def _stores(self, planned: PlannedDataset) -> dict[str, str]:
+        return {name: self._store(text, planned.base) for name, text in planned.aux.items()}
+
+    def _opened(
+        self, planned: PlannedDataset, stores: Mapping[str, str] | None = None
+    ) -> CrudeSource:
+        stores = self._stores(planned) if stores is None else stores
         path = _result_file(planned) if planned.is_asset else planned.path
         try:
             stream = crude_dataset(
@@ -316,8 +347,20 @@ class _Builder:
             raise node.error(str(error)) from error
         return address
 
-    def _joined(self, planned: PlannedJoin, _: _Wanted) -> tuple[Stage, int]:
-        raise planned.join.place.error("join is not supported yet")
+
+def _check_joiner(planned: PlannedJoin) -> None:
+    """Check that the joiner of a join can be imported and called.
+
+    Raises:
+        MetadatasetError: It cannot.
+    """
+    joiner, count = planned.join.joiner, len(planned.parts)
+    try:
+        joiner.check(count)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        place = planned.join.place.entries()["joiner"]
+        reason = f"{joiner.module}.{joiner.name} cannot join {count} datasets: {error}"
+        raise place.error(reason) from error
 
 
 def flattened(planned: PlannedMixture, share: float) -> Iterator[tuple[Planned, float]]:

@@ -26,6 +26,8 @@ class MetadatasetLeaf:
         file: The YAML file that names it.
         line: The line there, counted from 1.
         is_asset: Whether ``path`` is the key of an asset of this package.
+        joined: The datasets that are joined; none if it is a single one.
+        contents: A sentence about its samples.
     """
 
     name: str
@@ -41,6 +43,13 @@ class MetadatasetLeaf:
     file: str = ""
     line: int = 0
     is_asset: bool = False
+    joined: tuple["MetadatasetLeaf", ...] = ()
+    contents: str = ""
+
+    @property
+    def datasets(self) -> "tuple[MetadatasetLeaf, ...]":
+        """The datasets that it is made of: itself, or those that are joined."""
+        return self.joined or (self,)
 
     def facts(self) -> dict[str, Any]:
         """Return the facts of `Manifest.leaves`, without the number of samples."""

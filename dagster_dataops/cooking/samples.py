@@ -124,6 +124,15 @@ class Sample(dict[str, Any]):
         """
         return cls(**{**basic_sample_keys(base), **fields})
 
+    @classmethod
+    def from_joined(cls, *samples: Mapping[str, Any] | None) -> Self:
+        """Return a sample with the fields of joined samples; those of later ones win.
+
+        Args:
+            *samples: The samples, as a metadataset joins them; ``None`` is one that is missing.
+        """
+        return cls(**_joined_fields(samples))
+
     def __getattr__(self, name: str) -> Any:
         """Return the value of a field."""
         try:
@@ -152,6 +161,14 @@ def _restored(kind: type[Sample], values: dict[str, Any]) -> Sample:
     sample = kind.__new__(kind)
     sample.update(values)
     return sample
+
+
+def _joined_fields(samples: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for sample in samples:
+        own = {name: one for name, one in (sample or {}).items() if not name.startswith("__")}
+        fields |= own
+    return fields
 
 
 @dataclass_transform(kw_only_default=True)
@@ -219,3 +236,12 @@ class InterleavedSample(Sample):
 
 class CrudeSample(dict[str, Any]):
     """A sample as it was read: its keys, and the bytes of each part by suffix."""
+
+    @classmethod
+    def from_joined(cls, *samples: Mapping[str, Any] | None) -> Self:
+        """Return a sample with the parts of joined samples; those of later ones win.
+
+        Args:
+            *samples: The samples, as a metadataset joins them; ``None`` is one that is missing.
+        """
+        return cls(_joined_fields(samples))

@@ -2,9 +2,10 @@
 
 Each file lies under the digest of its store and of its name, and ends with its source and a
 checksum, so that a damaged file counts as missing. It is written beside its place and renamed.
-The account holds the bytes and the number of all files. Room is added to it before a file is
-written and subtracted after one was deleted. So a killed process leaves an account that is too
-large, never one that is too small; the next eviction corrects it.
+The account holds the bytes and the number of all files. Files change only while it is locked, so
+that a count finds each file once and whole. Room is added to it before a file is written and
+subtracted after one was deleted. So a killed process leaves an account that is too large, never one
+that is too small; the next eviction corrects it.
 """
 
 import contextlib
@@ -14,7 +15,6 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import get_ident
 from typing import Final, NamedTuple
 
 import orjson
@@ -84,52 +84,40 @@ class CacheFolder:
         with self._account() as account:
             if account.exceeds(size, self._max_bytes, self._max_count):
                 self._evict(account, size, kept())
-            account.add(size, 1)
-        folder, _, name = path.rpartition("/")
-        draft = f"{folder}/{_DRAFT}{os.getpid()}-{get_ident()}-{name}"
-        try:
-            Path(folder).mkdir(exist_ok=True)
-            Path(draft).write_bytes(wrapped)
             replaced = _size(path)
-            Path(draft).replace(path)
-        except OSError:
-            Path(draft).unlink(missing_ok=True)
-            self._release(size)
-            raise
-        if replaced is not None:  # another process wrote the same file
-            self._release(replaced)
+            account.add(size, 1)
+            try:
+                _write(path, wrapped)
+            except OSError:
+                account.add(-size, -1)
+                raise
+            if replaced is not None:  # another process wrote the same file
+                account.add(-replaced, -1)
         return True
 
     def delete(self, path: str) -> None:
         """Delete a file. Readers that have opened it go on."""
-        size = _size(path)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), self._account() as account:
+            size = Path(path).stat().st_size
             Path(path).unlink()
-            self._release(size or 0)
-
-    def _release(self, size: int) -> None:
-        with self._account() as account:
             account.add(-size, -1)
 
     @contextmanager
     def _account(self) -> Iterator["_Account"]:
-        """Lock the account, and write it afterwards."""
+        """Lock the account and the files."""
         self._folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._folder / "account", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            account = _Account(os.pread(descriptor, _ACCOUNT.size, 0))
-            yield account
-            os.pwrite(descriptor, account.encoded(), 0)
+            yield _Account(descriptor)
         finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a process forked meanwhile has it open, too
             os.close(descriptor)
 
     def _evict(self, account: "_Account", size: int, kept: set[str]) -> None:
         """Delete the files that were used least recently until there is room for ``size`` bytes."""
-        files, drafts = self._files()
-        files.sort(key=lambda one: (one.path in kept, one.used))
-        account.bytes = sum(one.size for one in files) + sum(one.size for one in drafts)
-        account.count = len(files) + len(drafts)
+        files = sorted(self._files(), key=lambda one: (one.path in kept, one.used))
+        account.set(sum(one.size for one in files), len(files))
         if not account.exceeds(size, self._max_bytes, self._max_count):
             return
         max_bytes, max_count = int(self._max_bytes * _SPARED), int(self._max_count * _SPARED)
@@ -138,48 +126,56 @@ class CacheFolder:
             fits = not account.exceeds(size, self._max_bytes, self._max_count)
             if enough or (fits and one.path in kept):
                 return
-            with contextlib.suppress(FileNotFoundError):
-                Path(one.path).unlink()
+            Path(one.path).unlink(missing_ok=True)
             account.add(-one.size, -1)
 
-    def _files(self) -> tuple[list[_File], list[_File]]:
-        """Return the files, and those that are being written; delete drafts of dead processes."""
-        found: tuple[list[_File], list[_File]] = ([], [])
+    def _files(self) -> Iterator[_File]:
+        """Yield the files; delete drafts, which killed processes left behind."""
         for folder in os.scandir(self._folder):
-            if folder.is_dir():
-                for entry in os.scandir(folder):
-                    self._sort_in(entry, found)
-        return found
-
-    def _sort_in(self, entry: os.DirEntry[str], found: tuple[list[_File], list[_File]]) -> None:
-        is_draft = entry.name.startswith(_DRAFT)
-        with contextlib.suppress(FileNotFoundError):
-            if is_draft and not _lives(entry.name[len(_DRAFT) :].partition("-")[0]):
-                Path(entry.path).unlink()
-                return
-            status = entry.stat()
-            found[is_draft].append(_File(status.st_mtime, status.st_size, entry.path))
+            for entry in os.scandir(folder) if folder.is_dir() else ():
+                if entry.name.startswith(_DRAFT):
+                    Path(entry.path).unlink(missing_ok=True)
+                    continue
+                with contextlib.suppress(FileNotFoundError):  # deleted by hand
+                    status = entry.stat()
+                    yield _File(status.st_mtime, status.st_size, entry.path)
 
 
 class _Account:
-    """The bytes and the number of all files."""
+    """The bytes and the number of all files, written to its file with each change."""
 
-    def __init__(self, encoded: bytes) -> None:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        encoded = os.pread(descriptor, _ACCOUNT.size, 0)
         known = len(encoded) == _ACCOUNT.size
         # An account that is missing or torn forces a count.
         self.bytes, self.count = _ACCOUNT.unpack(encoded) if known else (2**63, 2**63)
 
     def add(self, size: int, count: int) -> None:
         """Add a file, or subtract it."""
-        self.bytes, self.count = max(0, self.bytes + size), max(0, self.count + count)
+        self.set(max(0, self.bytes + size), max(0, self.count + count))
+
+    def set(self, size: int, count: int) -> None:
+        """Replace both numbers."""
+        self.bytes, self.count = size, count
+        os.pwrite(self._descriptor, _ACCOUNT.pack(size, count), 0)
 
     def exceeds(self, size: int, max_bytes: int, max_count: int) -> bool:
         """Whether another file of ``size`` bytes would exceed the limits."""
         return bool(self.bytes + size > max_bytes or self.count + 1 > max_count)
 
-    def encoded(self) -> bytes:
-        """Return the account as bytes."""
-        return _ACCOUNT.pack(self.bytes, self.count)
+
+def _write(path: str, wrapped: bytes) -> None:
+    """Write a file beside its place, and rename it."""
+    folder, _, name = path.rpartition("/")
+    draft = Path(f"{folder}/{_DRAFT}{name}")
+    try:
+        Path(folder).mkdir(exist_ok=True)
+        draft.write_bytes(wrapped)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def _wrapped(data: bytes, source: SourceInfo) -> bytes:
@@ -204,13 +200,3 @@ def _size(path: str) -> int | None:
         return Path(path).stat().st_size
     except OSError:
         return None
-
-
-def _lives(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except (ProcessLookupError, ValueError):
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -95,6 +95,9 @@ def restore_key_of(line: str | None) -> bytes:
 
 
 def _files_of(record: Mapping[str, Any]) -> Iterator[CrudeFile]:
+    for row in record.get("joined") or ():
+        if isinstance(row, dict):
+            yield from _files_of(row)
     if all(name in record for name in _OF_ROW):
         yield from _of_row(record)
     sources = record.get(SOURCES)

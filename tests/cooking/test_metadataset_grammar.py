@@ -3,6 +3,7 @@ from fractions import Fraction
 
 import pytest
 
+from dagster_dataops.cooking.joined_samples import Joiner
 from dagster_dataops.cooking.metadataset_grammar import Join, Limit, Mixture, Reference, splits_of
 from dagster_dataops.cooking.metadataset_nodes import parse
 from dagster_dataops.errors import MetadatasetError
@@ -67,7 +68,7 @@ def test_a_join_names_its_datasets():
     assert isinstance(made, Join)
     assert list(made.parts) == ["text", "image"]
     assert made.nonmatch == {"text": "error", "image": "skip"}
-    assert made.joiner == ("my.module", "joined")
+    assert made.joiner == Joiner("my.module", "joined", ("text", "image"))
 
 
 def test_an_anchor_can_be_merged():
@@ -110,6 +111,24 @@ def test_an_anchor_can_be_merged():
         ("  a:\n    path: x\n    shuffle_over_epochs_multiplier: 0\n", 6, "multiplier", "-1 or"),
         ("  a:\n    join: [{path: x}]\n", 5, "a.join", "at least two"),
         ("  a:\n    join: [{path: x}, {path: y}]\n", 4, "a", "'joiner' is missing"),
+        (
+            "  a:\n    join:\n    - {path: x, nonmatch: skip}\n    - {path: y}\n",
+            6,
+            "join[0].nonmatch",
+            "the first dataset",
+        ),
+        (
+            "  a:\n    join:\n    - {path: x}\n    - {path: y, nonmatch: no}\n",
+            7,
+            "join[1].nonmatch",
+            "error, skip or none",
+        ),
+        (
+            "  a:\n    join:\n    - {path: x}\n    - {path: y, subset: {range: [0, 1]}}\n",
+            7,
+            "join[1].subset.range",
+            "beside 'join'",
+        ),
     ],
 )
 def test_an_error_names_file_line_key_and_what_is_allowed(text, line, key, words):

@@ -119,6 +119,9 @@ def test_a_join_keeps_the_names_of_its_datasets(write, tmp_path):
     assert found.whole.subflavors == {"k": 1}
 
 
+JOINER = "{__module__: m, __class__: C}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -127,6 +130,15 @@ def test_a_join_keeps_the_names_of_its_datasets(write, tmp_path):
         ("  train: {path: inner.yaml, aux: {m: x}}\n", "'m' belongs to the dataset in"),
         ("  train: {path: inner.yaml, split_part: tain}\n", "'tain'; did you mean 'train'"),
         ("  train: {path: nowhere.yaml}\n", "nowhere.yaml"),
+        (
+            "  train:\n    join: [{path: a}, {path: inner.yaml}]\n    joiner: " + JOINER,
+            "joins datasets, not metadatasets",
+        ),
+        (
+            "  train:\n    join: [{path: a, aux: {m: x}}, {path: b, aux: {m: y}}]\n    joiner: "
+            + JOINER,
+            "has a store 'm', too",
+        ),
         ("  train: {path: m.yaml}\n", "contains itself"),
         ("  train:\n    blend_epochized: [{path: inner.yaml}]\n", "cannot mix blend with blend_e"),
         ("  train:\n    concat: [{path: inner.yaml}, {path: a}]\n", "cannot mix blend with concat"),

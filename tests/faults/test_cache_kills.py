@@ -9,6 +9,8 @@ import os
 import random
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +47,33 @@ def read_for_ever(cache: str, store: str, seed: int, reads: Any, wrong: Any) -> 
 
 
 def size_of(cache: Path) -> int:
-    total = 0
-    for path in cache.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue
-    return total
+    return sum(path.stat().st_size for path in cache.rglob("*") if path.is_file())
+
+
+@contextmanager
+def stopped(processes: list[Any]) -> Iterator[None]:
+    """Stop all threads of the processes, so that no file changes while the folder is measured."""
+    for process in processes:
+        os.kill(process.pid, signal.SIGSTOP)
+    for process in processes:
+        while not all(state_of(task) in "TZX" for task in tasks_of(process.pid)):
+            time.sleep(0.0005)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process.pid, signal.SIGCONT)
+
+
+def tasks_of(pid: int) -> list[Path]:
+    return list(Path(f"/proc/{pid}/task").iterdir())
+
+
+def state_of(task: Path) -> str:
+    try:
+        return Path(task, "stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):  # the thread has ended
+        return "X"
 
 
 @pytest.mark.slow
@@ -80,7 +102,8 @@ def test_killed_processes_leave_a_cache_without_wrong_bytes_and_within_its_limit
             at = chance.randrange(PROCESSES)
             before, until = reads.value, time.monotonic() + chance.random() / 5
             while time.monotonic() < until or reads.value == before:
-                largest = max(largest, size_of(cache))
+                with stopped(running):
+                    largest = max(largest, size_of(cache))
                 time.sleep(0.005)
             os.kill(running[at].pid, signal.SIGKILL)
             running[at].join()

@@ -13,6 +13,9 @@ import dagster as dg
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.cooking.blending import Leaf
+from dagster_dataops.cooking.crude_sources import CrudeSource, IndexRows
+from dagster_dataops.cooking.joined_samples import JoinedSamples
+from dagster_dataops.cooking.metadatasets import size_of
 from dagster_dataops.cooking.mixed_leaves import MetadatasetLeaf
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.runners.given_stream import GivenStream
@@ -38,7 +41,7 @@ def dataset_key(leaf: MetadatasetLeaf) -> dg.AssetKey:
 
 def dataset_keys(leaves: Iterable[MetadatasetLeaf]) -> list[dg.AssetKey]:
     """Return the keys of datasets, each once."""
-    return list(dict.fromkeys(map(dataset_key, leaves)))
+    return list(dict.fromkeys(dataset_key(one) for leaf in leaves for one in leaf.datasets))
 
 
 def dataset_specs(leaves: Iterable[MetadatasetLeaf], group: str) -> tuple[dg.AssetSpec, ...]:
@@ -48,11 +51,12 @@ def dataset_specs(leaves: Iterable[MetadatasetLeaf], group: str) -> tuple[dg.Ass
         leaves: The datasets.
         group: The group of the assets.
     """
-    found = {dataset_key(leaf): leaf for leaf in leaves if not leaf.is_asset}
+    datasets = [one for leaf in leaves for one in leaf.datasets]
+    found = {dataset_key(one): one for one in datasets if not one.is_asset}
     return tuple(
         dg.AssetSpec(
             key,
-            description=f"The crude samples of {leaf.path}.",
+            description=leaf.contents,
             group_name=group,
             kinds={"file"},
             metadata={
@@ -78,21 +82,31 @@ def report_datasets(context: StepContext, operator: Operator) -> dict[str, str]:
         return {}
     tags = {}
     stages = [one for one in operator.stream().stage.ordered() if isinstance(one, Leaf)]
-    for leaf in stages:
-        key = dataset_key(leaf.about)
+    for about, source in [one for leaf in stages for one in _datasets(leaf)]:
+        key = dataset_key(about)
         try:
-            version = digest([one.identity() for one in leaf.ordered()])[:16]
+            version = digest(source.identity())[:16]
+            if not about.is_asset:
+                _report(context, key, version, source)
         except DataOpsError as error:  # the result is valid without the version
-            context.log.warning("%s has no data version: %s", leaf.about.path, error)
+            context.log.warning("%s has no data version: %s", about.path, error)
             continue
-        if not leaf.about.is_asset:
-            _report(context, key, version)
         tags[f"{_INPUT_VERSION}/{key.to_user_string()}"] = version
     return tags
 
 
-def _report(context: StepContext, key: dg.AssetKey, version: str) -> None:
+def _datasets(leaf: Leaf) -> list[tuple[MetadatasetLeaf, CrudeSource]]:
+    """Return the datasets of a leaf, each with its source."""
+    found = next(one for one in leaf.ordered() if isinstance(one, (CrudeSource, IndexRows)))
+    source = found.source if isinstance(found, IndexRows) else found
+    sources = source.parts if isinstance(source, JoinedSamples) else (source,)
+    return list(zip(leaf.about.datasets, sources, strict=True))
+
+
+def _report(context: StepContext, key: dg.AssetKey, version: str, source: CrudeSource) -> None:
     found = context.instance.fetch_materializations(key, limit=1).records
     reported = found[0].asset_materialization if found else None
     if reported is None or (reported.tags or {}).get(_VERSION) != version:
-        context.log_event(dg.AssetMaterialization(asset_key=key, tags={_VERSION: version}))
+        metadata = {"dagster/row_count": size_of(source)}
+        tags = {_VERSION: version}
+        context.log_event(dg.AssetMaterialization(asset_key=key, metadata=metadata, tags=tags))

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
@@ -71,6 +71,8 @@ Source: TypeAlias = (
     | Streamed
     | Combined
 )
+
+_MAX_DESCRIBED: Final = 5  # sources in the description of an asset
 
 
 def source_asset(source: Source, pipeline: str, options: AssetOptions | None = None) -> SourceAsset:
@@ -288,13 +290,21 @@ def _streamed(
     leaves = [] if stages is None else leaves_of(stages.stage)
     spec = _spec(name, pipeline, options).replace_attributes(
         deps=dataset_keys(leaves),
-        description=text or f"The items of stream {name}.",
+        description=text or _contents(stages) or f"The items of stream {name}.",
         code_version=_version(operator, stages),
         metadata={**_stages(stages), **planned_leaves(leaves), **code_references(function)},
     )
     plan = AssetPlan(OperatorNode(SOURCE, operator, ()), spec, {}, ())
     files = dataset_specs(leaves, pipeline or "dataops")
     return _planned(plan, options, function=function, files=files)
+
+
+def _contents(stream: PositionedStream | None) -> str:
+    """Return sentences about the data that a stream reads, for at most a few sources."""
+    found = [] if stream is None else [one.contents for one in stream.stage.ordered()]
+    said = list(dict.fromkeys(filter(None, found)))
+    more = [f"And {len(said) - _MAX_DESCRIBED:,} more."] if len(said) > _MAX_DESCRIBED else []
+    return " ".join([*said[:_MAX_DESCRIBED], *more])
 
 
 def _version(operator: GivenStream, stream: PositionedStream | None) -> str:

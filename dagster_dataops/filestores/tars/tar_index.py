@@ -7,10 +7,10 @@ the next shard, and new shards are added without reading the old ones.
 import contextlib
 import os
 import sqlite3
-import tempfile
 import threading
+import weakref
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,13 @@ import orjson
 from typing_extensions import override
 
 from dagster_dataops.errors import DuplicateKeyError
+from dagster_dataops.filestores.tars.index_cache import (
+    cache_folder,
+    locked,
+    mark_used,
+    publish,
+    sweep,
+)
 from dagster_dataops.filestores.tars.shard_scan import (
     Parts,
     ScannedShard,
@@ -50,30 +57,6 @@ _TWICE: Final = """
 """
 
 
-def cache_folder() -> Path:
-    """Return the folder of indices, which can be deleted at any time."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    folder = Path(base) / "dagster_dataops" / "indices"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        folder = Path(tempfile.gettempdir()) / f"dagster_dataops-{os.getuid()}" / "indices"
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _publish(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a file under another name, then rename it."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".draft-", delete=False) as draft:
-        pass
-    try:
-        write(Path(draft.name))
-        Path(draft.name).replace(path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            Path(draft.name).unlink()
-
-
 def scanned(shard: Shard, dataset: str, duplicates: str) -> ScannedShard:
     """Return the samples of a shard, from the cache if its file did not change.
 
@@ -85,11 +68,14 @@ def scanned(shard: Shard, dataset: str, duplicates: str) -> ScannedShard:
     name = digest([_VERSION, dataset, shard.location.path, version, duplicates])
     path = cache_folder() / f"{name}.json"
     try:
-        return read_scanned(orjson.loads(path.read_bytes()))
+        known = read_scanned(orjson.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError, IndexError):
         found = scan(shard, dataset, duplicates)
+    else:
+        mark_used(path)
+        return known
     data = orjson.dumps([found.rows, found.end, found.error])
-    _publish(path, lambda draft: _write(draft, data))
+    publish(path, lambda draft: _write(draft, data))
     return found
 
 
@@ -103,6 +89,7 @@ class SqliteFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._local = threading.local()
+        weakref.finalize(self, os.close, locked(path))
 
     def query(self, text: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         """Run a query."""
@@ -148,7 +135,9 @@ class TarIndex:
         self.version = digest([_VERSION, dataset, places, versions, duplicates])
         path = cache_folder() / f"{self.version}.sqlite"
         if not path.exists():
-            _publish(path, self._build)
+            sweep(path.parent)
+            publish(path, self._build)
+        mark_used(path)
         self._file = SqliteFile(path)
         self._starts: dict[int, array[int]] = {}
 

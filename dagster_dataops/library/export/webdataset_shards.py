@@ -9,6 +9,7 @@ from typing import Any, Final
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.exporters.exporter import ExportRecords, Place, UnfitValueError
+from dagster_dataops.filestores.energon_preparation import prepare_energon
 from dagster_dataops.library.export.tables import PathLike
 from dagster_dataops.records import Record, encode
 
@@ -41,6 +42,9 @@ class WebDataset(export):
     a dot in its last part, or one like that of the record before, fails the export, with file and
     line: readers could not tell the samples apart.
 
+    ``energon`` also writes the files of ``energon prepare``, so that Megatron-Energon reads the
+    folder as crude data; then no key may occur twice.
+
     The folder is replaced whole. A folder with files that no export wrote is refused.
     """
 
@@ -52,6 +56,8 @@ class WebDataset(export):
         pattern: PathLike,
         shard_bytes: int = 1_000_000_000,
         members: Mapping[str, str] | None = None,
+        *,
+        energon: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -68,7 +74,7 @@ class WebDataset(export):
         if shard_bytes < 1:
             msg = f"shard_bytes is {shard_bytes}; it must be 1 or more"
             raise DefinitionError(msg)
-        self._name, self._bytes = given.name, shard_bytes
+        self._name, self._bytes, self._energon = given.name, shard_bytes, energon
         self._members = None if members is None else dict(members)
 
     def write(self, records: ExportRecords, place: Path) -> None:
@@ -86,6 +92,8 @@ class WebDataset(export):
                     written += tar.write(sample)
                     sample = next(remaining, None)
                 tar.write(bytes(_END_BYTES + -(written + _END_BYTES) % tarfile.RECORDSIZE))
+        if self._energon:
+            prepare_energon(place)
 
     def _name_of(self, number: int) -> str:
         return _NUMBER.sub(lambda found: f"{number:0{found[1] or found[2] or 1}d}", self._name)

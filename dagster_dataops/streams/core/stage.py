@@ -222,6 +222,11 @@ class Stage(Cursor):
         """The stage in messages."""
         return self.name
 
+    @property
+    def contents(self) -> str:
+        """The data that the stage reads, as a sentence; empty if there is nothing to say."""
+        return ""
+
     def options(self) -> dict[str, Any]:
         """Return the arguments of the stage by name, without its inputs."""
         return {

@@ -17,8 +17,37 @@ _END: Final = object()
 _UNREAD: Final = object()
 
 
+class DrawingStage(CombinedStage):
+    """A stage that draws the input of each item: draw i is the i-th number of the seed.
+
+    Attributes:
+        seed: The seed of the draws; ``None`` to derive it from the seed of the stream.
+    """
+
+    seed: int | None
+
+    @override
+    def seed_in(self, root: int) -> int:
+        """Return the seed of the stage in a stream of seed ``root``."""
+        return derive_seed(root, self.path) if self.seed is None else self.seed
+
+    @override
+    def begin(self, context: ReadContext) -> None:
+        self._seed = self.seed_in(context.seed)
+        self._draws = RandomNumbers(self._seed)
+
+    @property
+    def drawn(self) -> int:
+        """The number of draws."""
+        return self._draws.number
+
+    @drawn.setter
+    def drawn(self, number: int) -> None:
+        self._draws = RandomNumbers(self._seed, number)
+
+
 @dataclass(eq=False)
-class SampleStage(CombinedStage):
+class SampleStage(DrawingStage):
     """Choose a stream by weight for each item, until every stream has ended once.
 
     A stream that has ended starts again. With ``allow_repeats=False`` it is left out and its weight
@@ -39,14 +68,8 @@ class SampleStage(CombinedStage):
         return mixed_finitude([one.finitude for one in self.sources])
 
     @override
-    def seed_in(self, root: int) -> int:
-        """Return the seed of the stage in a stream of seed ``root``."""
-        return derive_seed(root, self.path) if self.seed is None else self.seed
-
-    @override
     def begin(self, context: ReadContext) -> None:
-        self._seed = self.seed_in(context.seed)
-        self._draws = RandomNumbers(self._seed)
+        super().begin(context)
         self._pseudo = [one.finitude is Finitude.PSEUDO_INFINITE for one in self.sources]
 
     @override
@@ -54,15 +77,6 @@ class SampleStage(CombinedStage):
         self._ended = list(self._pseudo)
         self._before: list[State] = [None] * len(self.opened)
         self._heads: list[Any] = [_UNREAD] * len(self.opened)
-
-    @property
-    def drawn(self) -> int:
-        """The number of draws."""
-        return self._draws.number
-
-    @drawn.setter
-    def drawn(self, number: int) -> None:
-        self._draws = RandomNumbers(self._seed, number)
 
     @property
     def ended(self) -> list[bool]:

@@ -7,7 +7,15 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import Metadataset, build_definitions, checks, metadataset
+from dagster_dataops import (
+    FileStore,
+    Metadataset,
+    build_definitions,
+    checks,
+    cook,
+    metadataset,
+    prepare_energon,
+)
 from dagster_dataops.assets.inputs.external_datasets import dataset_key
 from dagster_dataops.errors import ConfigurationError, StreamDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
@@ -168,3 +176,54 @@ def test_a_result_that_is_no_mixture_has_no_shares(
     (found,) = [one for one in results if one.check_name == "blend_shares"]
     assert not found.passed
     assert "no mixture" in (found.description or "")
+
+
+def test_each_joined_dataset_is_an_external_asset(
+    data: Path, operator: Any, instance: dg.DagsterInstance
+) -> None:
+    text = (
+        "  train:\n    join: [{path: ./a}, {path: ./b, nonmatch: skip}]\n"
+        "    joiner: {__module__: dagster_dataops, __class__: CrudeSample}\n"
+    )
+    mix = metadataset(written(data, text), cookers=cook_text)
+    definitions = definitions_of(pipeline_of(upper=operator), mix, data / "out")
+    keys = [dataset_key(one) for leaf in mix.leaves for one in leaf.datasets]
+
+    result = execute(definitions, instance)
+
+    assert [key.path[-1] for key in keys] == ["a", "b"]
+    assert set(versions_of(result)) == {"a", "b"}
+    assert {dep.asset_key for dep in spec_of(definitions, "docs", "mix").deps} == set(keys)
+
+
+def test_descriptions_say_what_there_is(data: Path, instance: dg.DagsterInstance) -> None:
+    def cook_any(sample: dict[str, Any], **stores: FileStore) -> dict[str, Any]:
+        return {"text": sample["txt"].decode(), "stores": list(stores)}
+
+    dataset(data / "c", 5, {"kind": "page"})
+    text = "  train: {concat: [{path: a, aux: {media: ./b}}, {path: c}]}\n"
+    mix = metadataset(written(data, text))
+    definitions = definitions_of(pipeline_of(cooked=cook(cook_any)), mix, data / "out")
+    result = execute(definitions, instance)
+    first, second = (spec_of(definitions, *dataset_key(leaf).path) for leaf in mix.leaves)
+    counts = {
+        event.asset_key.path[-1]: event.materialization.metadata["dagster/row_count"].value
+        for event in result.get_asset_materialization_events()
+        if event.asset_key is not None and event.asset_key.path[0] == "datasets"
+    }
+
+    assert first.description == f"Crude samples of {data}/a: 2 tar shards, with files of media."
+    assert second.description == f"Crude samples of {data}/c: 2 tar shards, with kind=page."
+    index = spec_of(definitions, "docs", "mix_index").description
+    assert index is not None
+    assert index.startswith(
+        f"A line for each sample of {data}/a (2 tar shards): its key, its shard"
+    )
+    assert counts == {"a": 20, "c": 5}
+
+
+def test_the_number_of_prepared_samples_is_in_the_description(data: Path) -> None:
+    prepare_energon(data / "a")
+    (leaf,) = metadataset(written(data, "  train: {path: a}\n")).leaves
+
+    assert leaf.contents.endswith("/a: 20 samples in 2 tar shards, prepared by Energon.")
