@@ -91,10 +91,11 @@ class Overlap(decontaminate):
     """Drop records of whose words a large share occurs in n-grams of a benchmark.
 
     Reads ``input_key``. ``benchmark``, ``query_key``, ``label_key``, ``ignore_numbers`` and
-    ``words`` as in `NGrams`; question and answer count as one text. The overlap is the share of the words of a text that are
-    part of an n-gram that the benchmark has, too; 0 for a text without words. A record is dropped
-    if its overlap is at least ``threshold``: 0.8 for records that are mostly benchmark, 0.2 for all
-    that are not clean, after Llama 2 (Touvron et al. 2023), which also lets some words differ.
+    ``words`` as in `NGrams`; question and answer count as one text. The overlap is the share of the
+    words of a text that are part of an n-gram that the benchmark has, too; 0 for a text without
+    words. A record is dropped if its overlap is at least ``threshold``: 0.8 for records that are
+    mostly benchmark, 0.2 for all that are not clean, after Llama 2 (Touvron et al. 2023), which
+    also lets some words differ.
 
     ``mode="drop"`` drops with the reason ``contaminated``. ``"tag"`` drops nothing, and writes the
     overlap to ``benchmark_overlap`` in ``stats_key`` and the reason to ``reason_key``. ``"both"``
