@@ -1,16 +1,19 @@
 """Arrow types of records: inferred from all of them, or given by name."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 import pyarrow as pa
 
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.exporters.exporter import UnfitValueError
+from dagster_dataops.exporters.exporter import ExportRecords, UnfitValueError
+from dagster_dataops.exporters.quick_batches import GuessError, quick_batches, reads_exactly
 from dagster_dataops.records import Record
 
+T = TypeVar("T")
 BATCH_RECORDS: Final = 1000
 JSON: Final = "json"  # a type name: texts that hold the values as JSON
 _ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
@@ -41,6 +44,33 @@ def batches(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
     while batch := list(islice(remaining, BATCH_RECORDS)):
         yield start, batch
         start += len(batch)
+
+
+def write_batches(
+    records: ExportRecords, given: Mapping[str, str], write: Callable[[Any, Iterator[Any]], T]
+) -> T:
+    """Return what ``write`` returns for the schema and the record batches of records.
+
+    Args:
+        records: The records.
+        given: As for `ArrowTable`.
+        write: Writes a file. It is called a second time, to begin anew, if a guess of the schema
+            was wrong.
+
+    Raises:
+        UnfitValueError: A value fits no type of its column.
+    """
+    table = ArrowTable(given)
+    plain = records.plain_file()
+    if plain is not None:
+        table.infer(plain.head(BATCH_RECORDS))
+        if table.reads_exactly:
+            quick = quick_batches(plain.path, table.schema, records.rows, BATCH_RECORDS)
+            with suppress(GuessError):
+                return write(table.schema, quick)
+        table = ArrowTable(given)
+    table.infer(records)
+    return write(table.schema, (table.batch(start, batch) for start, batch in batches(records)))
 
 
 class ArrowTable:
@@ -89,6 +119,12 @@ class ArrowTable:
             if field.name not in self._json
             and (field.name in self._given or _holds_floats(field.type))
         }
+
+    @property
+    def reads_exactly(self) -> bool:
+        """Whether Arrow can read the columns from JSON lines itself, without a loss."""
+        kinds = [field.type for field in self.schema]
+        return bool(kinds) and not self._json and all(map(reads_exactly, kinds))
 
     def _with(self, known: Any, names: list[str], start: int, batch: list[Record]) -> Any:
         """Return the schema that also fits a batch."""

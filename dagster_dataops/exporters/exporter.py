@@ -57,6 +57,13 @@ class ExportRecords(ABC):
     def place_of(self, index: int) -> tuple[Path, int]:
         """Return the file of a record and its line, from 1."""
 
+    def plain_file(self) -> JsonlDataset | None:
+        """Return the file if every line of it is a record that this package wrote.
+
+        It may be read instead of the records.
+        """
+        return None
+
     def lines(self) -> Iterator[bytes]:
         """Yield the records as JSON lines; one or several whole lines at a time."""
         return map(encode, self)
@@ -106,6 +113,10 @@ class DatasetRecords(ExportRecords):
     @override
     def place_of(self, index: int) -> tuple[Path, int]:
         return self._dataset.path, line_of_record(self._dataset, index)
+
+    @override
+    def plain_file(self) -> JsonlDataset | None:
+        return self._dataset if self._dataset.canonical else None
 
     @override
     def lines(self) -> Iterator[bytes]:

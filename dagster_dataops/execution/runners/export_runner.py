@@ -124,7 +124,15 @@ class _Records(ExportRecords):
         if self._first is None:
             return self._again()
         first, self._first = self._first, None
+        self.rows = 0
         return self._counted(first)
+
+    @override
+    def plain_file(self) -> JsonlDataset | None:
+        if not self._dataset.canonical:
+            return None
+        self.rows = self._dataset.rows or 0
+        return self._dataset
 
     @override
     def place_of(self, index: int) -> tuple[Path, int]:

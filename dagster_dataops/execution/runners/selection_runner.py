@@ -212,7 +212,7 @@ class _Lines:
     """
 
     def __init__(self, job: Job, verdicts: _Verdicts) -> None:
-        self.ours = _canonical(job.dataset)
+        self.ours = job.dataset.canonical
         self._call, self._change = verdicts.call, verdicts.change
 
     def of(
@@ -307,11 +307,6 @@ def _span(start: int, length: int, emitted: Sequence[int], output: bytes) -> Spa
         input_check=0,
         output_check=0,
     )
-
-
-def _canonical(dataset: JsonlDataset) -> bool:
-    """Whether this package wrote every line: the number of rows is known only for its files."""
-    return dataset.fingerprint is not None and dataset.rows is not None
 
 
 def _blocks(descriptor: int, content: Interval) -> Iterator[tuple[int, bytes]]:
