@@ -1,5 +1,7 @@
 """Arrow types of records: inferred from all of them, or given by name."""
 
+import types
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
@@ -19,6 +21,9 @@ JSON: Final = "json"  # a type name: texts that hold the values as JSON
 _ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
 _NONE: Final = type(None)
 _SIMPLE: Final = {bool: pa.bool_(), float: pa.float64(), str: pa.string()}
+_DECLARED: Final = {**_SIMPLE, int: pa.int64()}
+_UNIONS: Final = (typing.Union, types.UnionType)
+_NOTHING: Final[Mapping[str, Any]] = types.MappingProxyType({})
 _PYTHON_TYPES: Final = (
     (pa.types.is_boolean, {bool, _NONE}),
     (pa.types.is_integer, {int, _NONE}),
@@ -60,7 +65,7 @@ def write_batches(
     Raises:
         UnfitValueError: A value fits no type of its column.
     """
-    table = ArrowTable(given)
+    table = ArrowTable(given, records.columns)
     plain = records.plain_file()
     if plain is not None:
         table.infer(plain.head(BATCH_RECORDS))
@@ -68,7 +73,7 @@ def write_batches(
             quick = quick_batches(plain.path, table.schema, records.rows, BATCH_RECORDS)
             with suppress(GuessError):
                 return write(table.schema, quick)
-        table = ArrowTable(given)
+        table = ArrowTable(given, records.columns)
     table.infer(records)
     return write(table.schema, (table.batch(start, batch) for start, batch in batches(records)))
 
@@ -79,6 +84,7 @@ class ArrowTable:
     Args:
         given: The names of the types of some columns, such as ``int64``, ``list<string>`` or
             ``json``.
+        declared: The declared types of columns, for columns without a given type.
 
     Attributes:
         schema: The schema, after `infer`.
@@ -87,8 +93,10 @@ class ArrowTable:
         DefinitionError: A type is unknown.
     """
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._given = {name: parsed_type(name, text) for name, text in given.items()}
+    def __init__(self, given: Mapping[str, str], declared: Mapping[str, Any] = _NOTHING) -> None:
+        known = {name: declared_type(kind) for name, kind in declared.items()}
+        self._given = {name: kind for name, kind in known.items() if kind is not None}
+        self._given |= {name: parsed_type(name, text) for name, text in given.items()}
         self._json = {name for name, text in given.items() if text == JSON}
         self.schema = pa.schema([])
         self._checks: dict[str, Callable[[Any], bool]] = {}
@@ -201,6 +209,19 @@ def parsed_type(column: str, text: str) -> Any:
         raise DefinitionError(msg) from None
 
 
+def declared_type(declared: Any) -> Any | None:
+    """Return the Arrow type of a declared type; ``None`` if it does not determine one."""
+    inner, outer = typing.get_args(declared), typing.get_origin(declared)
+    if outer is list:
+        kind = declared_type(inner[0])
+        return None if kind is None else pa.list_(kind)
+    if outer in _UNIONS:
+        kinds = set(inner) - {_NONE}
+        kinds -= {int} if float in kinds else set()
+        return declared_type(kinds.pop()) if len(kinds) == 1 else None
+    return _DECLARED.get(declared)
+
+
 def _values(name: str, records: list[Record]) -> list[Any]:
     return [record.get(name) for record in records]
 
@@ -232,9 +253,9 @@ def fitting(kind: Any) -> Callable[[Any], bool]:
             value is None
             or (type(value) is dict and all(fits(value.get(name)) for name, fits in inner))
         )
-    for test, types in _PYTHON_TYPES:
+    for test, allowed in _PYTHON_TYPES:
         if test(kind):
-            return lambda value: type(value) in types
+            return lambda value: type(value) in allowed
     return lambda value: True  # noqa: ARG005 - Arrow checks it
 
 

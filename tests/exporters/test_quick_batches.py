@@ -2,9 +2,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-
-pa = pytest.importorskip("pyarrow")
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
@@ -17,7 +16,7 @@ SCHEMA = pa.schema([("a", pa.float64())])
 
 
 def written(records: Any, given: dict[str, str] | None = None) -> Any:
-    return write_batches(records, given or {}, lambda schema, made: _table(schema, made))
+    return write_batches(records, given or {}, _table)
 
 
 def _table(schema: Any, made: Any) -> Any:

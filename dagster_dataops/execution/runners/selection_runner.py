@@ -32,7 +32,6 @@ from dagster_dataops.checkpoints.publish.record_summary import (
     RecordSummary,
     drops_in,
 )
-from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import make_folder
 from dagster_dataops.datasets.lines import (
     Interval,
