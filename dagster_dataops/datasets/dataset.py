@@ -163,6 +163,11 @@ class JsonlDataset:
         except OSError as error:
             raise InputError(str(self.path), f"cannot be read: {error.strerror}") from error
 
+    @property
+    def canonical(self) -> bool:
+        """Whether this package wrote every line: the rows are known only of its files."""
+        return self.fingerprint is not None and self.rows is not None
+
     def __iter__(self) -> Iterator[Record]:
         """Yield the records in order, decoding one at a time.
 

@@ -81,8 +81,8 @@ class OperatorExecutor:
             report = self._run(operator, inputs, folder, lock)
             if operator.__dataops__.spec.kind == "export":
                 return exported_by_node(report, folder)
-            output = operator.__dataops__.output
-            return report if output is None else exported(report, output, folder)
+            output, columns = operator.__dataops__.output, operator.__dataops__.columns
+            return report if output is None else exported(report, output, folder, columns)
         finally:
             lock.release()
 

@@ -1,16 +1,21 @@
 """Export published results. The caller holds the lock of the result's folder."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.exporters.delivery import Delivery, Exported
 from dagster_dataops.exporters.endings import exported_path, exporter_of
 from dagster_dataops.exporters.exporter import DatasetRecords
+from dagster_dataops.operators.options.declared_columns import columns_text
 
 
-def exported(report: RunReport, output: Path, folder: NodeFolder) -> RunReport:
+def exported(
+    report: RunReport, output: Path, folder: NodeFolder, columns: Mapping[str, Any]
+) -> RunReport:
     """Export the result of a run, or each of its results; return the report with the exports.
 
     An export that is current stays as it is. Several results are files of a folder that is named
@@ -20,27 +25,32 @@ def exported(report: RunReport, output: Path, folder: NodeFolder) -> RunReport:
         report: The report of the run.
         output: The argument of ``set_output``.
         folder: The folder of the node.
+        columns: The declared types of columns.
 
     Raises:
         ExportError: The format cannot hold a record.
         StorageError: The target cannot be written.
     """
     if not report.outputs:
-        return _with_export(report, exported_path(output, folder.name), folder)
+        return _with_export(report, exported_path(output, folder.name), folder, columns)
     outputs = {
-        name: _with_export(one, exported_path(output / folder.name, name), folder.outputs[name])
+        name: _with_export(
+            one, exported_path(output / folder.name, name), folder.outputs[name], columns
+        )
         for name, one in report.outputs.items()
     }
     return replace(report, outputs=outputs)
 
 
-def _with_export(report: RunReport, target: Path, folder: NodeFolder) -> RunReport:
+def _with_export(
+    report: RunReport, target: Path, folder: NodeFolder, columns: Mapping[str, Any]
+) -> RunReport:
     exporter, dataset = exporter_of(target), report.dataset
-    origin = f"{exporter.format} of {dataset.identity}"
+    origin = f"{exporter.format} of {dataset.identity}{columns_text(columns)}"
     with Delivery(exporter, target, folder.receipt, origin) as delivery:
         found = delivery.current()
         if found is None:
-            delivery.write(DatasetRecords(dataset))
+            delivery.write(DatasetRecords(dataset, columns))
             found = delivery.place()
     return replace(report, export=found)
 

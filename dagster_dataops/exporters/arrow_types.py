@@ -1,21 +1,29 @@
 """Arrow types of records: inferred from all of them, or given by name."""
 
+import types
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 import pyarrow as pa
 
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.exporters.exporter import UnfitValueError
+from dagster_dataops.exporters.exporter import ExportRecords, UnfitValueError
+from dagster_dataops.exporters.quick_batches import GuessError, quick_batches, reads_exactly
 from dagster_dataops.records import Record
 
+T = TypeVar("T")
 BATCH_RECORDS: Final = 1000
 JSON: Final = "json"  # a type name: texts that hold the values as JSON
 _ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
 _NONE: Final = type(None)
 _SIMPLE: Final = {bool: pa.bool_(), float: pa.float64(), str: pa.string()}
+_DECLARED: Final = {**_SIMPLE, int: pa.int64()}
+_UNIONS: Final = (typing.Union, types.UnionType)
+_NOTHING: Final[Mapping[str, Any]] = types.MappingProxyType({})
 _PYTHON_TYPES: Final = (
     (pa.types.is_boolean, {bool, _NONE}),
     (pa.types.is_integer, {int, _NONE}),
@@ -43,12 +51,40 @@ def batches(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
         start += len(batch)
 
 
+def write_batches(
+    records: ExportRecords, given: Mapping[str, str], write: Callable[[Any, Iterator[Any]], T]
+) -> T:
+    """Return what ``write`` returns for the schema and the record batches of records.
+
+    Args:
+        records: The records.
+        given: As for `ArrowTable`.
+        write: Writes a file. It is called a second time, to begin anew, if a guess of the schema
+            was wrong.
+
+    Raises:
+        UnfitValueError: A value fits no type of its column.
+    """
+    table = ArrowTable(given, records.columns)
+    plain = records.plain_file()
+    if plain is not None:
+        table.infer(plain.head(BATCH_RECORDS))
+        if table.reads_exactly:
+            quick = quick_batches(plain.path, table.schema, records.rows, BATCH_RECORDS)
+            with suppress(GuessError):
+                return write(table.schema, quick)
+        table = ArrowTable(given, records.columns)
+    table.infer(records)
+    return write(table.schema, (table.batch(start, batch) for start, batch in batches(records)))
+
+
 class ArrowTable:
     """The Arrow schema of records, and their record batches.
 
     Args:
         given: The names of the types of some columns, such as ``int64``, ``list<string>`` or
             ``json``.
+        declared: The declared types of columns, for columns without a given type.
 
     Attributes:
         schema: The schema, after `infer`.
@@ -57,8 +93,10 @@ class ArrowTable:
         DefinitionError: A type is unknown.
     """
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._given = {name: parsed_type(name, text) for name, text in given.items()}
+    def __init__(self, given: Mapping[str, str], declared: Mapping[str, Any] = _NOTHING) -> None:
+        known = {name: declared_type(kind) for name, kind in declared.items()}
+        self._given = {name: kind for name, kind in known.items() if kind is not None}
+        self._given |= {name: parsed_type(name, text) for name, text in given.items()}
         self._json = {name for name, text in given.items() if text == JSON}
         self.schema = pa.schema([])
         self._checks: dict[str, Callable[[Any], bool]] = {}
@@ -89,6 +127,12 @@ class ArrowTable:
             if field.name not in self._json
             and (field.name in self._given or _holds_floats(field.type))
         }
+
+    @property
+    def reads_exactly(self) -> bool:
+        """Whether Arrow can read the columns from JSON lines itself, without a loss."""
+        kinds = [field.type for field in self.schema]
+        return bool(kinds) and not self._json and all(map(reads_exactly, kinds))
 
     def _with(self, known: Any, names: list[str], start: int, batch: list[Record]) -> Any:
         """Return the schema that also fits a batch."""
@@ -165,6 +209,19 @@ def parsed_type(column: str, text: str) -> Any:
         raise DefinitionError(msg) from None
 
 
+def declared_type(declared: Any) -> Any | None:
+    """Return the Arrow type of a declared type; ``None`` if it does not determine one."""
+    inner, outer = typing.get_args(declared), typing.get_origin(declared)
+    if outer is list:
+        kind = declared_type(inner[0])
+        return None if kind is None else pa.list_(kind)
+    if outer in _UNIONS:
+        kinds = set(inner) - {_NONE}
+        kinds -= {int} if float in kinds else set()
+        return declared_type(kinds.pop()) if len(kinds) == 1 else None
+    return _DECLARED.get(declared)
+
+
 def _values(name: str, records: list[Record]) -> list[Any]:
     return [record.get(name) for record in records]
 
@@ -196,9 +253,9 @@ def fitting(kind: Any) -> Callable[[Any], bool]:
             value is None
             or (type(value) is dict and all(fits(value.get(name)) for name, fits in inner))
         )
-    for test, types in _PYTHON_TYPES:
+    for test, allowed in _PYTHON_TYPES:
         if test(kind):
-            return lambda value: type(value) in types
+            return lambda value: type(value) in allowed
     return lambda value: True  # noqa: ARG005 - Arrow checks it
 
 

@@ -1,9 +1,10 @@
 """`Exporter`: writes records in one format. `ExportRecords`: the records that it gets."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from typing_extensions import override
 
@@ -12,6 +13,7 @@ from dagster_dataops.datasets.lines import LineCounter, content_interval, iterat
 from dagster_dataops.records import Record, decode, encode
 
 _BLOCK_BYTES = 8 << 20
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 Place: TypeAlias = Literal["file", "folder", "pattern"]
 """What the path of an export is: a file, a folder, or a pattern of the files in a folder."""
 
@@ -39,14 +41,17 @@ class ExportRecords(ABC):
 
     Args:
         path: The file with the records.
+        columns: The declared types of columns.
 
     Attributes:
         path: The file with the records.
+        columns: The declared types of columns, such as ``list[float]``; of some, all or none.
         rows: The number of records, once they were read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, columns: Mapping[str, Any] = _NOTHING) -> None:
         self.path = path
+        self.columns = columns
         self.rows = 0
 
     @abstractmethod
@@ -56,6 +61,13 @@ class ExportRecords(ABC):
     @abstractmethod
     def place_of(self, index: int) -> tuple[Path, int]:
         """Return the file of a record and its line, from 1."""
+
+    def plain_file(self) -> JsonlDataset | None:
+        """Return the file if every line of it is a record that this package wrote.
+
+        It may be read instead of the records.
+        """
+        return None
 
     def lines(self) -> Iterator[bytes]:
         """Yield the records as JSON lines; one or several whole lines at a time."""
@@ -92,10 +104,11 @@ class DatasetRecords(ExportRecords):
 
     Args:
         dataset: The result.
+        columns: The declared types of columns.
     """
 
-    def __init__(self, dataset: JsonlDataset) -> None:
-        super().__init__(dataset.path)
+    def __init__(self, dataset: JsonlDataset, columns: Mapping[str, Any] = _NOTHING) -> None:
+        super().__init__(dataset.path, columns)
         self._dataset = dataset
         self.rows = dataset.rows or 0
 
@@ -106,6 +119,10 @@ class DatasetRecords(ExportRecords):
     @override
     def place_of(self, index: int) -> tuple[Path, int]:
         return self._dataset.path, line_of_record(self._dataset, index)
+
+    @override
+    def plain_file(self) -> JsonlDataset | None:
+        return self._dataset if self._dataset.canonical else None
 
     @override
     def lines(self) -> Iterator[bytes]:

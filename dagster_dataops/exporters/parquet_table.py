@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.exporters.exporter import ExportRecords, Place
 from dagster_dataops.exporters.packages import require
-
-if TYPE_CHECKING:
-    from dagster_dataops.exporters.arrow_types import ArrowTable
 
 _GROUP_BYTES: Final = 64 << 20  # of Arrow memory: bounds what a row group takes
 COMPRESSIONS: Final = ("zstd", "snappy", "gzip", "brotli", "lz4", "none")
@@ -18,7 +15,8 @@ COMPRESSIONS: Final = ("zstd", "snappy", "gzip", "brotli", "lz4", "none")
 class ParquetTable:
     """Writes a Parquet file with typed columns.
 
-    The records are read twice: first for the types of all columns.
+    Records that this package wrote are read once, by Arrow, if all of them fit the types of the
+    first thousand; others are read twice: first for the types of all columns.
 
     Args:
         schema: The names of the types of some columns; those of the others are inferred.
@@ -50,13 +48,14 @@ class ParquetTable:
         """Write the row groups."""
         from pyarrow import parquet
 
-        from dagster_dataops.exporters.arrow_types import ArrowTable
+        from dagster_dataops.exporters.arrow_types import write_batches
 
-        table = ArrowTable(self._schema)
-        table.infer(records)
-        with parquet.ParquetWriter(place, table.schema, compression=self._compression) as writer:
-            for group in _groups(table, records, self._rows):
-                writer.write_table(group, row_group_size=group.num_rows or None)
+        def written(schema: Any, made: Iterator[Any]) -> None:
+            with parquet.ParquetWriter(place, schema, compression=self._compression) as writer:
+                for group in _groups(made, self._rows):
+                    writer.write_table(group, row_group_size=group.num_rows or None)
+
+        write_batches(records, self._schema, written)
 
 
 def checked_schema(schema: Mapping[str, str] | None) -> dict[str, str]:
@@ -76,16 +75,14 @@ def checked_schema(schema: Mapping[str, str] | None) -> dict[str, str]:
     return dict(given)
 
 
-def _groups(table: "ArrowTable", records: ExportRecords, rows: int) -> Iterator[Any]:
-    """Yield tables of at most ``rows`` records."""
+def _groups(made: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Yield record batches as tables of at most ``rows`` records."""
     import pyarrow as pa
-
-    from dagster_dataops.exporters.arrow_types import batches
 
     parts: list[Any] = []
     count = size = 0
-    for start, batch in batches(records):
-        part = table.batch(start, batch)
+    for batch in made:
+        part = batch
         while count + part.num_rows >= rows or size + part.nbytes >= _GROUP_BYTES:
             taken = min(part.num_rows, rows - count)
             yield pa.Table.from_batches([*parts, part.slice(0, taken)])

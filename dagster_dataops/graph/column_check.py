@@ -72,8 +72,11 @@ class KnownColumns:
 _UNKNOWN: Final = KnownColumns({}, complete=False)
 
 
-def check_source(graph: Graph, source: object) -> None:
+def check_source(graph: Graph, source: object) -> dict[str, KnownColumns]:
     """Check that the columns of a reader fit the columns that the pipeline reads.
+
+    Returns:
+        The known columns of each result.
 
     Args:
         graph: The pipeline's graph.
@@ -83,12 +86,14 @@ def check_source(graph: Graph, source: object) -> None:
         PipelineDefinitionError: A node reads a column that is missing or of another type.
     """
     types = source.column_types() if isinstance(source, Readable) else None
-    if types is not None:
-        check_columns(graph, KnownColumns(types, complete=True))
+    return check_columns(graph, _UNKNOWN if types is None else KnownColumns(types, complete=True))
 
 
-def check_columns(graph: Graph, source: KnownColumns = _UNKNOWN) -> None:
+def check_columns(graph: Graph, source: KnownColumns = _UNKNOWN) -> dict[str, KnownColumns]:
     """Check that each column that a node reads exists and has a matching type.
+
+    Returns:
+        The known columns of each result; nothing if no columns are declared.
 
     Args:
         graph: The pipeline's graph.
@@ -98,8 +103,8 @@ def check_columns(graph: Graph, source: KnownColumns = _UNKNOWN) -> None:
         PipelineDefinitionError: A node reads a column that is missing or of another type. The
             message names the node, the column and the existing columns.
     """
-    if not any(_declares(node) for node in graph.nodes.values()):
-        return
+    if not source.types and not any(_declares(node) for node in graph.nodes.values()):
+        return {}
     results = {SOURCE: source}
     for node in graph.ordered():
         inputs = [results[name] for name in node.inputs]
@@ -109,6 +114,7 @@ def check_columns(graph: Graph, source: KnownColumns = _UNKNOWN) -> None:
                 _check_reads(graph.name, node, where, found)
         columns = _columns_after(node, inputs)
         results |= dict.fromkeys(results_of(node), columns)
+    return results
 
 
 def _declares(node: Node) -> bool:
@@ -159,12 +165,14 @@ def _columns_after(node: Node, inputs: list[KnownColumns]) -> KnownColumns:
     writes = _declared(node, "writes")
     if writes is None and spec.kind_of_columns != "selection":
         return _UNKNOWN
-    before = _common_columns(inputs) if spec.inputs == 1 else _UNKNOWN
+    before = common_columns(inputs) if spec.inputs == 1 else _UNKNOWN
     return replace(before, types={**before.types, **(writes or {})})
 
 
-def _common_columns(inputs: list[KnownColumns]) -> KnownColumns:
+def common_columns(inputs: list[KnownColumns]) -> KnownColumns:
     """Return the known columns of records from any of several inputs."""
+    if not inputs:
+        return _UNKNOWN
     first = inputs[0]
     if all(one == first for one in inputs):
         return first

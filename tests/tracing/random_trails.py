@@ -177,6 +177,39 @@ def send(row: Row, salt: int) -> object:
     return To("rest")
 
 
+def window(rows: list[Row], salt: int) -> list[Row]:
+    """Return the records that a window becomes: any number.
+
+    Raises:
+        ValueError: A record is bad.
+    """
+    fates = [_fate(row, salt) for row in rows]
+    if 4 in fates:
+        msg = "bad window"
+        raise ValueError(msg)
+    return [{"n": sum(fates), "size": len(rows), "i": i} for i in range(sum(fates) % 4)]
+
+
+def altered(row: Row, verdict: int) -> object:
+    """Return the outcome of a selection for a record that it keeps with a verdict."""
+    match verdict % 4:
+        case 0:
+            return {**row, "verdict": verdict}
+        case 1:
+            return Drop(f"verdict {verdict}")
+        case 2:
+            return [row, {**row, "twice": True}]
+    row["seen"] = True
+    return None
+
+
+def verdicts(sketches: Iterator[int]) -> Iterator[Any]:
+    """Yield False for records that go, and the sketch or True for those that stay."""
+    found = list(sketches)
+    for stays, sketch in zip(choose(found), found, strict=True):
+        yield stays and (sketch if sketch % 3 else True)
+
+
 # ---------------------------------------------------------------- the reference
 
 
@@ -331,6 +364,52 @@ def _of_selection(trails: Trails, node: Node, given: list[Ref]) -> None:
         _add(trails, node, ref, _made(trails, node.name, rows), {})
 
 
+def _of_alteration(trails: Trails, node: Node, given: list[Ref]) -> None:
+    sketches: dict[Ref, int] = {}
+    for ref in given:
+        try:
+            sketches[ref] = sketch_of(_row(trails, ref), node.salts[0])
+        except (ValueError, KeyError):
+            trails.add(Entry(node.name, (ref,), (), "failed"))
+    for ref, verdict in zip(sketches, verdicts(iter(sketches.values())), strict=True):
+        row = _row(trails, ref)
+        kept = [row] if verdict else []
+        returned = kept if isinstance(verdict, bool) else altered(row, verdict)
+        rows, reason = _records(returned, row)
+        _add(trails, node, ref, _made(trails, node.name, rows), {reason: 1} if reason else {})
+
+
+def _of_windows(trails: Trails, node: Node, given: list[Ref]) -> None:
+    size = node.salts[0]
+    for first in range(0, len(given), size):
+        _window(trails, node, given[first : first + size])
+
+
+def _window(trails: Trails, node: Node, given: list[Ref]) -> None:
+    """Settle a window; one that fails is halved."""
+    rows: dict[Ref, Row] = {}
+    for ref in given:
+        try:
+            rows[ref] = _row(trails, ref)
+        except ValueError:
+            trails.add(Entry(node.name, (ref,), (), "failed"))
+    refs = list(rows)
+    if not refs:
+        return
+    try:
+        made = _made(trails, node.name, window(list(rows.values()), node.salts[0]))
+    except ValueError:
+        if len(refs) == 1:
+            trails.add(Entry(node.name, (refs[0],), (), "failed"))
+            return
+        _window(trails, node, refs[: len(refs) // 2])
+        _window(trails, node, refs[len(refs) // 2 :])
+        return
+    alone = "kept" if len(made) == 1 else "split"
+    outcome = "dropped" if not made else "merged" if len(refs) > 1 else alone
+    trails.add(Entry(node.name, tuple(refs), made, outcome))
+
+
 def _of_dataset(trails: Trails, node: Node, given: list[Ref]) -> None:
     trails.ends.add(node.name)
     rows = []
@@ -382,6 +461,8 @@ _KINDS: dict[str, Callable[[Trails, Node, list[Ref]], None]] = {
     "chain": _of_records,
     "split": _of_split,
     "selection": _of_selection,
+    "alteration": _of_alteration,
+    "window": _of_windows,
     **dict.fromkeys(_STREAMS, _of_stream),
     "dataset": _of_dataset,
 }
@@ -413,6 +494,11 @@ def work_batch(records, salt=0):
     return found
 
 
+@data_register("data.random_trails", rewrite_func="forward_window")
+def work_window(records, salt=0):
+    return window(records, salt)
+
+
 @data_register("data.random_trails", outputs=OUTPUTS)
 def sort(record, salt=0):
     return send(record, salt)
@@ -435,6 +521,16 @@ class Choose(data_register.new_group("random_trails")):  # type: ignore[misc]
 
     def keep(self, sketches: Iterator[int]):
         yield from choose(sketches)
+
+
+class Alter(Choose):
+    """Drops records like the one before, and changes some of the others."""
+
+    def keep(self, sketches: Iterator[int]):
+        return verdicts(sketches)
+
+    def change(self, record, verdict):
+        return altered(record, verdict)
 
 
 def materialize(home: Path, plan: Plan) -> None:
@@ -476,15 +572,18 @@ def _operator(node: Node, seconds: float) -> Any:
     settings["_stop_after_failures"] = 0
     if node.kind == "selection":
         return Choose(salt=salt, **settings)
-    if node.kind == "batch":
-        return work_batch(salt=salt, _batch_size=salt, **settings)
+    if node.kind == "alteration":
+        return Alter(salt=salt, **settings)
+    if node.kind in {"batch", "window"}:
+        made = work_batch if node.kind == "batch" else work_window
+        return made(salt=salt, _batch_size=salt, **settings)
     if node.kind == "split":
         return sort(salt=salt, **settings)
     if node.kind == "chain":
         parts = [work(salt=one, longest=seconds) for one in node.salts]
         return chain(*parts, name="worked", **settings)
-    made = work_async if settings["_concurrency_mode"] == "async" else work
-    return made(salt=salt, longest=seconds, **settings)
+    one = work_async if settings["_concurrency_mode"] == "async" else work
+    return one(salt=salt, longest=seconds, **settings)
 
 
 if __name__ == "__main__":

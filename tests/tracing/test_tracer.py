@@ -114,7 +114,7 @@ def test_traces_of_random_pipelines_are_those_of_a_reference_interpreter(tmp_pat
 def test_200_records_of_a_pipeline_with_every_kind_are_traced_both_ways(tmp_path):
     plan = Plan.draw(1, every=True)
     run(tmp_path, plan)
-    assert len({node.kind for node in plan.nodes}) >= 8
+    assert len({node.kind for node in plan.nodes}) >= 10
     results = sum(len(node.results) for node in plan.nodes)
     Comparison(tmp_path, plan).check_some(1, 200 // results + 1)
 

@@ -18,6 +18,7 @@ from dagster_dataops.assets.steps.step_work import StepWork
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.graph.column_check import check_source
 from dagster_dataops.graph.crude_check import check_crude
+from dagster_dataops.graph.exported_columns import with_exported_columns
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph
 from dagster_dataops.pipelines.pipeline import Pipeline
 
@@ -107,8 +108,7 @@ def plan_pipeline(
 
 def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> PlannedPipeline:
     """Return the plan of a pipeline as `plan_pipeline` does, from options in a dict."""
-    graph = ppl.graph
-    check_source(graph, source)
+    graph = with_exported_columns(ppl.graph, check_source(ppl.graph, source))
     check_crude(graph, source)
     origin = source_asset(source, graph.name, options)
     translator = options.get("dagster_dataops_translator") or DataOpsTranslator()

@@ -28,8 +28,8 @@ class Select(Protocol):
         """Show progress and check for a stop request; called once per span."""
         ...
 
-    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> None:
-        """Write the chosen lines of the input.
+    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
+        """Write the chosen lines of the input, and return the number of records without one.
 
         Args:
             results: Writes them.
@@ -181,9 +181,10 @@ def _compose_selected(
     if damaged:
         return damaged
     with keeping as kept:
-        select.write(drafts.results, failed_at, kept)
-        made = drafts.finish(records=checkpoint.table.records, failed=checkpoint.table.failed)
-        if kept is None or made.dataset.rows == made.records:
+        dropped = select.write(drafts.results, failed_at, kept)
+        records, failures = checkpoint.table.records, checkpoint.table.failed
+        made = drafts.finish(records=records, failed=failures, dropped=dropped)
+        if kept is None or (made.dataset.rows == records and not failures and not dropped):
             return made
         return _mapped(made, kept, checkpoint)
 

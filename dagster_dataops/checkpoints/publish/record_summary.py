@@ -1,8 +1,10 @@
 """RecordSummary: what became of the records of a result, from the notes of its spans."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
 from typing import Any, Final
 
 import orjson
@@ -53,57 +55,80 @@ class RecordSummary:
         tally: Counter[bytes] = Counter()
         for notes in table.notes.values():
             tally.update(notes.tally())
-        drops = _drops(tally)
+        drops = drops_in(tally)
         return cls(
             counts=shown_counts(table.counts),
-            drops=dict(drops.most_common()),
+            drops=drops,
             drop_examples=_examples(table, dataset) if drops else {},
             funnel=funnel(parts, table, tally) if parts else [],
         )
 
 
-def _drops(tally: "Counter[bytes]") -> "Counter[str]":
+def drops_in(tally: "Counter[bytes]") -> dict[str, int]:
+    """Return the number of dropped records by reason, the most frequent first.
+
+    Args:
+        tally: The number of records by disposition.
+    """
     drops: Counter[str] = Counter()
     for disposition, number in tally.items():
         for reason, times in reasons_in(orjson.loads(disposition)):
             if reason:
                 drops[reason] += times * number
-    return drops
+    return dict(drops.most_common())
+
+
+class DropExamples:
+    """Collects the first dropped records of each reason.
+
+    Args:
+        descriptor: Of the input.
+
+    Attributes:
+        found: As `RecordSummary.drop_examples`.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.found: dict[str, list[dict[str, Any]]] = {}
+        self._full: set[bytes] = set()  # dispositions whose reasons have enough examples
+        self._counter = LineCounter(descriptor)
+
+    def add(self, notes: SpanNotes, lines: Callable[[], Iterable[tuple[int, bytes]]]) -> None:
+        """Add the dropped records of a span; call it in input order.
+
+        Args:
+            notes: Of the span.
+            lines: Returns byte position and line of each record of the span; called if needed.
+        """
+        if self._full.issuperset(notes.table):
+            return
+        for (start, line), code in zip(lines(), notes.codes, strict=True):
+            if code:
+                self._add(notes.table[code - 1], start, line.rstrip())
+
+    def _add(self, disposition: bytes, start: int, line: bytes) -> None:
+        reasons = [one for one in orjson.loads(disposition).get("dropped", ()) if one]
+        wanted = [one for one in reasons if len(self.found.get(one, ())) < _EXAMPLES]
+        if not wanted:
+            self._full.add(disposition)
+        for reason in dict.fromkeys(wanted):
+            text = line[:_EXAMPLE_BYTES].decode(errors="replace")
+            example = {"line": self._counter.line_at(start), "input": text}
+            self.found.setdefault(reason, []).append(example)
 
 
 def _examples(table: SpanTable, dataset: JsonlDataset) -> dict[str, list[dict[str, Any]]]:
-    """Return the first dropped records of each reason."""
-    examples: dict[str, list[dict[str, Any]]] = {}
-    full: set[bytes] = set()  # dispositions whose reasons have enough examples
     with dataset.path.open("rb") as file:
-        counter = LineCounter(file.fileno())
+        examples = DropExamples(file.fileno())
         for span, _, _ in table.ordered():
             notes = table.notes.get(span.start)
-            if notes is None or full.issuperset(notes.table):
-                continue
-            for disposition, start, line in _unusual_lines(file.fileno(), span, notes):
-                reasons = [one for one in orjson.loads(disposition).get("dropped", ()) if one]
-                wanted = [one for one in reasons if len(examples.get(one, ())) < _EXAMPLES]
-                if not wanted:
-                    full.add(disposition)
-                for reason in dict.fromkeys(wanted):
-                    text = line[:_EXAMPLE_BYTES].decode(errors="replace")
-                    example = {"line": counter.line_at(start), "input": text}
-                    examples.setdefault(reason, []).append(example)
-    return examples
+            if notes is not None:
+                examples.add(notes, partial(_records_of, file.fileno(), span))
+    return examples.found
 
 
-def _unusual_lines(
-    descriptor: int, span: Span, notes: SpanNotes
-) -> "list[tuple[bytes, int, bytes]]":
-    """Return disposition, byte position and line of the unusual records of a span, in order."""
-    found = []
-    start, record = span.start, 0
-    table = (b"", *notes.table)
-    for line in split_lines(read_range(descriptor, span.start, span.length)):
-        if not line.isspace():
-            if notes.codes[record]:
-                found.append((table[notes.codes[record]], start, line.rstrip()))
-            record += 1
-        start += len(line)
-    return found
+def _records_of(descriptor: int, span: Span) -> Iterator[tuple[int, bytes]]:
+    """Yield byte position and line of the records of a span, in order."""
+    lines = split_lines(read_range(descriptor, span.start, span.length))
+    places = accumulate(map(len, lines), initial=span.start)
+    return ((at, line) for at, line in zip(places, lines, strict=False) if not line.isspace())

@@ -4,7 +4,7 @@ The draft of the export is complete before that of the result. It replaces the e
 both are on disk, and then the result is published.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from dagster_dataops.exporters.delivery import Delivery
 from dagster_dataops.exporters.exporter import ExportRecords, Place, line_of_record
 from dagster_dataops.operators.bound_methods import write_function
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.declared_columns import columns_text
 from dagster_dataops.records import Record, decode
 
 
@@ -67,7 +68,7 @@ class ExportRunner(DatasetRunner):
         """Return a function of the records that writes the export and returns its listing."""
 
         def listed(given: Iterator[Record]) -> list[Record]:
-            records = _Records(attempt.inputs[0], given)
+            records = _Records(attempt.inputs[0], given, attempt.operator.__dataops__.columns)
             if self._current is None:
                 return self._write(records).files
             if attempt.inputs[0].rows is None:
@@ -86,6 +87,7 @@ class ExportRunner(DatasetRunner):
             path = output.parent if self._writer.place == "pattern" else output
             target = ((root or folder.path) / path.expanduser()).absolute()
         made_from = " ".join(map(str, self.fingerprint.to_json().values()))
+        made_from += columns_text(attempt.operator.__dataops__.columns)
         return Delivery(self._writer, target, folder.receipt, made_from)
 
 
@@ -112,10 +114,13 @@ class _Records(ExportRecords):
     Args:
         dataset: The input.
         first: The first reading.
+        columns: The declared types of columns.
     """
 
-    def __init__(self, dataset: JsonlDataset, first: Iterator[Record]) -> None:
-        super().__init__(dataset.path)
+    def __init__(
+        self, dataset: JsonlDataset, first: Iterator[Record], columns: Mapping[str, Any]
+    ) -> None:
+        super().__init__(dataset.path, columns)
         self._dataset = dataset
         self._first: Iterator[Record] | None = first
 
@@ -124,7 +129,15 @@ class _Records(ExportRecords):
         if self._first is None:
             return self._again()
         first, self._first = self._first, None
+        self.rows = 0
         return self._counted(first)
+
+    @override
+    def plain_file(self) -> JsonlDataset | None:
+        if not self._dataset.canonical:
+            return None
+        self.rows = self._dataset.rows or 0
+        return self._dataset
 
     @override
     def place_of(self, index: int) -> tuple[Path, int]:

@@ -65,9 +65,7 @@ class RecordRunner(Runner):
                 checkpoint.check_synced()
                 made = self.compose(attempt, job)
                 if isinstance(made, Drafts):
-                    parts = part_names(attempt.operator)
-                    summary = RecordSummary.of(checkpoint.table, self._dataset, parts)
-                    return replace(made, summary=summary)
+                    return made
                 attempt.note(f"{len(made)} settled spans are damaged on disk; doing them again")
                 checkpoint.reject(made)
                 self._settle_known(attempt.start, checkpoint)
@@ -85,9 +83,13 @@ class RecordRunner(Runner):
     def compose(self, attempt: Attempt, job: Job) -> Drafts | list[int]:
         """Return the drafts of the settled records, or the starts of damaged spans."""
         outcomes, traced = job.keeps_outcomes, attempt.settings.trace
-        return compose(
+        made = compose(
             attempt.folder, job.checkpoint, job.dataset, outcomes=outcomes, traced=traced
         )
+        if not isinstance(made, Drafts):
+            return made
+        parts = part_names(attempt.operator)
+        return replace(made, summary=RecordSummary.of(job.checkpoint.table, job.dataset, parts))
 
 
 def _noted(start: StartDecision, note: str) -> StartDecision:

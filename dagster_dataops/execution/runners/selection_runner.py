@@ -8,12 +8,15 @@ no bool.
 
 import shutil
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
 from itertools import accumulate, chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 from typing_extensions import override
@@ -24,7 +27,11 @@ from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.checkpoints.publish.record_summary import (
+    DropExamples,
+    RecordSummary,
+    drops_in,
+)
 from dagster_dataops.datasets.durable_files import make_folder
 from dagster_dataops.datasets.lines import (
     Interval,
@@ -39,6 +46,8 @@ from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.record_failures import failure_of
 from dagster_dataops.execution.runners.record_runner import RecordRunner
 from dagster_dataops.operators.bound_methods import SKETCH, change_function, keep_function
+from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, dropped_for
+from dagster_dataops.operators.outcomes.record_context import shown_counts
 from dagster_dataops.operators.outcomes.return_contract import ContractError, encode_outcome
 from dagster_dataops.records import Record, decode, encode
 
@@ -56,7 +65,16 @@ class SelectionRunner(RecordRunner):
     def compose(self, attempt: Attempt, job: Job) -> Drafts | list[int]:
         traced = attempt.settings.trace
         select = _Selection(job)
-        return compose(attempt.folder, job.checkpoint, job.dataset, traced=traced, select=select)
+        table = job.checkpoint.table
+        made = compose(attempt.folder, job.checkpoint, job.dataset, traced=traced, select=select)
+        if not isinstance(made, Drafts):
+            return made
+        summary = RecordSummary(
+            counts=shown_counts(table.counts),
+            drops=drops_in(select.tally),
+            drop_examples=select.examples,
+        )
+        return replace(made, summary=summary)
 
 
 class _Selection:
@@ -64,32 +82,46 @@ class _Selection:
 
     Args:
         job: Of the operator's sketches, all settled.
+
+    Attributes:
+        tally: The number of records by disposition, of an operator with ``change``.
+        examples: The first records that ``change`` dropped for each reason.
     """
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self.tick = job.tick
+        self.tally: Counter[Disposition] = Counter()
+        self.examples: dict[str, list[dict[str, Any]]] = {}
 
-    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> None:
-        """Write the lines of kept records, and which ones these are.
+    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
+        """Write the lines of kept records, and which ones these are; return how many were dropped.
 
         Raises:
             DatasetOperatorError: ``keep`` failed, or did not yield one bool per sketch.
             InputError: The input changed in the meantime.
             RunStoppedError: A stop was requested.
         """
-        job = self._job
+        job, dropped = self._job, 0
         with (
             closing(SegmentReader(job.checkpoint.folder)) as reader,
             _scratch(job.checkpoint.folder / "scratch") as scratch,
+            job.dataset.path.open("rb") as source,
         ):
             sketches = chain.from_iterable(_sketches(job, reader))
             verdicts = _Verdicts(job, sketches, scratch)
             made = _Lines(job, verdicts)
-            for span, output, notes in _copy(job, failed, verdicts, made, results):
+            examples = DropExamples(source.fileno())
+            for block in _copy(job, source.fileno(), failed, verdicts, made, results):
+                dropped += block.span.dropped
                 if kept is not None:
-                    kept.add(span, output, (), notes)
+                    kept.add(block.span, block.output, (), block.notes)
+                if block.notes is not None and verdicts.change is not None:
+                    self.tally.update(block.notes.tally())
+                    examples.add(block.notes, block.lines)
+            self.examples = examples.found
         job.check_input_unchanged()
+        return dropped
 
 
 @contextmanager
@@ -179,55 +211,85 @@ class _Lines:
     """
 
     def __init__(self, job: Job, verdicts: _Verdicts) -> None:
-        self.ours = _canonical(job.dataset)
+        self.ours = job.dataset.canonical
         self._call, self._change = verdicts.call, verdicts.change
 
-    def of(self, lines: list[bytes], verdicts: list[Any]) -> tuple[bytes, list[int]]:
+    def of(
+        self, lines: list[bytes], verdicts: list[Any]
+    ) -> tuple[bytes, list[int], SpanNotes | None]:
         """Return the result for lines of the input and their verdicts.
 
         Returns:
-            The lines of the result, and how many of them each line of the input became.
+            The lines of the result, how many of them each line of the input became, and the notes.
         """
         if self._change is None:
             kept = compress(lines, verdicts)
-            return b"".join(kept if self.ours else map(_encoded, kept)), verdicts
+            text = b"".join(kept if self.ours else map(_encoded, kept))
+            return text, verdicts, SpanNotes.of_emitted(verdicts)
         made = [self._made(*one) for one in zip(lines, verdicts, strict=True)]
-        return b"".join(made), [one.count(b"\n") for one in made]
+        notes = SpanNotes.of(len(made), enumerate(map(itemgetter(1), made)), {})
+        return b"".join(map(itemgetter(0), made)), [one.count(b"\n") for one, _ in made], notes
 
-    def _made(self, line: bytes, verdict: object) -> bytes:
+    def _made(self, line: bytes, verdict: object) -> tuple[bytes, Disposition]:
         if verdict is False:
-            return b""
+            return b"", dropped_for("")
         if verdict is True:
-            return line if self.ours else _encoded(line)
+            return line if self.ours else _encoded(line), USUAL
         return self._call(self._changed, decode(line), verdict)  # type: ignore[no-any-return]
 
-    def _changed(self, record: Record, verdict: object) -> bytes:
+    def _changed(self, record: Record, verdict: object) -> tuple[bytes, Disposition]:
         assert self._change is not None  # noqa: S101 - else there are only bools
         try:
-            return encode_outcome(self._change(record, verdict), record)[0]
+            return encode_outcome(self._change(record, verdict), record)
         except UnencodableError as error:
             msg = f"change returned a record that cannot be written: {error}"
             raise ContractError(msg) from None
 
 
-def _copy(
-    job: Job, failed: "array[int]", verdicts: _Verdicts, made: _Lines, results: JsonlWriter
-) -> Iterator[tuple[Span, bytes, SpanNotes | None]]:
-    """Write the lines of kept records, block by block.
+class _Block(NamedTuple):
+    """A block of the input and its result.
 
-    Yields:
-        Each block as a span of the records that did not fail, its result lines and its notes.
+    Attributes:
+        span: Of its records that did not fail.
+        output: The result lines.
+        notes: What became of these records.
+        lines: Returns byte position and line of each of them.
     """
-    with job.dataset.path.open("rb") as source:
-        for start, block in _blocks(source.fileno(), job.content):
-            lines = _sketched(split_lines(block), start, start + len(block), failed)
-            if not made.ours:
-                lines = [line for line in lines if not line.isspace()]
-            text, emitted = made.of(lines, verdicts.take(len(lines)))
-            if text:
-                results.write(text, sum(emitted))
-            job.tick()
-            yield _span(start, len(block), emitted, text), text, SpanNotes.of_emitted(emitted)
+
+    span: Span
+    output: bytes
+    notes: SpanNotes | None
+    lines: Callable[[], list[tuple[int, bytes]]]
+
+
+def _copy(
+    job: Job,
+    source: int,
+    failed: "array[int]",
+    verdicts: _Verdicts,
+    made: _Lines,
+    results: JsonlWriter,
+) -> Iterator[_Block]:
+    """Write the lines of kept records, and yield each block of the input.
+
+    Args:
+        job: The job of the operator.
+        source: Descriptor of the input.
+        failed: Byte positions of the failed records, in rising order.
+        verdicts: The verdicts.
+        made: Makes the lines.
+        results: Takes them.
+    """
+    for start, block in _blocks(source, job.content):
+        lines = _sketched(split_lines(block), start, start + len(block), failed)
+        if not made.ours:
+            lines = [line for line in lines if not line.isspace()]
+        text, emitted, notes = made.of(lines, verdicts.take(len(lines)))
+        if text:
+            results.write(text, sum(emitted))
+        job.tick()
+        placed = partial(_placed, block, start, failed)
+        yield _Block(_span(start, len(block), emitted, text), text, notes, placed)
     verdicts.finish()
 
 
@@ -246,11 +308,6 @@ def _span(start: int, length: int, emitted: Sequence[int], output: bytes) -> Spa
     )
 
 
-def _canonical(dataset: JsonlDataset) -> bool:
-    """Whether this package wrote every line: the number of rows is known only for its files."""
-    return dataset.fingerprint is not None and dataset.rows is not None
-
-
 def _blocks(descriptor: int, content: Interval) -> Iterator[tuple[int, bytes]]:
     """Yield whole lines, some hundred at a time, with the position of the first."""
     start = content.start
@@ -262,11 +319,23 @@ def _blocks(descriptor: int, content: Interval) -> Iterator[tuple[int, bytes]]:
 
 def _sketched(lines: list[bytes], start: int, end: int, failed: "array[int]") -> list[bytes]:
     """Return the lines of [start, end) without those of failed records."""
-    without = set(failed[bisect_left(failed, start) : bisect_left(failed, end)])
+    without = _failed_in(start, end, failed)
     if not without:
         return lines
     positions = accumulate(map(len, lines), initial=start)
     return [line for line, at in zip(lines, positions, strict=False) if at not in without]
+
+
+def _placed(block: bytes, start: int, failed: "array[int]") -> list[tuple[int, bytes]]:
+    """Return byte position and line of the records of a block that did not fail."""
+    lines, without = split_lines(block), _failed_in(start, start + len(block), failed)
+    positions = accumulate(map(len, lines), initial=start)
+    placed = zip(positions, lines, strict=False)
+    return [(at, line) for at, line in placed if at not in without and not line.isspace()]
+
+
+def _failed_in(start: int, end: int, failed: "array[int]") -> set[int]:
+    return set(failed[bisect_left(failed, start) : bisect_left(failed, end)])
 
 
 def _encoded(line: bytes) -> bytes:

@@ -25,7 +25,7 @@ class Characters(chunk):
       inside the one before it. A text that fits is one piece.
     - Both: while the rest of the text is longer than ``max_len``, cut at the last match within
       ``max_len`` characters. Without a match, cut at ``max_len`` characters; the next piece repeats
-      the last ``overlap_len`` of them.
+      the last ``overlap_len`` of them. Pieces of white space are left out, but for the last.
 
     Defaults: ``max_len=None``, ``split_pattern="\n\n"``, ``overlap_len=0``.
 
@@ -75,14 +75,15 @@ class Characters(chunk):
     def _cut_at_matches(self, pattern: re.Pattern[str], text: str, most: int) -> Iterator[str]:
         start = 0
         while len(text) - start > most:
-            window = text[start : start + most]
-            last = max(pattern.finditer(window), key=re.Match.start, default=None)
+            piece = text[start : start + most]
+            last = max(pattern.finditer(piece), key=re.Match.start, default=None)
             if last is None or last.end() == 0:
-                yield window
                 start += most - self._overlap
             else:
-                yield window[: last.start()]
+                piece = piece[: last.start()]
                 start += last.end()
+            if piece.strip():
+                yield piece
         yield text[start:]
 
 

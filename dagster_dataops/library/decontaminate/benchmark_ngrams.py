@@ -18,21 +18,26 @@ class BenchmarkNgrams:
     Args:
         size: The number of words in an n-gram.
         words: Splits a simplified text.
+        ignore_numbers: Whether a benchmark has no n-grams without a letter.
     """
 
-    def __init__(self, size: int, words: Splitter) -> None:
-        self._size, self._split = size, words
+    def __init__(self, size: int, words: Splitter, *, ignore_numbers: bool) -> None:
+        self._size, self._split, self._ignore_numbers = size, words, ignore_numbers
 
     def words(self, text: str) -> list[str]:
         """Return the words of a simplified text."""
         return self._split(simplified(text))
 
     def of_text(self, text: str) -> list[str]:
-        """Return the n-grams of a text, in order."""
+        """Return all n-grams of a text, in order."""
         return ngrams(self.words(text), self._size)
 
+    def of_benchmark(self, text: str) -> list[str]:
+        """Return the n-grams of a text of a benchmark."""
+        return self._counting(self.words(text))
+
     def of_parts(self, query: str, label: str, *, inside: bool, across: bool) -> Iterator[str]:
-        """Yield the n-grams of a label, and those that reach from the query to it.
+        """Yield the n-grams of a label of a benchmark, and those that reach from the query to it.
 
         Args:
             query: The question.
@@ -41,12 +46,18 @@ class BenchmarkNgrams:
             across: Whether to yield n-grams with words of both.
         """
         asked, answered = self.words(query), self.words(label)
-        yield from ngrams(answered, self._size)
+        yield from self._counting(answered)
         if inside:
-            yield from ngrams(asked, self._size)
+            yield from self._counting(asked)
         if across and self._size > 1:
             most = self._size - 1
-            yield from ngrams(asked[-most:] + answered[:most], self._size)
+            yield from self._counting(asked[-most:] + answered[:most])
+
+    def _counting(self, words: list[str]) -> list[str]:
+        found = ngrams(words, self._size)
+        if self._ignore_numbers:
+            found = [ngram for ngram in found if any(map(str.isalpha, ngram))]
+        return found
 
 
 def benchmark_records(

@@ -28,15 +28,16 @@ class NGrams(decontaminate):
     answers; with ``find_query_ngrams`` those of the questions; with ``find_overlap_ngrams`` those
     with words of both. Texts are compared without case, punctuation, diacritics and the values of
     numbers. Typical sizes: 12 (datatrove), 13 (GPT-3), 8 (Llama). A question or answer of fewer
-    words has no n-gram.
+    words has no n-gram. N-grams without a letter do not count (``ignore_numbers``): since every
+    number is 0, the calculation of an answer would match any table.
 
     ``mode="drop"`` drops with the reason ``contaminated``. ``"tag"`` drops nothing, and writes the
     first common n-gram to ``contaminated_ngram``, its task to ``contaminated_task`` and the reason
     to ``reason_key``; ``null`` without one. ``"both"`` drops, and writes ``null`` to the others.
 
     As in datatrove, which splits words by spaCy (``words="spacy"``, extra ``spacy``). On purpose,
-    questions count by default: the short answers of GSM8K have few n-grams. The n-grams are held in
-    memory.
+    questions count by default, because the short answers of GSM8K have few n-grams, and n-grams of
+    nothing but numbers do not. The n-grams are held in memory.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class NGrams(decontaminate):
         ngram_size: int = 12,
         find_query_ngrams: bool = True,
         find_overlap_ngrams: bool = True,
+        ignore_numbers: bool = True,
         words: str | Splitter = "whitespace",
         language: str = "en",
         mode: str = "drop",
@@ -60,7 +62,9 @@ class NGrams(decontaminate):
         _check(ngram_size, mode)
         self._column = FieldKey(input_key)
         self._mode, self._reason_key = mode, reason_key
-        self._ngrams = BenchmarkNgrams(ngram_size, words_function(words, language))
+        self._ngrams = BenchmarkNgrams(
+            ngram_size, words_function(words, language), ignore_numbers=ignore_numbers
+        )
         self._tasks: dict[str, str] = {}
         for task, query, label in benchmark_records(benchmark, task_key, query_key, label_key):
             found = self._ngrams.of_parts(
@@ -86,11 +90,12 @@ class NGrams(decontaminate):
 class Overlap(decontaminate):
     """Drop records of whose words a large share occurs in n-grams of a benchmark.
 
-    Reads ``input_key``. ``benchmark``, ``query_key``, ``label_key`` and ``words`` as in `NGrams`;
-    question and answer count as one text. The overlap is the share of the words of a text that are
-    part of an n-gram that the benchmark has, too; 0 for a text without words. A record is dropped
-    if its overlap is at least ``threshold``: 0.8 for records that are mostly benchmark, 0.2 for all
-    that are not clean, after Llama 2 (Touvron et al. 2023), which also lets some words differ.
+    Reads ``input_key``. ``benchmark``, ``query_key``, ``label_key``, ``ignore_numbers`` and
+    ``words`` as in `NGrams`; question and answer count as one text. The overlap is the share of the
+    words of a text that are part of an n-gram that the benchmark has, too; 0 for a text without
+    words. A record is dropped if its overlap is at least ``threshold``: 0.8 for records that are
+    mostly benchmark, 0.2 for all that are not clean, after Llama 2 (Touvron et al. 2023), which
+    also lets some words differ.
 
     ``mode="drop"`` drops with the reason ``contaminated``. ``"tag"`` drops nothing, and writes the
     overlap to ``benchmark_overlap`` in ``stats_key`` and the reason to ``reason_key``. ``"both"``
@@ -106,6 +111,7 @@ class Overlap(decontaminate):
         label_key: str = "label",
         ngram_size: int = 10,
         threshold: float = 0.8,
+        ignore_numbers: bool = True,
         words: str | Splitter = "whitespace",
         language: str = "en",
         mode: str = "drop",
@@ -120,11 +126,13 @@ class Overlap(decontaminate):
             raise DefinitionError(msg)
         self._column, self._size, self._threshold = FieldKey(input_key), ngram_size, threshold
         self._mode, self._stats_key, self._reason_key = mode, stats_key, reason_key
-        self._ngrams = BenchmarkNgrams(ngram_size, words_function(words, language))
+        self._ngrams = BenchmarkNgrams(
+            ngram_size, words_function(words, language), ignore_numbers=ignore_numbers
+        )
         self._known = {
             ngram
             for _, query, label in benchmark_records(benchmark, "task", query_key, label_key)
-            for ngram in self._ngrams.of_text(f"{query} {label}")
+            for ngram in self._ngrams.of_benchmark(f"{query} {label}")
         }
 
     def forward(self, record: Record) -> Record | Drop | None:

@@ -1,5 +1,6 @@
 """``export.HuggingFace``: a dataset folder for ``datasets.load_from_disk`` and ``load_dataset``."""
 
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -61,14 +62,16 @@ class HuggingFace(export):
         self._split, self._schema, self._bytes = split, checked_schema(schema), shard_bytes
 
     def write(self, records: ExportRecords, place: Path) -> None:
-        from dagster_dataops.exporters.arrow_types import ArrowTable, batches
+        from dagster_dataops.exporters.arrow_types import write_batches
 
-        table = ArrowTable(self._schema)
-        table.infer(records)
         folder = place / self._split
-        folder.mkdir()
-        made = (table.batch(start, batch) for start, batch in batches(records))
-        names = _write_shards(table.schema, made, folder, self._bytes)
+
+        def written(schema: Any, made: Iterator[Any]) -> list[str]:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            return _write_shards(schema, made, folder, self._bytes)
+
+        names = write_batches(records, self._schema, written)
         _write_json(folder / "dataset_info.json", {"citation": "", "description": ""})
         _write_json(folder / "state.json", _state(folder, names, self._split))
         _write_json(place / "dataset_dict.json", {"splits": [self._split]})

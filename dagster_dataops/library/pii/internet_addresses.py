@@ -7,15 +7,15 @@ from typing import Final
 
 from dagster_dataops.library.pii.text_spans import Spans
 
-_SMALL: Final = string.ascii_lowercase + string.digits
-_LOCAL: Final = f"{_SMALL}!#$%&'*+/=?^_`{{|}}~-."
+_ALPHANUMERIC: Final = string.ascii_letters + string.digits
+_LOCAL: Final = f"{_ALPHANUMERIC}!#$%&'*+/=?^_`{{|}}~-."
 _LOCAL_START: Final = re.compile(r"\b[^.]")
 _OCTET: Final = "(?:25[0-5]|2[0-4][0-9]|[01]?[0-9][0-9]?)"
-_LABEL: Final = "[a-z0-9]++(?:-++[a-z0-9]++)*+"
+_LABEL: Final = "[A-Za-z0-9]++(?:-++[A-Za-z0-9]++)*+"
 _DOMAIN: Final = re.compile(
-    rf"{_LABEL}(?:\.{_LABEL})++|\[(?:{_OCTET}\.){{3}}(?:{_OCTET}|[a-z0-9-]*[a-z0-9]:)\]"
+    rf"{_LABEL}(?:\.{_LABEL})++|\[(?:{_OCTET}\.){{3}}(?:{_OCTET}|[A-Za-z0-9-]*[A-Za-z0-9]:)\]"
 )
-_WIDE_LOCAL: Final = f"{_SMALL}{string.ascii_uppercase}.-+_"
+_WIDE_LOCAL: Final = f"{_ALPHANUMERIC}.-+_"
 _WIDE_DOMAIN: Final = re.compile(r"[a-z0-9.\-+_]+\.[a-z]+")
 
 # Part of every IPv4 address. It begins with a character that is found fast.
@@ -30,7 +30,7 @@ _ANY_IP: Final = re.compile(
 
 
 def emails(text: str) -> Spans:
-    """Yield e-mail addresses as datatrove finds them: in lower case, with a domain or an IP."""
+    """Yield e-mail addresses as datatrove finds them: ASCII, with a domain or an IP."""
     place, at = 0, text.find("@")
     while at >= 0:
         start = _local_start(text, place, at)

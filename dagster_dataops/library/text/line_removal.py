@@ -13,7 +13,8 @@ from dagster_dataops.records import Record
 
 text: Any = data_register.new_group("text")
 
-_SYMBOLS: Final = "".join(sorted(PUNCTUATION | {" "}))
+_STARTS: Final = PUNCTUATION | {" "}
+_SYMBOLS: Final = "".join(sorted(_STARTS))
 _PLACEHOLDER: Final = "lorem ipsum"
 _COMMENT_STARTS: Final = ("//", "#", "--")
 
@@ -52,7 +53,7 @@ def _without_symbols(replace: str, value: str) -> str:
     removing = False
     for line in value.splitlines():
         # The first test is cheap, and most lines of text pass it.
-        symbols = not line[:1].isalnum() and not line.strip(_SYMBOLS) and bool(line.strip())
+        symbols = line[:1] in _STARTS and not line.strip(_SYMBOLS) and bool(line.strip())
         if not symbols:
             kept.append(line)
         elif replace and not removing:

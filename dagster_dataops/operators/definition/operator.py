@@ -296,7 +296,9 @@ def reconfigured(
     check_settings(before.spec, merged)
     renamed = options and before.spec.kind == "export"
     output = made.__dataops__.output if renamed else before.output
-    made.__dataops__ = replace(made.__dataops__, settings=merged, output=output)
+    made.__dataops__ = replace(
+        made.__dataops__, settings=merged, output=output, columns=before.columns
+    )
     return made
 
 
@@ -323,7 +325,9 @@ def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
     }
     settings = ExecutionSettings(**asked).over(made.__dataops__.settings)
     check_settings(before.spec, settings)
-    made.__dataops__ = replace(made.__dataops__, settings=settings, output=before.output)
+    made.__dataops__ = replace(
+        made.__dataops__, settings=settings, output=before.output, columns=before.columns
+    )
     return made
 
 

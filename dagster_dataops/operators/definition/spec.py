@@ -148,6 +148,7 @@ class Invocation:
         settings: The execution settings of this use, merged over those of the registration.
         passed_up: Options for ``forward`` that ``__init__`` passed to the base class.
         output: The export path of the result, if any; of an export operator its first option.
+        columns: The declared types of the columns that are exported to ``output``, by name.
         link: The run that it is part of; ``None`` outside a run.
     """
 
@@ -156,6 +157,7 @@ class Invocation:
     settings: ExecutionSettings
     passed_up: Mapping[str, Any] = field(default_factory=dict)
     output: Path | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
     link: RunLink | None = None
 
     @cached_property

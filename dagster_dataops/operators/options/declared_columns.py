@@ -97,6 +97,11 @@ def type_text(declared: Any) -> str:
     return str(declared).replace("typing.", "")
 
 
+def columns_text(columns: ColumnTypes) -> str:
+    """Return columns and types as text, each after a space; the same for the same columns."""
+    return "".join(f" {name}:{type_text(kind)}" for name, kind in columns.items())
+
+
 def accepts_type(wanted: Any, there: Any) -> bool:
     """Return whether a column of type ``there`` can be read as ``wanted`` (or int as float)."""
     wanted, there = (types.NoneType if one is None else one for one in (wanted, there))

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.checkpoint import existing
+from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
@@ -17,7 +18,7 @@ from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DatasetOperatorError, InputError, RecordError, RunStoppedError
 from dagster_dataops.execution import ticker
 from dagster_dataops.execution.runners import selection_runner
-from dagster_dataops.operators.outcomes.record_context import OperatorContext
+from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
 from tests.execution.helpers import (
     MODES,
     SMALL,
@@ -389,6 +390,36 @@ def test_change_gets_the_records_for_which_keep_yields_no_bool(tmp_path: Path, o
     assert found == lines(
         [{"n": 0}, {"n": 2, "verdict": {"a": 1}}, {"n": 3, "verdict": None}, {"new": 1}]
     )
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_records_that_change_drops_are_counted_by_reason(tmp_path: Path, ours: bool) -> None:
+    verdicts = [True, False, "short", "double", "long", "short", "short", "short", "none"]
+    given = [*({"n": n} for n in range(len(verdicts))), {"no": 0}]
+    dataset = write_input(tmp_path / "input.jsonl", given)
+    if not ours:
+        (tmp_path / "input.jsonl").write_bytes(b"\n" + dataset.path.read_bytes())
+        dataset = JsonlDataset.of_file(dataset.path)
+
+    def do(record, verdict):
+        made = {"double": [record, record], "none": []}
+        return made.get(verdict, Drop(verdict))
+
+    operator = Numbered(verdicts, do, _concurrency_mode="single", _stop_after_failures=0)
+    run(operator, dataset, node(tmp_path))
+    found = Manifest.load(node(tmp_path).manifest)
+    assert found is not None
+
+    assert (found.rows_in, found.dropped, found.failed, found.rows_out) == (10, 7, 1, 3)
+    assert found.drops == {"short": 4, "long": 1}
+    examples = {
+        reason: [(one["line"] - (not ours), one["input"]) for one in many]
+        for reason, many in found.drop_examples.items()
+    }
+    assert examples == {
+        "short": [(3, '{"n":2}'), (6, '{"n":5}'), (7, '{"n":6}')],
+        "long": [(5, '{"n":4}')],
+    }
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,12 @@ def test_both_cut_at_the_last_match_that_fits() -> None:
     assert texts(operator, "ab cd efghijklmn") == ["ab cd", "efghij", "ijklmn"]
 
 
+def test_blank_pieces_are_left_out_but_for_the_last() -> None:
+    operator = data.chunk.Characters(max_len=4, split_pattern=" ")
+    assert texts(operator, "   abcdefgh") == ["abcd", "efgh"]
+    assert texts(operator, "abcd   ") == ["abcd", "   "]
+
+
 def test_records_are_copies_with_a_number() -> None:
     operator = data.chunk.Characters(output_key="piece", index_key="n")
     assert operator.forward({"text": "a\n\nb", "id": 7}) == [
@@ -41,6 +47,7 @@ def test_records_are_copies_with_a_number() -> None:
 def test_a_piece_has_at_most_max_len_characters(text: str, most: int, pattern: str | None) -> None:
     found = texts(data.chunk.Characters(max_len=most, split_pattern=pattern), text)
     assert all(len(piece) <= most for piece in found)
+    assert all(piece.strip() for piece in found[:-1]) or pattern is None
     if pattern is None:
         assert "".join(found) == text
 

@@ -93,6 +93,17 @@ def test_records_with_much_overlap_are_dropped(root: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["NGrams", "Overlap"])
+def test_numbers_alone_are_no_copy_of_a_benchmark(root: Path, name: str) -> None:
+    benchmark = [{"query": "Add 1, 2, 3 and 4", "label": "1+2+3+4 = 10, so x is 10"}]
+    make = getattr(data.decontaminate, name)
+    options = {"ngram_size": 4} if name == "NGrams" else {"ngram_size": 4, "threshold": 0.5}
+    table, copy = {"text": "[[0, 1, 0],\n [0, 1, 1]]"}, {"text": "10, so X = is 7"}
+
+    assert make(benchmark, **options)([table, copy]) == [table]
+    assert make(benchmark, **options, ignore_numbers=False)([table, copy]) == []
+
+
 @pytest.mark.parametrize(
     "option",
     [{"mode": "x"}, {"ngram_size": 0}, {"benchmark": [1]}],

@@ -17,9 +17,16 @@ def found(find, text):
 
 
 def test_email_addresses_are_found():
-    text = "ann.b@x.org, a..b@c.de .d@e.fr f.@g.h John@x.org me@[1.2.3.4] i@j k@l.m-."
+    text = "ann.b@x.org, a..b@c.de .d@e.fr f.@g.h John@X.Org me@[1.2.3.4] i@j k@l.m-."
 
-    assert found(emails, text) == ["ann.b@x.org", "b@c.de", "d@e.fr", "me@[1.2.3.4]", "k@l.m"]
+    assert found(emails, text) == [
+        "ann.b@x.org",
+        "b@c.de",
+        "d@e.fr",
+        "John@X.Org",
+        "me@[1.2.3.4]",
+        "k@l.m",
+    ]
     assert found(wide_emails, "John+x@a.org. B@c.d.e, f@G.h") == ["John+x@a.org", "B@c.d.e"]
 
 
@@ -35,8 +42,8 @@ def test_ip_addresses_are_found():
 
 
 OCTET = "(?:25[0-5]|2[0-4][0-9]|[01]?[0-9][0-9]?)"
-LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
-ATOM = "[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
+LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 PLAIN = {
     emails: re.compile(
         rf"\b{ATOM}(?:\.{ATOM})*@(?:(?:{LABEL}\.)+{LABEL}"

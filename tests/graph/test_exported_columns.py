@@ -1,0 +1,93 @@
+"""Tests of declared columns in exports: the file has the declared types."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from dagster_dataops import config, data, pipeline
+from dagster_dataops.errors import ExportError
+from dagster_dataops.graph.column_check import check_columns
+from dagster_dataops.graph.exported_columns import with_exported_columns
+from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.pipelines.local_run import run_operator
+
+registry = OperatorRegistry(run_operator)
+COLUMNS = {"n": float, "tags": list[str | None], "note": str | None, "any": Any}
+
+
+def measured(record: Any) -> Any:
+    return record
+
+
+def same(record: Any) -> Any:
+    return record
+
+
+measure = registry("data.exporting", columns=COLUMNS)(measured)
+count = registry("data.exporting", writes={"n": int})(same)
+
+
+def types_in(path: Path) -> dict[str, str]:
+    return {field.name: str(field.type) for field in pq.read_schema(path)}
+
+
+def declared(ppl: Any) -> dict[str, Any]:
+    graph = with_exported_columns(ppl.graph, check_columns(ppl.graph))
+    return {name: dict(node.operator.__dataops__.columns) for name, node in graph.nodes.items()}
+
+
+def test_an_export_has_the_declared_types_of_what_it_writes(root: Path) -> None:
+    with pipeline("typed") as ppl:
+        ppl.made = measure()
+        ppl.file = data.export.Parquet("made.parquet")
+    ppl.materialize([{"n": 1, "tags": [], "note": None, "any": True}])
+    assert types_in(root / "made.parquet") == {
+        "n": "double",
+        "tags": "list<element: string>",
+        "note": "string",
+        "any": "bool",
+    }
+
+
+def test_columns_that_no_record_has_are_there(root: Path) -> None:
+    made = measure().set_output(str(root / "made.parquet"))
+    made([])
+    assert types_in(root / "made.parquet")["tags"] == "list<element: string>"
+    made([{"n": 2}])
+    assert pq.read_table(root / "made.parquet").to_pylist() == [
+        {"n": 2.0, "tags": None, "note": None}
+    ]
+
+
+def test_a_schema_goes_before_declared_types(root: Path) -> None:
+    with pipeline("typed") as ppl:
+        ppl.made = measure()
+        ppl.file = data.export.Parquet("made.parquet", schema={"n": "float"})
+    ppl.materialize([{"n": 1}])
+    assert types_in(root / "made.parquet")["n"] == "float"
+
+
+def test_a_value_that_does_not_fit_a_declared_type_fails_the_export(root: Path) -> None:
+    with pytest.raises(ExportError, match=r"0\.5.*int64"):
+        count().set_output(str(root / "made.parquet"))([{"n": 1}, {"n": 0.5}])
+
+
+def test_changed_types_make_the_export_anew(root: Path) -> None:
+    config.data_process_resume = True
+    for kind in (float, int):
+        made = registry("data.exporting", writes={"n": kind})(same)
+        made().set_output(str(root / "made.parquet"))([{"n": 1}])
+    assert types_in(root / "made.parquet") == {"n": "int64"}
+
+
+def test_columns_pass_through_nodes_that_keep_them() -> None:
+    with pipeline("typed") as ppl:
+        ppl.made = measure()
+        ppl.unique = data.dedup.Exact()
+        ppl.counted = count()
+        ppl.file = data.export.Csv("a.csv")
+    found = declared(ppl)
+    assert found["file"] == {**COLUMNS, "n": int}
+    assert found["made"] == {}
