@@ -333,7 +333,7 @@ def test_an_error_of_the_stream_ends_the_service(calls):
         "a.finalize",
     ]
     for action in (lambda: iter(loader), loader.state_dict):
-        with pytest.raises(DataPipelineError, match="an earlier ValueError has shut down"):
+        with pytest.raises(DataPipelineError, match="an earlier ValueError has ended the loader"):
             action()
 
 

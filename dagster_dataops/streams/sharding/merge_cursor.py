@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamWorkerError
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State
-from dagster_dataops.streams.sharding.crew import Crew
+from dagster_dataops.streams.sharding.crew import Crew, Limits
 from dagster_dataops.streams.sharding.cuts import Cut
 from dagster_dataops.streams.sharding.feeds import Feed, FeedCursor, run_cursors
 from dagster_dataops.streams.sharding.marks import TransparentStage
@@ -36,8 +36,7 @@ class MergeStage(TransparentStage):
 
     name: ClassVar[str] = "workers"
     cut: Cut
-    number: int
-    prefetch: int
+    limits: Limits
 
     @override
     def open(self, context: ReadContext) -> Cursor:
@@ -106,7 +105,7 @@ class MergeCursor(Cursor):
             feed = Feed(cut.before, cut.before.path, is_replica=True)
         job = Job(cut.upon(feed), self._context.seed, self._context.failures.on_error)
         start = self._encoded()
-        crew = Crew(job, self._stage.number, self._stage.prefetch, start, source)
+        crew = Crew(job, self._stage.limits, start, source)
         try:
             for task in crew.tasks():
                 outcome = task.outcome or self._killed(task)
