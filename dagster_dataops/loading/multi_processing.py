@@ -17,8 +17,8 @@ class MultiProcessingReadingService(ReadingServiceInterface):
         num_workers: The number of processes; 0 reads in the process of the loader.
         worker_prefetch_cnt: The number of tasks, of up to 64 items each, that a worker may be
             ahead of the loader.
-        main_prefetch_cnt: The number of further finished tasks, of all workers together, that wait
-            in the process of the loader while it is not read.
+        main_prefetch_cnt: The number of further tasks, of all workers together, that may be
+            finished and wait in the process of the loader for a slow one before them.
     """
 
     def __init__(

@@ -315,8 +315,8 @@ class Operations:
             num_workers: The number of processes; 0 reads in the process itself.
             prefetch: The number of tasks for each worker that may be unfinished or not yet read. A
                 task has up to 64 items.
-            main_prefetch: The number of further finished tasks, of all workers together, that may
-                be not yet read.
+            main_prefetch: The number of further tasks, of all workers together, that may be
+                finished and wait for a slow one before them.
 
         Raises:
             StreamDefinitionError: An argument is invalid, or the stream has workers already.
