@@ -46,6 +46,14 @@ def slow(record: Any) -> Any:
     return record
 
 
+def busy(record: Any) -> Any:
+    """Return a record after a millisecond of CPU time."""
+    until = time.thread_time() + 0.001
+    while time.thread_time() < until:
+        pass
+    return record
+
+
 def unchanged(record: Any) -> Any:
     """Return a record."""
     return record
@@ -59,6 +67,16 @@ def one_slow(source: Path) -> Iterable[Any]:
 def two_slow(source: Path) -> Iterable[Any]:
     """Records, mapped in a millisecond each, by two workers."""
     return read_jsonl(source).map(slow).workers(2)
+
+
+def one_busy(source: Path) -> Iterable[Any]:
+    """Records, mapped in a millisecond of CPU time each, by one process."""
+    return read_jsonl(source).map(busy)
+
+
+def two_busy(source: Path) -> Iterable[Any]:
+    """Records, mapped in a millisecond of CPU time each, by two workers."""
+    return read_jsonl(source).map(busy).workers(2)
 
 
 def one_empty(source: Path) -> Iterable[Any]:
@@ -80,6 +98,8 @@ TASKS: dict[str, Callable[[Path], Iterable[Any]]] = {
     "stream all": stream_all,
     "one slow": one_slow,
     "two slow": two_slow,
+    "one busy": one_busy,
+    "two busy": two_busy,
     "one empty": one_empty,
     "two empty": two_empty,
 }

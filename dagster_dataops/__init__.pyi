@@ -78,10 +78,10 @@ from dagster_dataops.loading.distributed import (
 )
 from dagster_dataops.loading.in_process import InProcessReadingService as InProcessReadingService
 from dagster_dataops.loading.loader import DataLoader2 as DataLoader2
-from dagster_dataops.loading.merging import merged_states as merged_states
 from dagster_dataops.loading.multi_processing import (
     MultiProcessingReadingService as MultiProcessingReadingService,
 )
+from dagster_dataops.loading.rank_states import merged_states as merged_states
 from dagster_dataops.loading.reading_service import (
     CheckpointableReadingServiceInterface as CheckpointableReadingServiceInterface,
 )

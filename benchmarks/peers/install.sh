@@ -13,7 +13,9 @@ declare -A packages=(
     [datasets]="datasets==5.2.0"
     [datatrove]="datatrove==0.10.1 orjson spacy ftfy nltk regex tldextract tokenizers xxhash==3.5.0"  # xxhash 4 takes no str
     [fairseq2]="fairseq2n==0.8.1 fairseq2==0.8.1 orjson"  # with torch for CUDA, 7 GB
+    [grain]="grain==0.2.18 orjson"
     [lazyllm]="lazyllm==1.4.0 regex tiktoken"  # its data module also needs its extra `rag`
+    [mosaic]="mosaicml-streaming==0.13.0 orjson"
     [polars]="polars==2.1.0"
     [ray]="ray[data]==2.60.0"
     [torchdata]="torch==2.13.0 torchdata==0.11.0 orjson"

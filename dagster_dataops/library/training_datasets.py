@@ -10,10 +10,11 @@ from dagster_dataops.cooking.metadatasets import metadataset
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.filestores.cache_pool import CachePool, NoCachePool
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder
+from dagster_dataops.loading.loader import DataLoader2
+from dagster_dataops.loading.multi_processing import MultiProcessingReadingService
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
-from dagster_dataops.streams.positioned_stream import PositionedStream
 
 _TRAIN: Final = "train"
 
@@ -141,39 +142,11 @@ def _samples(path: Any, split: str, seed: int | None, *, training: bool) -> Crud
     return crude(path, split=split)
 
 
-class SavableLoader:
-    """Reads a dataset; its position is JSON and belongs to no number of workers.
+class SavableLoader(DataLoader2):
+    """`DataLoader2` with Energon's names for its position."""
 
-    Args:
-        stream: The stream.
-    """
-
-    def __init__(self, stream: PositionedStream) -> None:
-        self._stream = stream
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield the items from the current position."""
-        return iter(self._stream)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the position as a JSON object."""
-        return self._stream.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to a position that `state_dict` returned.
-
-        Raises:
-            StreamStateError: The state does not belong to this dataset.
-        """
-        self._stream.load_state_dict(state)
-
-    def save_state_rank(self) -> dict[str, Any]:
-        """Return `state_dict`, in Energon's name."""
-        return self.state_dict()
-
-    def restore_state_rank(self, state: Mapping[str, Any]) -> None:
-        """Call `load_state_dict`, in Energon's name."""
-        self.load_state_dict(state)
+    save_state_rank = DataLoader2.state_dict
+    restore_state_rank = DataLoader2.load_state_dict
 
 
 def get_savable_loader(
@@ -184,7 +157,7 @@ def get_savable_loader(
     on_error: OnError = "skip",
     seed: int = 0,
 ) -> SavableLoader:
-    """Return a loader of a dataset, whose position can be saved and loaded.
+    """Return a loader of a dataset, whose position can be saved and loaded; see `DataLoader2`.
 
     Args:
         dataset: Of `get_train_dataset` or `get_val_dataset`.
@@ -202,7 +175,7 @@ def get_savable_loader(
     if not isinstance(dataset, TrainingDataset):
         reason = f"it must be a dataset of get_train_dataset(), not a {type(dataset).__name__}"
         raise StreamArgumentError("get_savable_loader", reason)
-    stream: Any = dataset.stream(cache_pool)
-    if num_workers:
-        stream = stream.workers(num_workers)
-    return SavableLoader(stream.and_return(on_error=on_error, seed=seed))
+    return SavableLoader(
+        dataset.stream(cache_pool).and_return(on_error=on_error, seed=seed),
+        reading_service=MultiProcessingReadingService(num_workers),
+    )

@@ -1,8 +1,12 @@
 """`DataLoader2`: read a stream epoch by epoch, with a reading service, from any position."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias
 
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DataPipelineError, StreamArgumentError, StreamStateError
 from dagster_dataops.loading.in_process import InProcessReadingService
 from dagster_dataops.loading.iteration import DataLoader2Iterator
@@ -10,6 +14,7 @@ from dagster_dataops.loading.reading_service import IterResetFn, ReadingServiceI
 from dagster_dataops.loading.seed_generator import SeedGenerator
 from dagster_dataops.loading.service_session import ServiceSession, as_stream
 from dagster_dataops.streams.core.arguments import check_seed
+from dagster_dataops.streams.core.item_failures import check_unbroken
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream
@@ -59,6 +64,29 @@ class DataLoader2:
         self._iterator: DataLoader2Iterator | None = None
         self._failure: BaseException | None = None
         self._is_shut_down = False
+
+    @classmethod
+    def from_state(
+        cls,
+        state: Mapping[str, Any],
+        datapipe: Operations,
+        reading_service: ReadingServiceInterface | None = None,
+    ) -> Self:
+        """Return a loader at a position.
+
+        Args:
+            state: What `state_dict` of a loader of the same stream returned. It holds a position
+                and no code, so the stream is given as well.
+            datapipe: The stream.
+            reading_service: The way to read it; any other one than before, too.
+
+        Raises:
+            StreamStateError: The state is none of a loader, or belongs to another stream.
+            StreamArgumentError: See `DataLoader2`.
+        """
+        loader = cls(datapipe, reading_service=reading_service)
+        loader.load_state_dict(state)
+        return loader
 
     def seed(self, seed: int) -> None:
         """Set the seed. The next iterator reads the first epoch of it.
@@ -156,6 +184,20 @@ class DataLoader2:
             self._stream.close()
         self._session.end_iteration()
 
+    def write(self, path: str | os.PathLike[str]) -> JsonlDataset:
+        """Write the next epoch, or the rest of one that was loaded, to a jsonl file.
+
+        The file is replaced once all is written. A rank of several writes its own items.
+
+        Args:
+            path: The file.
+
+        Raises:
+            InputError: An item is not a dict, or JSON cannot hold it.
+            DataPipelineError: The loader is shut down.
+        """
+        return write_records(Path(path), self, "loader")
+
     # ------------------------------------------------------------ positions
 
     def state_dict(self) -> dict[str, Any]:
@@ -168,7 +210,7 @@ class DataLoader2:
             DataPipelineError: An error has ended the loader.
             StreamStateError: A stage holds items that JSON cannot hold.
         """
-        self._check_failure()
+        check_unbroken("loader", self._failure)
         goes_on = self._iterator is not None or self._is_shut_down
         stream = self._stream if goes_on else self._begun()
         if stream is None:
@@ -243,18 +285,9 @@ class DataLoader2:
 
     def _check_open(self) -> None:
         """Raise `DataPipelineError` if the loader is shut down."""
-        self._check_failure()
+        check_unbroken("loader", self._failure)
         if self._is_shut_down:
             raise DataPipelineError(_SHUT_DOWN)
-
-    def _check_failure(self) -> None:
-        if self._failure is not None:
-            kind = type(self._failure).__name__
-            msg = (
-                f"an earlier {kind} has shut down the loader: {self._failure}; make a new one, and "
-                "load a state to go on"
-            )
-            raise DataPipelineError(msg)
 
 
 def _positioned(given: object) -> PositionedStream:

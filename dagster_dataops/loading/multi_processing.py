@@ -17,7 +17,8 @@ class MultiProcessingReadingService(ReadingServiceInterface):
         num_workers: The number of processes; 0 reads in the process of the loader.
         worker_prefetch_cnt: The number of tasks, of up to 64 items each, that a worker may be
             ahead of the loader.
-        main_prefetch_cnt: No effect: what the workers have finished is the only thing ahead.
+        main_prefetch_cnt: The number of further tasks, of all workers together, that may be
+            finished and wait in the process of the loader for a slow one before them.
     """
 
     def __init__(
@@ -31,7 +32,9 @@ class MultiProcessingReadingService(ReadingServiceInterface):
         for name, count in given.items():
             check_count("MultiProcessingReadingService", name, count, 0)
         self.num_workers, self.worker_prefetch_cnt = num_workers, worker_prefetch_cnt
+        self.main_prefetch_cnt = main_prefetch_cnt
 
     @override
     def initialize(self, datapipe: Operations) -> Operations:
-        return datapipe.workers(self.num_workers, max(1, self.worker_prefetch_cnt))
+        ahead = max(1, self.worker_prefetch_cnt)
+        return datapipe.workers(self.num_workers, ahead, self.main_prefetch_cnt)

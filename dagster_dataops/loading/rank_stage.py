@@ -3,24 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError
-from dagster_dataops.streams.core.permutations import Permutation
 from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice
-from dagster_dataops.streams.core.seeds import seeded_random
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, exchanged, with_inputs
 from dagster_dataops.streams.sharding.marks import ShardingMark, TransparentStage, marks_below
 from dagster_dataops.streams.stages.mapping import Map
-from dagster_dataops.streams.stages.random_order import RandomCursor
-from dagster_dataops.streams.stages.shuffling import Shuffle
+from dagster_dataops.streams.stages.random_order import OfLast, RandomCursor
 
 Ending: TypeAlias = Literal["exact", "drop", "repeat"]
-
-_GROUPS: Final = 256  # whose places are computed together
 
 
 def ranked(last: Stage, rank: int, world_size: int, ending: Ending) -> Stage:
@@ -63,23 +58,13 @@ class RankStage(TransparentStage):
 
     @override
     def open(self, context: ReadContext) -> Cursor:
-        share = Share(self.rank, self.world_size, self.ending)
+        source = self.upstream.open(context)
         if self.world_size == 1:
-            return self.upstream.open(context)
-        return self._random_cursor(context, share) or RankCursor(self.upstream.open(context), share)
-
-    def _random_cursor(self, context: ReadContext, share: "Share") -> Cursor | None:
-        """Return a cursor that reads this rank's items alone, if they are read by number.
-
-        Not if failed items are passed over: which they are is known only by reading all.
-        """
-        shuffle = self.upstream
-        if not isinstance(shuffle, Shuffle) or shuffle.shuffle_window:
-            return None
-        access = shuffle.upstream.access(context)
-        if access is None or context.failures.on_error != "raise":
-            return None
-        return RandomRankCursor(access, shuffle.seed_in(context.seed), share)
+            return source
+        # Which items failed and are passed over is known only by reading all.
+        all_count = context.failures.on_error == "raise"
+        share = Share(self.rank, self.world_size, self.ending)
+        return RankCursor(source, share, by_number=all_count)
 
     @override
     def access(self, context: ReadContext) -> RandomAccess | None:
@@ -121,12 +106,13 @@ class RankCursor(Cursor):
     Args:
         source: The cursor of all items.
         share: The items of the rank.
+        by_number: Whether to read this rank's items alone, where items are read by number.
     """
 
-    def __init__(self, source: Cursor, share: Share) -> None:
+    def __init__(self, source: Cursor, share: Share, *, by_number: bool) -> None:
         self.opened = [source]
         self.numbering = (share.world_size, share.rank)
-        self._share, self._numbers_after = share, 0
+        self._share, self._by_number, self._numbers_after = share, by_number, 0
 
     @property
     @override
@@ -135,57 +121,28 @@ class RankCursor(Cursor):
 
     @override
     def items(self) -> Iterator[Any]:
-        items, (rank, size, _) = self.opened[0].items(), self._share
+        source, (rank, size, _) = self.opened[0], self._share
         self._numbers_after = 0
-        while True:
-            group: list[Any] = []
-            try:
-                group.extend(islice(items, size))
-            except Exception:
-                if rank < len(group):
-                    yield group[rank]  # it comes before the error
-                raise
-            if len(group) < size:
-                self._numbers_after = self._share.numbers_after(len(group))
-                for place in self._share.of_last(len(group)):
-                    yield group[place]
-                return
-            yield group[rank]
+        if self._by_number and isinstance(source, RandomCursor):
+            return source.one_of_each(rank, size, self._of_last)
+        return _one_of_each(source.items(), rank, size, self._of_last)
+
+    def _of_last(self, count: int) -> range:
+        self._numbers_after = self._share.numbers_after(count)
+        return self._share.of_last(count)
 
 
-class RandomRankCursor(RandomCursor):
-    """Yield the items of one rank in random order, and read no others.
-
-    Args:
-        access: The items by number.
-        seed: The seed of the order.
-        share: The items of the rank.
-    """
-
-    def __init__(self, access: RandomAccess, seed: int, share: Share) -> None:
-        super().__init__(access, seed, ShardSlice())
-        self.numbering = (share.world_size, share.rank)
-        self._share, self._numbers_after = share, 0
-
-    @property
-    @override
-    def numbers_after(self) -> int:
-        return self._numbers_after
-
-    @override
-    def items(self) -> Iterator[Any]:
-        rank, size, _ = self._share
-        self._numbers_after = 0
-        with self._access.opened() as source:
-            order = Permutation(source.size, seeded_random(self._seed, self._epoch, 0))
-            while groups := min((source.size - self._passed) // size, _GROUPS):
-                first = self._passed + rank
-                for number in order.values_at(range(first, first + groups * size, size)):
-                    self._passed += size
-                    yield source.item(number)
-            first, left = self._passed, source.size - self._passed
-            self._passed += left
-            self._numbers_after = self._share.numbers_after(left)
-            places = self._share.of_last(left)
-            for number in order.values_at(range(first + places.start, first + places.stop)):
-                yield source.item(number)
+def _one_of_each(items: Iterator[Any], own: int, size: int, of_last: OfLast) -> Iterator[Any]:
+    """Yield one item of each ``size`` in turn; see `RandomCursor.one_of_each`."""
+    while True:
+        group: list[Any] = []
+        try:
+            group.extend(islice(items, size))
+        except Exception:
+            if own < len(group):
+                yield group[own]  # it comes before the error
+            raise
+        if len(group) < size:
+            yield from [group[place] for place in of_last(len(group))]
+            return
+        yield group[own]

@@ -304,7 +304,7 @@ class Operations:
         check_workers("sharding_round_robin_dispatch", self.stage)
         return self.then(ShardingDispatch(self.stage))
 
-    def workers(self, num_workers: int, prefetch: int = PREFETCH) -> Self:
+    def workers(self, num_workers: int, prefetch: int = PREFETCH, main_prefetch: int = 0) -> Self:
         """Read the stream with several processes: the same items, order and states as with one.
 
         ``map``, ``filter`` and ``yield_from`` directly behind the mark run in the workers; stages
@@ -315,14 +315,17 @@ class Operations:
             num_workers: The number of processes; 0 reads in the process itself.
             prefetch: The number of tasks for each worker that may be unfinished or not yet read. A
                 task has up to 64 items.
+            main_prefetch: The number of further tasks, of all workers together, that may be
+                finished and wait for a slow one before them.
 
         Raises:
             StreamDefinitionError: An argument is invalid, or the stream has workers already.
         """
         check_count("workers", "num_workers", num_workers, 0)
         check_count("workers", "prefetch", prefetch, 1)
+        check_count("workers", "main_prefetch", main_prefetch, 0)
         check_workers("workers", self.stage)
-        return self.then(WorkersStage(self.stage, num_workers, prefetch))
+        return self.then(WorkersStage(self.stage, num_workers, prefetch, main_prefetch))
 
     def shuffle(self, shuffle_window: int, seed: int | None = None) -> Self:
         """Shuffle windows of ``shuffle_window`` items; 0 shuffles all items, 1 none.

@@ -9,9 +9,14 @@ from typing import Any, Self
 from typing_extensions import override
 
 from dagster_dataops.configuration import check_local
-from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, StreamStateError
+from dagster_dataops.errors import StreamDefinitionError, StreamStateError
 from dagster_dataops.streams.core.arguments import check_count, check_seed
-from dagster_dataops.streams.core.item_failures import POLICIES, FailureHandler, OnError
+from dagster_dataops.streams.core.item_failures import (
+    POLICIES,
+    FailureHandler,
+    OnError,
+    check_unbroken,
+)
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.state_envelope import unwrap_state, wrap_state
 from dagster_dataops.streams.core.stream_identity import fingerprint
@@ -102,7 +107,7 @@ class PositionedStream(Operations):
         Raises:
             DataPipelineError: An earlier error has ended the stream.
         """
-        self._check()
+        check_unbroken("stream", self._failure)
         items = self._shared_items()
         try:
             for item in items:  # noqa: UP028 - closing this generator must not close the shared one
@@ -119,15 +124,6 @@ class PositionedStream(Operations):
                 self._cursor.restore(self._cursor.state())
             self._items, self._is_closed = self._cursor.items(), False
         return self._items
-
-    def _check(self) -> None:
-        if self._failure is not None:
-            kind = type(self._failure).__name__
-            msg = (
-                f"an earlier {kind} has ended the stream: {self._failure}; build it again, and "
-                "load a state to continue from there"
-            )
-            raise DataPipelineError(msg)
 
     @property
     def is_broken(self) -> bool:
@@ -199,14 +195,16 @@ class PositionedStream(Operations):
         )
 
     @override
-    def workers(self, num_workers: int, prefetch: int = PREFETCH) -> Self:
+    def workers(self, num_workers: int, prefetch: int = PREFETCH, main_prefetch: int = 0) -> Self:
         """Return the same stream at its start, read with several processes.
 
         Args:
             num_workers: See `DataPipelineBuilder.workers`.
             prefetch: See `DataPipelineBuilder.workers`.
+            main_prefetch: See `DataPipelineBuilder.workers`.
         """
-        return self.with_stage(Operations(self.stage).workers(num_workers, prefetch).stage)
+        other = Operations(self.stage).workers(num_workers, prefetch, main_prefetch)
+        return self.with_stage(other.stage)
 
     @property
     def seeds(self) -> dict[str, int]:
@@ -231,7 +229,7 @@ class PositionedStream(Operations):
 
     def reset(self, reset_rng: bool = False) -> None:
         """Go to the start of the next epoch; with ``reset_rng``, to that of the first one."""
-        self._check()
+        check_unbroken("stream", self._failure)
         self._items, self._is_closed = None, False
         self._cursor.restart(reset_rng=reset_rng)
 
@@ -246,7 +244,7 @@ class PositionedStream(Operations):
             DataPipelineError: An error has ended the stream.
             StreamStateError: A stage holds items that JSON cannot hold.
         """
-        self._check()
+        check_unbroken("stream", self._failure)
         position = self._cursor.state()
         drawn = {"seeds": self._drawn_seeds} if self._drawn_seeds else {}
         failures = self._failures.state()
@@ -265,7 +263,7 @@ class PositionedStream(Operations):
         Raises:
             StreamStateError: The state does not belong to this stream. The position is not changed.
         """
-        self._check()
+        check_unbroken("stream", self._failure)
         content = unwrap_state(state_dict, self._fingerprint, across_weights=across_weights)
         failures, cursor = self._opened()
         try:

@@ -16,7 +16,12 @@ from dagster_dataops import (
     read_jsonl,
     read_sequence,
 )
-from dagster_dataops.errors import DataPipelineError, StreamArgumentError, StreamStateError
+from dagster_dataops.errors import (
+    DataPipelineError,
+    InputError,
+    StreamArgumentError,
+    StreamStateError,
+)
 from tests.loading.recording import Recording, Remembering
 
 
@@ -333,7 +338,7 @@ def test_an_error_of_the_stream_ends_the_service(calls):
         "a.finalize",
     ]
     for action in (lambda: iter(loader), loader.state_dict):
-        with pytest.raises(DataPipelineError, match="an earlier ValueError has shut down"):
+        with pytest.raises(DataPipelineError, match="an earlier ValueError has ended the loader"):
             action()
 
 
@@ -471,3 +476,31 @@ def test_a_service_can_edit_the_graph_and_leaves_the_users_stream():
     given = read_sequence([1, 2]).map(double)
     assert list(DataLoader2(given, reading_service=Halving())) == ["1", "2"]
     assert list(given) == [2, 4]
+
+
+def test_a_loader_is_made_at_a_position():
+    loader = DataLoader2(stream())
+    items = iter(loader)
+    list(islice(items, 4))
+    state = copied(loader.state_dict())
+    with DataLoader2.from_state(state, stream(), MultiProcessingReadingService(1)) as other:
+        assert other.state_dict() == state
+        assert list(other) == list(items)
+    with pytest.raises(StreamStateError, match="its stages are"):
+        DataLoader2.from_state(state, stream().bucket(2))
+    with pytest.raises(StreamArgumentError, match="datapipe is a InProcessReadingService"):
+        DataLoader2.from_state(state, InProcessReadingService())
+
+
+def test_an_epoch_or_its_rest_is_written_to_a_file(tmp_path):
+    records = read_sequence([{"n": n} for n in range(6)]).shuffle(0)
+    path = tmp_path / "written.jsonl"
+    loader = DataLoader2(records)
+    first = next(iter(loader))
+    rest = DataLoader2.from_state(loader.state_dict(), records).write(path)
+    assert [first, *rest.read()] == list(records)
+    expected = DataLoader2(records)
+    assert [list(expected), loader.write(path).read()] == [list(records), list(expected)]
+    with pytest.raises(InputError, match="record 0 is a int"):
+        DataLoader2(stream()).write(path)
+    assert path.read_bytes().count(b"\n") == 6

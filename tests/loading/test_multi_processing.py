@@ -4,11 +4,16 @@ import json
 import multiprocessing
 import os
 import signal
+import time
 from itertools import islice
 
 import pytest
 
-from dagster_dataops import DataLoader2, MultiProcessingReadingService, read_sequence
+from dagster_dataops import (
+    DataLoader2,
+    MultiProcessingReadingService,
+    read_sequence,
+)
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
 
 
@@ -56,6 +61,30 @@ def test_states_go_from_any_number_of_workers_to_any_other():
             assert head + list(resumed) == expected
 
 
+def test_finished_tasks_wait_for_a_slow_one_before_them_as_far_as_is_allowed(tmp_path):
+    done = tmp_path / "done"
+    done.touch()
+
+    def noted(number):
+        if number:
+            with done.open("a") as file:
+                file.write(".")
+        else:
+            wait_until(lambda: done.stat().st_size >= 4)
+        return number
+
+    numbers = read_sequence(list(range(40))).sharding_filter().map(noted)
+    with loader(numbers, 2, worker_prefetch_cnt=1, main_prefetch_cnt=3) as made:
+        assert list(made) == list(range(40))
+
+
+def wait_until(condition):
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
 def test_workers_end_with_their_epoch_even_if_its_iterator_is_kept():
     made = loader(stream(), 1)
     old = iter(made)
@@ -99,7 +128,9 @@ def test_an_item_that_kills_workers_is_named():
         next(items)
 
 
-@pytest.mark.parametrize("options", [{"num_workers": -1}, {"worker_prefetch_cnt": -1}])
+@pytest.mark.parametrize(
+    "options", [{"num_workers": -1}, {"worker_prefetch_cnt": -1}, {"main_prefetch_cnt": -1}]
+)
 def test_invalid_numbers_are_refused(options):
     with pytest.raises(StreamDefinitionError, match=next(iter(options))):
         MultiProcessingReadingService(**options)

@@ -19,6 +19,21 @@ _MAX_KEPT: Final = 1000  # in memory; the file has no limit
 _LOGGER: Final = logging.getLogger(__name__)
 
 
+def check_unbroken(what: str, failure: BaseException | None) -> None:
+    """Raise `DataPipelineError` if an earlier error has ended a stream or a loader.
+
+    Args:
+        what: ``stream`` or ``loader``.
+        failure: The earlier error; ``None`` if there was none.
+    """
+    if failure is not None:
+        msg = (
+            f"an earlier {type(failure).__name__} has ended the {what}: {failure}; build it again, "
+            "and load a state to go on from there"
+        )
+        raise DataPipelineError(msg)
+
+
 class FailureHandler:
     """Count, log and store the failures of one stream.
 

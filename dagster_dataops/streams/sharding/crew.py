@@ -1,12 +1,12 @@
 """`Crew`: the worker processes of one reading; it replaces those that die."""
 
-import multiprocessing.connection
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from multiprocessing.connection import Connection
-from typing import Any, Final, Protocol
+from selectors import EVENT_READ, PollSelector
+from typing import Any, Final, NamedTuple, Protocol
 
 from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.errors import StreamWorkerError
@@ -16,10 +16,31 @@ from dagster_dataops.streams.sharding.tasks import Job, Outcome, Start, Task, lo
 
 _MOST_ELEMENTS: Final = 64  # of one task
 _TASK_SECONDS: Final = 0.05  # the time that a task should take
+_GROWTH: Final = 4  # a task has at most so many times the elements of a finished one
+_UNMEASURED: Final = 2  # tasks of each worker while none is finished
 _DEATHS_BEFORE_SPLIT: Final = 2
 _DEATHS_OF_ELEMENT: Final = 3
 _FAILED_STARTS: Final = 3
 _KILLED_STARTS: Final = 10  # in a row, if a signal ended them: others may kill processes, too
+
+
+class Limits(NamedTuple):
+    """The sizes of a crew.
+
+    Attributes:
+        number: The number of workers.
+        prefetch: The number of tasks for each worker that may be unfinished or not yet read.
+        main_prefetch: The number of further finished tasks that may be not yet read.
+    """
+
+    number: int
+    prefetch: int
+    main_prefetch: int = 0
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks of all workers that may be unfinished or not yet read."""
+        return self.number * self.prefetch + self.main_prefetch
 
 
 class ElementSource(Protocol):
@@ -50,6 +71,12 @@ class _Worker:
         ends = (self.process.requests, self.process.results)
         return [one for one in ends if not one.closed]
 
+    @property
+    def watched(self) -> "list[Connection | int]":
+        """Everything that is ready when it has sent something, or has ended."""
+        sentinel = self.process.sentinel
+        return [self.results, sentinel] if sentinel >= 0 else [self.results]
+
     def send(self, task: Task) -> None:
         """Send a task. A worker that has died is noticed later."""
         self.tasks.append(task)
@@ -63,17 +90,16 @@ class Crew:
 
     Args:
         job: The stages that the workers run.
-        number: The number of workers.
-        prefetch: The number of tasks for each worker that may be unfinished or not yet read.
+        limits: The number of workers and of tasks.
         start: The encoded state at which reading starts.
         source: The elements, if the reading process sends them.
     """
 
     def __init__(
-        self, job: Job, number: int, prefetch: int, start: bytes, source: ElementSource | None
+        self, job: Job, limits: Limits, start: bytes, source: ElementSource | None
     ) -> None:
         self._job = job
-        self._prefetch = prefetch
+        self._limits = limits
         self._source = source
         self._anchor = (start, 0)  # the state before the oldest task, and its first element
         self._next = 0
@@ -85,7 +111,8 @@ class Crew:
         if not self._forks:
             check_sendable(job)
         self._workers: list[_Worker] = []
-        self._number = number
+        self._selector = PollSelector()
+        self._is_measured = False
 
     def tasks(self) -> Iterator[Task]:
         """Yield the finished tasks in order.
@@ -95,7 +122,7 @@ class Crew:
         Raises:
             StreamWorkerError: Workers cannot be started.
         """
-        while len(self._workers) < self._number:
+        while len(self._workers) < self._limits.number:
             self._workers.append(self._started())
         while (task := self._finished_task()) is not None:
             yield task
@@ -138,9 +165,10 @@ class Crew:
 
         Outcomes that were not yet read count, so a slow reader holds the workers back.
         """
-        if self._ended or len(self._tasks) >= self._prefetch * self._number:
+        if self._ended or len(self._tasks) >= self._limits.tasks:
             return False
-        return min(len(one.tasks) for one in self._workers) < self._prefetch
+        most = self._limits.prefetch if self._is_measured else _UNMEASURED
+        return min(len(one.tasks) for one in self._workers) < min(most, self._limits.prefetch)
 
     def _add_task(self) -> None:
         task = Task(self._next, self._size)
@@ -159,26 +187,19 @@ class Crew:
         Args:
             wait: Whether to wait until there is something to do.
         """
-        by_connection: dict[Any, _Worker] = {one.results: one for one in self._workers}
-        by_sentinel: dict[Any, _Worker] = {
-            one.process.sentinel: one for one in self._workers if one.process.sentinel >= 0
-        }
-        ready = multiprocessing.connection.wait([*by_connection, *by_sentinel], None if wait else 0)
-        dead = {id(by_sentinel[one]) for one in ready if one in by_sentinel}
-        for worker in [by_connection[one] for one in ready if one in by_connection]:
-            if not self._read(worker):
-                dead.add(id(worker))
-        for at, worker in enumerate(self._workers):
-            if id(worker) in dead:
-                while self._read(worker):
-                    pass
-                self._workers[at] = self._replaced(worker)
+        dead: dict[int, _Worker] = {}
+        for key, _ in self._selector.select(None if wait else 0):
+            worker: _Worker = key.data
+            if key.fileobj is not worker.results or not self._read(worker):
+                dead[id(worker)] = worker
+        for worker in dead.values():
+            while worker.results.poll() and self._read(worker):
+                pass
+            self._workers[self._workers.index(worker)] = self._replaced(worker)
 
     def _read(self, worker: _Worker) -> bool:
-        """Read one message of a worker; return whether there was one."""
+        """Read the next message of a worker; return whether there was one."""
         try:
-            if not worker.results.poll():
-                return False
             data = worker.results.recv_bytes()
         except (EOFError, OSError):
             return False
@@ -195,10 +216,13 @@ class Crew:
             self._ended = True
         each = max(outcome.seconds, 1e-9) / max(1, task.count)
         fitting = int(_TASK_SECONDS / each)
-        self._size = max(1, min(fitting, 2 * task.count, _MOST_ELEMENTS))
+        self._size = max(1, min(fitting, _GROWTH * task.count, _MOST_ELEMENTS))
+        self._is_measured = True
 
     def _replaced(self, worker: _Worker) -> _Worker:
         """Start a worker for the tasks of one that died."""
+        for end in worker.watched:
+            self._selector.unregister(end)
         code = worker.process.stop()
         if worker.ready:
             self._count_death(worker.tasks, code)
@@ -240,7 +264,10 @@ class Crew:
         inherited = [end for one in self._workers for end in one.ends]
         start = Start(self._job, *self._anchor)
         try:
-            return _Worker(ShardProcess(start, forked=self._forks, inherited=inherited))
+            worker = _Worker(ShardProcess(start, forked=self._forks, inherited=inherited))
         except OSError as error:
             reason = f"a worker process cannot be started: {error}; use fewer workers"
             raise StreamWorkerError("workers", reason) from error
+        for end in worker.watched:
+            self._selector.register(end, EVENT_READ, worker)
+        return worker

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from itertools import islice
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from dagster_dataops.streams.core.element_numbers import ElementCursor
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, Stage, State
-
-_END: Final = object()
 
 
 class FeedCursor(Cursor):
@@ -97,25 +96,16 @@ class ReplicaFeed(PartFeed):
     def begin(self, first: int, payload: int) -> None:
         if self._source is None:
             self._source = self._before.items()
-        while self.at < first and self._next() is not _END:
-            pass
+        self.at += sum(1 for _ in islice(self._source, max(0, first - self.at)))
         self._count = payload
-
-    def _next(self) -> Any:
-        item = _END if self.ended or self._source is None else next(self._source, _END)
-        if item is _END:
-            self.ended = True
-        else:
-            self.at += 1
-        return item
 
     @override
     def items(self) -> Iterator[Any]:
-        for _ in range(self._count):
-            item = self._next()
-            if item is _END:
-                return
+        end = self.at + self._count
+        for item in islice(self._source or (), self._count):
+            self.at += 1
             yield item
+        self.ended = self.at < end
 
     @override
     def state(self) -> State:

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamWorkerError
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State
-from dagster_dataops.streams.sharding.crew import Crew
+from dagster_dataops.streams.sharding.crew import Crew, Limits
 from dagster_dataops.streams.sharding.cuts import Cut
 from dagster_dataops.streams.sharding.feeds import Feed, FeedCursor, run_cursors
 from dagster_dataops.streams.sharding.marks import TransparentStage
@@ -36,8 +36,7 @@ class MergeStage(TransparentStage):
 
     name: ClassVar[str] = "workers"
     cut: Cut
-    number: int
-    prefetch: int
+    limits: Limits
 
     @override
     def open(self, context: ReadContext) -> Cursor:
@@ -63,7 +62,9 @@ class MergeCursor(Cursor):
         assert isinstance(feed, FeedCursor)  # noqa: S101 - it was opened here
         self._feed = feed
         self._counters: list[FailureCounter] = context.failures.counters[first:]
-        self._latest: bytes | None = None  # the state after the last item, not yet converted
+        self._latest: bytes | None = None  # the encoded state after the last item, not converted
+        self._at: int | None = None  # its place, if it is one of several that are encoded together
+        self._decoded: tuple[bytes, Any] = (b"", None)  # those, decoded
 
     @override
     def state(self) -> State:
@@ -75,7 +76,10 @@ class MergeCursor(Cursor):
         if self._latest is None:
             return
         counts = [one.count for one in self._counters]
-        self._chain.restore(decode_state(self._latest))
+        if self._decoded[0] is not self._latest:
+            self._decoded = (self._latest, decode_state(self._latest))
+        found = self._decoded[1]
+        self._chain.restore(found if self._at is None else found[self._at])
         for counter, count in zip(self._counters, counts, strict=True):
             counter.count = count
         self._latest = None
@@ -106,7 +110,7 @@ class MergeCursor(Cursor):
             feed = Feed(cut.before, cut.before.path, is_replica=True)
         job = Job(cut.upon(feed), self._context.seed, self._context.failures.on_error)
         start = self._encoded()
-        crew = Crew(job, self._stage.number, self._stage.prefetch, start, source)
+        crew = Crew(job, self._stage.limits, start, source)
         try:
             for task in crew.tasks():
                 outcome = task.outcome or self._killed(task)
@@ -118,7 +122,7 @@ class MergeCursor(Cursor):
                     source.forget(task.first, task.count)
             if source is not None:
                 source.finish()
-                self._latest = self._encoded_at(source.number)
+                self._latest, self._at = self._encoded_at(source.number), None
         finally:
             crew.stop()
 
@@ -147,14 +151,14 @@ class MergeCursor(Cursor):
             while failure is not None and failure.at <= at:
                 self._settle(failure)
                 failure = next(failures, None)
-            self._latest = outcome.states[at]
+            self._latest, self._at = outcome.states, at
             yield item
         while failure is not None:
             self._settle(failure)
             failure = next(failures, None)
         if outcome.error is not None:
             raise outcome.error
-        self._latest = outcome.end_state
+        self._latest, self._at = outcome.end_state, None
 
     def _settle(self, failure: Failure) -> None:
         counter = self._counters[failure.counter]
@@ -191,7 +195,7 @@ class MergeCursor(Cursor):
             feed.held = after
         else:
             feed.number, feed.held = after, feed.places[after]
-        return Outcome([], [], [], self._encoded(), ended=item is _END)
+        return Outcome([], b"", [], self._encoded(), ended=item is _END)
 
     def _run_name(self) -> str:
         return " > ".join(one.counter.stage for one in reversed(self._run)) or "workers"

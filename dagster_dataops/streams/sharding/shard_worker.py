@@ -13,7 +13,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler, OnError
-from dagster_dataops.streams.core.stage import ReadContext
+from dagster_dataops.streams.core.stage import ReadContext, State
 from dagster_dataops.streams.sharding.feeds import PartFeed, run_cursors
 from dagster_dataops.streams.sharding.tasks import (
     Failure,
@@ -72,22 +72,22 @@ class _Chain:
         """Return the outcome of a task. An error is part of it."""
         began = time.perf_counter()
         items: list[Any] = []
-        states: list[bytes] = []
+        states: list[State] = []
         self._failures.items = items
         error: BaseException | None = None
         try:
             self._feed.begin(first, payload)
             self._failures.found = []  # of elements that other workers process
             self._place(first)
-            top = self._top
-            for item in top.items():
-                items.append(item)
-                states.append(encode_state(top.state()))
+            state, add, note = self._top.state, items.append, states.append
+            for item in self._top.items():
+                add(item)
+                note(state())
         except Exception as found:  # noqa: BLE001 - raised again in the reading process
             error = found
         return Outcome(
             items,
-            states,
+            encode_state(states),
             self._failures.found,
             encode_state(self._top.state()),
             self._feed.ended,
@@ -128,7 +128,7 @@ def serve(
             chain = chain or _Chain(start)
             outcome = chain.process(first, payload)
         except Exception as error:  # noqa: BLE001 - raised again in the reading process
-            outcome = Outcome([], [], [], start.state, error=error)
+            outcome = Outcome([], b"", [], start.state, error=error)
         results.send_bytes(encode_outcome(outcome))
 
 

@@ -70,7 +70,7 @@ class Outcome:
 
     Attributes:
         items: The items that the elements became.
-        states: The encoded state after each item.
+        states: The list of the states after each item, encoded.
         failures: The failed items, in order.
         end_state: The encoded state after all elements.
         ended: Whether there are no more elements.
@@ -79,7 +79,7 @@ class Outcome:
     """
 
     items: list[Any]
-    states: list[bytes]
+    states: bytes
     failures: list[Failure]
     end_state: bytes
     ended: bool = False

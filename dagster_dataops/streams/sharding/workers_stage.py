@@ -19,11 +19,13 @@ class WorkersStage(TransparentStage):
     Attributes:
         num_workers: The number of processes; 0 reads in the process itself.
         prefetch: The number of tasks for each worker that may be unfinished or not yet read.
+        main_prefetch: The number of further finished tasks that may be not yet read.
     """
 
     name: ClassVar[str] = "workers"
     num_workers: int
     prefetch: int
+    main_prefetch: int
 
     @override
     def options(self) -> dict[str, Any]:
@@ -34,10 +36,11 @@ class WorkersStage(TransparentStage):
         if not self.num_workers or current_process().daemon:
             return super().open(context)  # a process of a pool cannot start others
         # Connections and pickling take a while to import.
+        from dagster_dataops.streams.sharding.crew import Limits
         from dagster_dataops.streams.sharding.merge_cursor import MergeStage
 
         def merged(cut: Cut, number: int) -> Stage:
-            return MergeStage(cut.whole, cut, number, self.prefetch)
+            return MergeStage(cut.whole, cut, Limits(number, self.prefetch, self.main_prefetch))
 
         return with_workers(self.upstream, self.num_workers, merged).open(context)
 

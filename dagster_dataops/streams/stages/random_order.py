@@ -1,7 +1,7 @@
 """Read a source in random order without holding its items."""
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final, TypeAlias
 
 from typing_extensions import override
 
@@ -9,6 +9,8 @@ from dagster_dataops.streams.core.permutations import Permutation
 from dagster_dataops.streams.core.random_access import MISSING, RandomAccess, ShardSlice
 from dagster_dataops.streams.core.seeds import seeded_random
 from dagster_dataops.streams.core.stage import Cursor
+
+OfLast: TypeAlias = Callable[[int], range]
 
 _BATCH_SIZE: Final = 256  # places computed together
 
@@ -30,16 +32,32 @@ class RandomCursor(Cursor):
 
     @override
     def items(self) -> Iterator[Any]:
+        return self.one_of_each(0, 1, lambda _: range(0))
+
+    def one_of_each(self, own: int, size: int, of_last: OfLast) -> Iterator[Any]:
+        """Yield one item of each ``size`` in turn, and read no others.
+
+        Args:
+            own: The place of the item among them.
+            size: The number of items of a group.
+            of_last: Given the number of the last items, fewer than ``size``, returns the places of
+                those to yield.
+        """
         with self._access.opened() as source:
-            item, size = source.item, source.size
-            order = Permutation(size, seeded_random(self._seed, self._epoch, 0))
-            places = self._part.places(size)
-            while values_at := order.values_at(places[self._passed : self._passed + _BATCH_SIZE]):
-                for number in values_at:
-                    self._passed += 1
+            item = source.item
+            order = Permutation(source.size, seeded_random(self._seed, self._epoch, 0))
+            places = self._part.places(source.size)
+            while groups := min((len(places) - self._passed) // size, _BATCH_SIZE):
+                first = self._passed + own
+                for number in order.values_at(places[first : first + groups * size : size]):
+                    self._passed += size
                     found = item(number)
                     if found is not MISSING:
                         yield found
+            last = places[self._passed :]
+            self._passed += len(last)
+            chosen = of_last(len(last))
+            yield from map(item, order.values_at(last[chosen.start : chosen.stop]))
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:

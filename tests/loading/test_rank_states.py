@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.loading.merging."""
+"""Tests of dagster_dataops.loading.rank_states."""
 
 import pytest
 
