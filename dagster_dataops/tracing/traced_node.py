@@ -12,6 +12,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.dataset import FileState
 from dagster_dataops.errors import TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
+from dagster_dataops.quantities import counted
 from dagster_dataops.streams.item_origins import ItemOrigins
 from dagster_dataops.tracing.record_file import RecordFile
 from dagster_dataops.tracing.record_map import (
@@ -206,7 +207,9 @@ class TracedNode:
             return _WHOLE.get(manifest.kind, f"nothing is known of a {manifest.kind} operator")
         if not manifest.combined:
             return "stages of this stream do more than choose records by position"
-        return f"{manifest.failed:,} items of the stream failed" if manifest.failed else ""
+        return (
+            f"{counted(manifest.failed, 'items')} of the stream failed" if manifest.failed else ""
+        )
 
     def _check_traced(self) -> None:
         """Check that the map was not switched off.
