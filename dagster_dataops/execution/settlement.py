@@ -105,7 +105,7 @@ class Settlement(Protocol):
         ...
 
     def finish(self, start: int, end: int) -> None:
-        """Note that bytes [start, end) of the input hold no unsettled record any more."""
+        """Mark bytes [start, end) of the input as settled."""
         ...
 
     def tick(self) -> None:

@@ -28,7 +28,7 @@ _INDEX: Final = len(b'{"index":')
 
 
 class MapEntry(NamedTuple):
-    """What became of a record.
+    """Outcome of a record.
 
     Attributes:
         records: The record; of a batch that became any number of lines, all its records.

@@ -40,7 +40,7 @@ class Ref(NamedTuple):
 
 
 class NodeEntry(NamedTuple):
-    """What a node made of a record, or of the records of a batch or a row.
+    """Output of a node for a record, or for the records of a batch or a row.
 
     Attributes:
         given: The records.
@@ -84,7 +84,7 @@ class TracedFile:
         return records_in(self.path).count()
 
     def check(self, reader: str) -> None:
-        """Check that the file is what a node has read.
+        """Check that the file is the one that a node has read.
 
         Args:
             reader: Name of the node.
@@ -176,7 +176,7 @@ class TracedNode:
         return cls(NodeFolder(path.parent, path.name.removesuffix(f"{_SUFFIX}.json")), manifest)
 
     def check_input(self, path: Path) -> None:
-        """Check that an input is what the node has read.
+        """Check that an input is the one that the node has read.
 
         Raises:
             TraceOutdatedError: It was changed since.

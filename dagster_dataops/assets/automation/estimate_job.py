@@ -1,4 +1,4 @@
-"""estimate_job: a job that estimates what the calls of models of a pipeline will cost."""
+"""estimate_job: a job that estimates the cost of a pipeline's calls of models."""
 
 import sys
 from collections.abc import Mapping

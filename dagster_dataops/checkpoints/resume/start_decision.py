@@ -57,7 +57,7 @@ class ResumableStream(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class StartRequest:
-    """What a start decision depends on.
+    """Facts that a start decision depends on.
 
     Attributes:
         folder: Of the operator's node.

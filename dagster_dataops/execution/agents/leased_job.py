@@ -158,7 +158,7 @@ class LeasedJob(Settlement):
             self._recalled = True
 
     def close(self) -> None:
-        """Note that no lease follows."""
+        """Accept no further lease."""
         self._closed = True
 
     def stop(self) -> None:
