@@ -109,7 +109,7 @@ class Settlement(Protocol):
         ...
 
     def tick(self) -> None:
-        """Do what is due; called at least ten times a second.
+        """Do periodic work; called at least ten times a second.
 
         Raises:
             RunStoppedError: A stop was requested.

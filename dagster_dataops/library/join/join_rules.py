@@ -1,4 +1,4 @@
-"""`JoinRules`: what two records with the same key become."""
+"""`JoinRules`: join two records with the same key."""
 
 from collections.abc import Sequence
 from typing import Any, Final

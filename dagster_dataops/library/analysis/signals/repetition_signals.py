@@ -173,7 +173,7 @@ def _repeated_in(hashes: WordHashes, size: int) -> int:
 
 
 def _repeated_without_hashes(words: list[str], size: int) -> int:
-    """Return the same as `_repeated_in`."""
+    """Return the result of `_repeated_in`, computed without hashes."""
     seen: set[str] = set()
     characters = start = 0
     while start <= len(words) - size:
