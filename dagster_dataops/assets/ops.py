@@ -1,4 +1,4 @@
-"""A pipeline as a job of ops, for users who want jobs without assets."""
+"""A pipeline as a job of ops, without assets."""
 
 import inspect
 import os

@@ -55,7 +55,7 @@ class HomeClaim(FolderLock):
         return restore(self._home.store, self._home.key, entries, folder.checkpoints)
 
     def journal(self, path: Path) -> JournalWriter:
-        """Return the writer of the journal of a checkpoint; it sends what it writes."""
+        """Return the writer of the journal of a checkpoint; it sends each entry to the store."""
         known = path.parent in self._known
         return ShippedJournal(path, self._objects, self._home.store, known=known)
 

@@ -1,4 +1,4 @@
-"""Run generators that yield what to do and are sent the answer.
+"""Run generators that yield steps and receive the result of each step.
 
 One generator so serves plain calls and coroutines.
 """

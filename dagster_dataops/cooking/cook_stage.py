@@ -36,7 +36,7 @@ class BoundCooker:
             self._given[CACHE] = NoCachePool() if cache is None else cache
 
     def __call__(self, sample: dict[str, Any]) -> Any:
-        """Return what the cooker makes of a sample: a record, or a list of records.
+        """Return the output of the cooker for a sample: a record, or a list of records.
 
         Raises:
             TypeError: The cooker returned something else.

@@ -20,7 +20,7 @@ class SkipSample(Exception):  # noqa: N818 - Energon's name
 
 
 class Needs(NamedTuple):
-    """What a cooker takes besides the sample and the auxiliary stores.
+    """Arguments of a cooker besides the sample and the auxiliary stores.
 
     Attributes:
         cache: Whether it takes a cache pool as ``cache``.
@@ -40,7 +40,7 @@ def cooker(*, need_cache: bool = False, need_primary: bool = False) -> Callable[
 
 
 def cooker(function: Any = None, /, *, need_cache: bool = False, need_primary: bool = False) -> Any:
-    """Declare what a cooker needs; a function that needs nothing may do without.
+    """Declare the additional arguments of a cooker; without any, the decorator is not needed.
 
     Args:
         function: The cooker, where the decorator is used without parentheses.
@@ -58,7 +58,7 @@ def cooker(function: Any = None, /, *, need_cache: bool = False, need_primary: b
 
 @dataclass(frozen=True)
 class Cooker:
-    """A function with the subflavors of the data that it takes.
+    """A cooking function, and the subflavors of the samples that it is used for.
 
     Attributes:
         cook: Called with a crude sample, and with the file stores by name. It returns a record, a
@@ -88,7 +88,7 @@ class Cooker:
 
     @property
     def needs(self) -> Needs:
-        """What the function needs, as declared by `cooker`."""
+        """The additional arguments of the function, as declared by `cooker`."""
         found = getattr(self.cook, _NEEDS, None)
         return found if isinstance(found, Needs) else Needs()
 

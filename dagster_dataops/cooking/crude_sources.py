@@ -51,7 +51,7 @@ _FEW_SAMPLES: Final = 8  # a block with fewer samples is read again from too far
 
 @dataclass(frozen=True)
 class SourceLabels:
-    """What a dataset says about all its samples.
+    """Facts about all samples of a dataset.
 
     Attributes:
         subflavors: The subflavors.

@@ -140,7 +140,7 @@ class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
         """Return the stream of the lines of the index in place of the samples.
 
         A line says where the parts of a sample lie: ``key``, ``dataset``, ``shard``, ``index``,
-        ``at`` and ``parts`` (offset and size by name). It is what is written of a crude source.
+        ``at`` and ``parts`` (offset and size by name). A crude source is published in this form.
 
         Raises:
             StreamDefinitionError: A stage needs the samples themselves.

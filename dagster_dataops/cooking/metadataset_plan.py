@@ -32,7 +32,7 @@ GIVEN: Final = "<metadataset>"  # the file in messages if a dict was given
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedDataset:
-    """A dataset of a metadataset, with what all files on the way to it say.
+    """A dataset of a metadataset, with the settings of all files that lead to it.
 
     Attributes:
         place: The place of its path in the innermost YAML file.
@@ -144,7 +144,7 @@ def plan(
 
 @dataclass(frozen=True)
 class _Outer:
-    """What the files and lists around an entry say."""
+    """Settings of the files and lists around an entry."""
 
     split: str
     base: str

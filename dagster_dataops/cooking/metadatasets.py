@@ -154,7 +154,7 @@ def metadataset(
 
 @dataclass(frozen=True, kw_only=True)
 class _Wanted:
-    """What the mixtures around a dataset want of it.
+    """Shares of a dataset in the mixtures around it.
 
     Attributes:
         weight: The share of its samples; ``None`` outside a blend.

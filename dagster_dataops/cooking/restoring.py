@@ -118,7 +118,7 @@ def _chains(stage: Stage) -> "list[list[Any]]":
 
 
 def _applied(stage: Any, records: list[Any]) -> list[Any]:
-    """Return what a stage makes of records; stages that only choose and order keep them."""
+    """Return the output of a stage for records; stages that only choose and order keep them."""
     if isinstance(stage, Filter):
         wanted = stage.fn if stage.selector is None else _of_selected(stage)
         return [one for one in records if wanted(one)]

@@ -75,6 +75,16 @@ def make_folder_durably(folder: Path) -> None:
             sync_folder(made.parent)
 
 
+def sync_data(path: Path) -> None:
+    """Make the content of the file ``path`` survive a power loss, not its modification time."""
+    with storage(path, "sync"):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def sync_folder(folder: Path) -> None:
     """Fsync ``folder``, so that renames in it survive a power loss."""
     descriptor = os.open(folder, os.O_RDONLY)

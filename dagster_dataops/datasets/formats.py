@@ -96,7 +96,7 @@ def _binary(head: bytes) -> tuple[str, str] | None:
 
 
 def _text(lines: list[bytes]) -> tuple[str, str]:
-    """Return the format of a text file, and what to do with it."""
+    """Return the format of a text file, and the advice of the error."""
     first = lines[0]
     if first.startswith((b"[", b"{")) or _is_json(first):
         return _json(lines)
@@ -111,7 +111,7 @@ def _text(lines: list[bytes]) -> tuple[str, str]:
 
 
 def _json(lines: list[bytes]) -> tuple[str, str]:
-    """Return the kind of JSON that has no object on any line, and what to do with it."""
+    """Return the kind of JSON that has no object on any line, and the advice of the error."""
     if lines[0].startswith(b"{"):
         return "JSON of several lines", "write each record on one line"
     if lines[0].startswith(b"[") and (len(lines) == 1 or not _is_json(lines[0])):

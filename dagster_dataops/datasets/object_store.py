@@ -32,7 +32,7 @@ _REFUSED: Final = (AlreadyExistsError, PreconditionError)
 
 
 def open_store(bucket: Bucket, *, read_only: bool = False) -> "ObjectStore":
-    """Return the store of a bucket, after a check of what it can do.
+    """Return the store of a bucket, after a check of its conditional writes.
 
     Args:
         bucket: The bucket.
@@ -68,7 +68,7 @@ class ObjectStore(ResultStore):
         self._client = client
 
     def check(self) -> None:
-        """Check that the store refuses what it must refuse.
+        """Check that the store refuses to overwrite objects of other versions.
 
         Raises:
             StoreRefusedError: It does not, or cannot be reached.

@@ -11,8 +11,12 @@ _OPEN: Final[dict[Path, tuple[Bucket, ResultStore]]] = {}
 _OPENING: Final = threading.Lock()
 
 
-def store_of(path: Path) -> tuple[ResultStore, str] | None:
+def store_of(path: Path, *, read_only: bool = False) -> tuple[ResultStore, str] | None:
     """Return the store whose working copy holds ``path``, and the key of ``path`` in it.
+
+    Args:
+        path: A path.
+        read_only: Open a store without the check that it supports conditional writes.
 
     Returns:
         The store and the key; ``None`` for a path of a local disk.
@@ -25,29 +29,20 @@ def store_of(path: Path) -> tuple[ResultStore, str] | None:
     if found is None:
         return None
     bucket, key = found
-    opened, store = _OPEN.get(bucket.folder, (None, None))
-    if store is not None and opened == bucket:
-        return store, key
+    return _open(bucket, read_only=read_only), key
+
+
+def _open(bucket: Bucket, *, read_only: bool) -> ResultStore:
     with _OPENING:
+        opened = _OPEN.get(bucket.folder)
+        if opened is not None and opened[0] == bucket:
+            return opened[1]
         from dagster_dataops.datasets.object_store import open_store
 
-        store = open_store(bucket)
-    use(bucket, store)
-    return store, key
-
-
-def readable_store_of(path: Path) -> tuple[ResultStore, str] | None:
-    """Return the same, for a store that is only read; nothing is tried on it."""
-    found = bucket_of(path)
-    if found is None:
-        return None
-    bucket, key = found
-    opened, store = _OPEN.get(bucket.folder, (None, None))
-    if store is not None and opened == bucket:
-        return store, key
-    from dagster_dataops.datasets.object_store import open_store
-
-    return open_store(bucket, read_only=True), key
+        store = open_store(bucket, read_only=read_only)
+        if not read_only:
+            use(bucket, store)
+        return store
 
 
 def use(bucket: Bucket, store: ResultStore) -> None:

@@ -10,7 +10,7 @@ from dagster_dataops.configuration import INPUTS, bucket_of, config, root_settin
 from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.formats import check_json_lines
-from dagster_dataops.datasets.open_stores import readable_store_of
+from dagster_dataops.datasets.open_stores import store_of
 from dagster_dataops.errors import ConfigurationError, InputError, ResultMissingError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def fetched_input(url: str) -> tuple[Path, int, None, str]:
     except ConfigurationError:
         reason = "is a URL of no object store; read it as a stream: use read_jsonl(url) instead"
         raise InputError(url, reason) from None
-    found, bucket = readable_store_of(given), bucket_of(given)
+    found, bucket = store_of(given, read_only=True), bucket_of(given)
     if found is None or bucket is None:
         raise InputError(url, "is the URL of no object store")
     store, key = found

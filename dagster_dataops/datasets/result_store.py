@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 
 class Version(NamedTuple):
-    """What identifies the content of an object: its entity tag, and its version if it has one."""
+    """Identity of the content of an object: its entity tag, and its version if it has one."""
 
     tag: str
     number: str = ""

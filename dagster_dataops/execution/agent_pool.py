@@ -19,7 +19,7 @@ from dagster_dataops.operators.options.settings import ResolvedSettings
 
 
 class AgentEnvironment(NamedTuple):
-    """What must be equal on the head and on each node.
+    """Versions that must be equal on the head and on each node.
 
     Attributes:
         python: The version of Python, without its patch level: code is sent as byte code.
@@ -47,8 +47,8 @@ class AgentOrder:
         folder: The folder of the segments.
         segments: The numbers of segments that the agent may use, which no other agent may ever
             use. The last one is the number of an empty file, which the head has created.
-        resources: What the agent takes of its node, in the words of the cluster; ``num_cpus`` is
-            the number of its worker processes, unless the operator says otherwise.
+        resources: Resources of its node that the agent reserves, by the cluster's names;
+            ``num_cpus`` is the number of its worker processes by default.
     """
 
     operator: bytes
@@ -140,7 +140,7 @@ class Lost(NamedTuple):
     """An agent that has died, or cannot be heard any more.
 
     Attributes:
-        reason: What happened, as far as it is known.
+        reason: The cause, as far as it is known.
     """
 
     reason: str
@@ -207,14 +207,14 @@ class Cluster(Protocol):
         ...
 
     def describe(self) -> str:
-        """Return what the cluster has, in words, for the error that no agent starts."""
+        """Return the resources of the cluster, in words, for the error that no agent starts."""
         ...
 
     def count(self, resources: Mapping[str, Any]) -> int:
         """Return the number of agents to start; called after `open`.
 
         Args:
-            resources: What each takes of its node; see `AgentOrder`.
+            resources: Resources that each reserves; see `AgentOrder`.
 
         Raises:
             ClusterError: No node has as much.

@@ -116,7 +116,7 @@ class OperatorExecutor:
 
 
 def _link(attempt: Attempt) -> RunLink:
-    """Return what the operator's context says of the run."""
+    """Return the facts about the run for the operator's context."""
     context, folder = attempt.context, attempt.folder
     facts = RunFacts(
         folder=str(folder.path),

@@ -105,11 +105,11 @@ class Settlement(Protocol):
         ...
 
     def finish(self, start: int, end: int) -> None:
-        """Note that bytes [start, end) of the input hold no unsettled record any more."""
+        """Mark bytes [start, end) of the input as settled."""
         ...
 
     def tick(self) -> None:
-        """Do what is due; called at least ten times a second.
+        """Do periodic work; called at least ten times a second.
 
         Raises:
             RunStoppedError: A stop was requested.

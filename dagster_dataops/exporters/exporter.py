@@ -15,7 +15,7 @@ from dagster_dataops.records import Record, decode, encode
 _BLOCK_BYTES = 8 << 20
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 Place: TypeAlias = Literal["file", "folder", "pattern"]
-"""What the path of an export is: a file, a folder, or a pattern of the files in a folder."""
+"""Kind of the path of an export: a file, a folder, or a pattern of files in a folder."""
 
 
 class UnfitValueError(Exception):
@@ -79,7 +79,7 @@ class Exporter(Protocol):
 
     Attributes:
         format: The name of the format, such as ``parquet``.
-        place: What the path of the export is.
+        place: The kind of its path.
     """
 
     format: str

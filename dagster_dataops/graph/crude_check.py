@@ -26,7 +26,7 @@ def check_crude(graph: Graph, source: object) -> None:
         if check is None:
             reason = (
                 f"node {node.name!r} takes the source, which is crude (tar samples with bytes); "
-                "cook it first: what is written of it is its index. Put cook(cookers) before the "
+                "its published form is an index without the samples. Put cook(cookers) before the "
                 "node, or give source=crude(...).cook(cookers)"
             )
             raise PipelineDefinitionError(graph.name, reason)

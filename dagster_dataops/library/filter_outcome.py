@@ -11,7 +11,7 @@ MODES: Final = ("drop", "tag", "both")
 
 
 class FilterOutcome:
-    """Drops a record, or writes what was found about it.
+    """Drops a record, or writes the findings about it.
 
     Args:
         mode: ``"drop"`` drops and writes nothing. ``"tag"`` keeps all records, and writes the

@@ -8,7 +8,7 @@ from dagster_dataops.streams.core.arguments import check_count
 
 
 class Loader(Protocol):
-    """What an iterator needs of its loader."""
+    """The settings of a loader that its iterator needs."""
 
     def is_live(self, iterator: "DataLoader2Iterator") -> bool:
         """Return whether no newer iterator, state or shutdown has ended an iterator."""

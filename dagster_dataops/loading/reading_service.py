@@ -1,4 +1,4 @@
-"""The interfaces of reading services: what a loader calls, and when."""
+"""Interfaces of reading services: the methods that a loader calls, and their order."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

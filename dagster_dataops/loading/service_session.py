@@ -112,7 +112,7 @@ def begin(service: ReadingServiceInterface, stream: Operations, state: bytes) ->
 
 
 def as_stream(service: object, method: str, returned: object) -> Operations:
-    """Return what a service returned.
+    """Return the result of a call of a service.
 
     Raises:
         StreamArgumentError: It is no stream.

@@ -1,4 +1,4 @@
-"""`ModelOperator`: what all operators that call a model have in common."""
+"""`ModelOperator`: base class of operators that call a model."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""`dry_run`: what the calls of models of a pipeline will cost. No model is called."""
+"""`dry_run`: estimate the cost of a pipeline's calls of models. No model is called."""
 
 import copy
 import tempfile
@@ -42,7 +42,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the calls of a node will take.
+    """Estimated numbers and costs of the calls of a node.
 
     Attributes:
         calls: Number of calls.
@@ -58,7 +58,7 @@ class Estimate:
 
 
 def dry_run(ppl: Pipeline, data: object, *, sample: int = _SAMPLE) -> dict[str, Estimate]:
-    """Estimate what the calls of models of a pipeline will cost. No model is called.
+    """Estimate the cost of a pipeline's calls of models. No model is called.
 
     The pipeline runs over a sample of the records in a temporary folder, with replies that only
     have the right form, each as long as ``max_tokens`` allows (1,000 tokens without a limit). The

@@ -7,6 +7,7 @@ from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.graph.graph import OperatorGraph, OperatorNode
+from dagster_dataops.quantities import counted
 
 
 def node_states(graph: OperatorGraph, root: Path) -> dict[str, str]:
@@ -49,7 +50,7 @@ def _done(manifest: Manifest, unit: str) -> str:
     failed = f", {manifest.failed:,} failed" if manifest.failed else ""
     each = [f"{facts['rows_out']:,} {name}" for name, facts in manifest.outputs.items()]
     outputs = f" ({', '.join(each)})" if each else ""
-    return f"done, {manifest.rows_out:,} {unit}{outputs}{failed}"
+    return f"done, {counted(manifest.rows_out, unit)}{outputs}{failed}"
 
 
 def _rows_of(result: str, manifests: Mapping[str, Manifest | None]) -> int | None:
@@ -63,5 +64,6 @@ def _rows_of(result: str, manifests: Mapping[str, Manifest | None]) -> int | Non
 
 def _unfinished(records: int, inputs: list[int | None]) -> str:
     known = [rows for rows in inputs if rows is not None]
-    total = f" of {sum(known):,}" if len(known) == len(inputs) else ""
-    return f"unfinished, {records:,}{total} records"
+    if len(known) != len(inputs):
+        return f"unfinished, {counted(records, 'records')}"
+    return f"unfinished, {records:,} of {counted(sum(known), 'records')}"

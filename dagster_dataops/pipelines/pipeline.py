@@ -33,6 +33,7 @@ from dagster_dataops.pipelines.combined_inputs import Combined, check_stream
 from dagster_dataops.pipelines.given_operators import constructed
 from dagster_dataops.pipelines.local_run import materialize, run_graph
 from dagster_dataops.pipelines.node_state import node_states
+from dagster_dataops.quantities import counted
 
 _OWN: Final = frozenset({"add", "chained", "graph", "materialize", "name", "nodes", "of", SOURCE})
 
@@ -228,11 +229,11 @@ class Pipeline:
         """Show the graph and the state of each node below the configured folder."""
         nodes = self._nodes.values()
         if self._graph is None:
-            title = f"<pipeline {self.name!r}, {len(nodes)} nodes, incomplete>"
+            title = f"<pipeline {self.name!r}, {counted(len(nodes), 'nodes')}, incomplete>"
             states = dict.fromkeys(self._nodes, "not complete")
         else:
             root = config.data_process_path / self.name
-            title = f"<pipeline {self.name!r}, {len(nodes)} nodes, results in {root}>"
+            title = f"<pipeline {self.name!r}, {counted(len(nodes), 'nodes')}, results in {root}>"
             states = node_states(self._graph, root)
         rows = [
             (f"{', '.join(node.inputs)} -> {node.name}", states[node.name], repr(node.operator))

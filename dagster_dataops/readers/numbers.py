@@ -4,6 +4,8 @@ import math
 import re
 from typing import Final
 
+from dagster_dataops.quantities import counted
+
 # Each digit matches in one way only, so the time is linear in the length.
 _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -24,7 +26,7 @@ def parse_numbers(line: str, columns: int, delimiter: str = ",") -> list[float]:
         raise ValueError("the line is blank; skip_blank_lines=True skips such lines")
     parts = [part.strip() for part in line.split(delimiter)]
     if len(parts) != columns:
-        raise ValueError(f"it has {len(parts)} columns, not {columns}: {line[:80]!r}")
+        raise ValueError(f"it has {counted(len(parts), 'columns')}, not {columns}: {line[:80]!r}")
     return [_number(part, place) for place, part in enumerate(parts, 1)]
 
 

@@ -1,4 +1,4 @@
-"""Changed records: what a node made of some records, side by side."""
+"""Changed records: input and output of a node side by side, for some records."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -68,7 +68,7 @@ def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
 
 
 def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
-    """Return what became of records at equal distances; those that failed are left out."""
+    """Return the outputs of records at equal distances, without failed ones."""
     failed = failed_indices(node.folder, manifest)
     numbers = [one.rows for one in node.inputs]
     starts = list(accumulate(numbers, initial=0))

@@ -18,7 +18,7 @@ _INPUT: Final = 1000  # characters
 
 @dataclass
 class RowBudget:
-    """What a report may still hold of failed records.
+    """Limit of the failed records in a report.
 
     Attributes:
         rows: Number of rows.

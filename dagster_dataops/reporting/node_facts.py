@@ -1,4 +1,4 @@
-"""Node facts: what a report tells about one node, as values that JSON can hold."""
+"""Node facts: the part of a report about one node, as JSON values."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,7 +37,7 @@ def counts_of(node: PublishedNode) -> dict[str, Any]:
 
 
 def details_of(node: PublishedNode, names: Mapping[Path, str], budget: RowBudget) -> dict[str, Any]:
-    """Return what a report tells about a node besides its numbers.
+    """Return the part of a report about a node, without its numbers.
 
     Args:
         node: The node.

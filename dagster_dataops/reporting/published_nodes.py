@@ -12,6 +12,7 @@ from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.artefact import SUFFIX
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.quantities import counted
 
 MOST_NODES: Final = 1000
 _MANIFEST: Final = "_results.jsonl.json"
@@ -102,7 +103,7 @@ def _unfinished(path: Path) -> str:
     except (DataOpsError, OSError) as error:
         return f"its checkpoints cannot be read: {error}"
     records = max((one.table.records for one in found), default=0)
-    return f"unfinished, {records:,} records settled" if found else ""
+    return f"unfinished, {counted(records, 'records')} settled" if found else ""
 
 
 def _in_order(nodes: Sequence[PublishedNode]) -> list[PublishedNode]:

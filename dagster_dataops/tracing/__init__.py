@@ -1,1 +1,1 @@
-"""Tracing: from which source line a record came, and what became of a source line."""
+"""Tracing: follow a record back to its source line, or a source line to its records."""

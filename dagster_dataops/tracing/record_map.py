@@ -21,13 +21,14 @@ from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import TraceError
 from dagster_dataops.operators.outcomes.dispositions import USUAL
+from dagster_dataops.quantities import counted
 
 MOST_LINES: Final = 1000  # lines of one record that are followed
 _INDEX: Final = len(b'{"index":')
 
 
 class MapEntry(NamedTuple):
-    """What became of a record.
+    """Outcome of a record.
 
     Attributes:
         records: The record; of a batch that became any number of lines, all its records.
@@ -222,8 +223,8 @@ def failed_indices(folder: NodeFolder, manifest: Manifest) -> "array[int]":
             found.extend(int(line[_INDEX : line.find(b",")]) for line in file)
     if len(found) != manifest.failed:
         reason = (
-            f"{manifest.failed:,} records failed, and {folder.errors} has {len(found):,} of them; "
-            "run the node again"
+            f"{counted(manifest.failed, 'records')} failed, and {folder.errors} has "
+            f"{len(found):,} of them; run the node again"
         )
         raise TraceError(str(folder.path), reason)
     return found

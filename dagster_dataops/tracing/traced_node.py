@@ -12,6 +12,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.dataset import FileState
 from dagster_dataops.errors import TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
+from dagster_dataops.quantities import counted
 from dagster_dataops.streams.item_origins import ItemOrigins
 from dagster_dataops.tracing.record_file import RecordFile
 from dagster_dataops.tracing.record_map import (
@@ -39,7 +40,7 @@ class Ref(NamedTuple):
 
 
 class NodeEntry(NamedTuple):
-    """What a node made of a record, or of the records of a batch or a row.
+    """Output of a node for a record, or for the records of a batch or a row.
 
     Attributes:
         given: The records.
@@ -83,7 +84,7 @@ class TracedFile:
         return records_in(self.path).count()
 
     def check(self, reader: str) -> None:
-        """Check that the file is what a node has read.
+        """Check that the file is the one that a node has read.
 
         Args:
             reader: Name of the node.
@@ -175,7 +176,7 @@ class TracedNode:
         return cls(NodeFolder(path.parent, path.name.removesuffix(f"{_SUFFIX}.json")), manifest)
 
     def check_input(self, path: Path) -> None:
-        """Check that an input is what the node has read.
+        """Check that an input is the one that the node has read.
 
         Raises:
             TraceOutdatedError: It was changed since.
@@ -206,7 +207,9 @@ class TracedNode:
             return _WHOLE.get(manifest.kind, f"nothing is known of a {manifest.kind} operator")
         if not manifest.combined:
             return "stages of this stream do more than choose records by position"
-        return f"{manifest.failed:,} items of the stream failed" if manifest.failed else ""
+        return (
+            f"{counted(manifest.failed, 'items')} of the stream failed" if manifest.failed else ""
+        )
 
     def _check_traced(self) -> None:
         """Check that the map was not switched off.

@@ -1,4 +1,4 @@
-"""trace: from which source line a record came, or what became of a source line.
+"""trace: follow a record back to its source line, or a source line to its records.
 
 Both directions collect what each node made of each record as `NodeEntry`, without reading a
 record. At the end the texts of all lines are read, file by file.
@@ -33,7 +33,7 @@ def trace(
     source_line: int | None = None,
     source: str | os.PathLike[str] | None = None,
 ) -> Trace:
-    """Return from which source line a record came, or what became of a source line.
+    """Return the source line of a record, or the records that a source line became.
 
     The answer is read from the manifests, maps and results below the root; no operator is run.
 

@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Step:
-    """What a node made of a record, or of the records of a batch or a row.
+    """Output of a node for a record, or for the records of a batch or a row.
 
     Attributes:
         node: Name of the node.

@@ -61,7 +61,7 @@ def test_agents_need_a_cluster_and_an_operator_in_process_mode(tmp_path: Path) -
         works(_agents={"num_gpus": 1}, _concurrency_mode="thread")
     with pytest.raises(OperatorOptionError, match="_agents.*record by record"):
         turn_around(_agents={"num_gpus": 1})
-    with pytest.raises(OperatorOptionError, match="must be a dict of what an agent takes"):
+    with pytest.raises(OperatorOptionError, match="must be a dict of resources that an agent"):
         works(_agents=2)
 
 

@@ -248,7 +248,8 @@ def _calls(tree: ast.AST) -> set[str]:
 
 
 def test_only_messages_from_the_parent_are_unpickled() -> None:
-    trees = {path.name: ast.parse(path.read_text()) for path in _SOURCES}
+    parsed = [(path, ast.parse(path.read_text())) for path in _SOURCES]
+    trees = {path.name: tree for path, tree in parsed}
     pickling = {name for name, tree in trees.items() if _imports(tree) & _RUNNING}
     sorting = "external_sort.py"  # reads its own temporary files by marshal, which runs no code
     own_processes = {"shard_process.py", "tasks.py", "channel.py"}
@@ -260,8 +261,8 @@ def test_only_messages_from_the_parent_are_unpickled() -> None:
     for name in _READING_YAML:  # neither runs code
         assert not _calls(trees[name]) & {".load", ".load_all", ".unsafe_load", ".full_load"}, name
     assert not _calls(trees["factories.py"]) & {".load", ".loads"}  # it asks whether it could be
-    for path in _SOURCES:
-        calls = _calls(ast.parse(path.read_text()))
+    for path, tree in parsed:
+        calls = _calls(tree)
         # Connection.recv() unpickles its message, Connection.recv_bytes() does not.
         receiving = {".recv"} if path.name != "channel.py" else set()  # of a socket
         assert not calls & {"eval", ".read_pickle", *receiving}, path.name

@@ -195,7 +195,7 @@ def test_a_missing_or_replaced_quarantine_file_loses_no_row(
     tmp_path: Path, content: bytes | None
 ) -> None:
     report = _Interrupted(tmp_path).go_on_with(content)
-    assert "items are processed again: their output" in " ".join(report.notes) or (
+    assert "must be processed again: their output" in " ".join(report.notes) or (
         "starting afresh" in " ".join(report.notes)
     )
 

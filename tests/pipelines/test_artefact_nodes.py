@@ -155,7 +155,7 @@ def test_a_pipeline_that_ends_with_an_artefact_returns_its_path() -> None:
     path = ppl(RECORDS)
     assert path == load_artefact(config.data_process_path / "docs" / "vocabulary").path
     assert ppl.materialize(RECORDS)["vocabulary"].artefact == path
-    assert "done, 1 files" in repr(ppl)
+    assert "done, 1 file" in repr(ppl)
 
 
 def test_a_nested_pipeline_keeps_its_artefacts() -> None:

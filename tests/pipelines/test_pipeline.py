@@ -494,7 +494,7 @@ def test_a_pipeline_shows_its_graph_and_the_state_of_each_node(tmp_path):
         with pipeline("docs") as ppl:
             ppl.upper = Upper()
             assert repr(ppl).splitlines() == [
-                "<pipeline 'docs', 1 nodes, incomplete>",
+                "<pipeline 'docs', 1 node, incomplete>",
                 f"  source -> upper  not complete  {Upper()!r}",
             ]
             ppl.first = suffix(mark="1")

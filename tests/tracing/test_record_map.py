@@ -154,7 +154,7 @@ def test_missing_rows_of_the_error_file_are_noticed(tmp_path: Path) -> None:
     assert (error_row(node, 0) or {})["message"] == "m0"
     assert error_row(node, 1) is None
     node.errors.unlink()
-    with pytest.raises(TraceError, match="1 records failed, and .*_error.jsonl has 0"):
+    with pytest.raises(TraceError, match="1 record failed, and .*_error.jsonl has 0"):
         KeptMap(node, replace(MANIFEST, rows_in=3, rows_out=2, failed=1))
 
 

@@ -1,4 +1,4 @@
-"""estimate_job: a job that estimates what the calls of models of a pipeline will cost."""
+"""estimate_job: a job that estimates the cost of a pipeline's calls of models."""
 
 import sys
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result
 from dagster_dataops.pipelines.dry_run import Estimate, calls_models, estimates_of
+from dagster_dataops.quantities import counted
 
 _SAMPLE: Final = 200
 _SAMPLE_TEXT: Final = "Number of records from which the estimate is made. No model is called."
@@ -107,8 +108,8 @@ def _show(
     context.log_event(
         dg.AssetObservation(
             asset_key=spec.key,
-            description=f"{estimate.calls:,} calls, ${cost.expected:,.4f} expected. An estimate; "
-            "no model was called.",
+            description=f"{counted(estimate.calls, 'calls')}, ${cost.expected:,.4f} expected. "
+            "An estimate; no model was called.",
             metadata={
                 "estimate/table": dg.MetadataValue.md(table(["", "expected", "at most"], rows)),
                 "estimate/cost": round(cost.expected, 6),
@@ -119,8 +120,8 @@ def _show(
         )
     )
     said = (
-        f"{spec.key.to_user_string()}: {estimate.calls:,} calls, {estimate.tokens_in:,} tokens in, "
-        f"{tokens.expected:,.0f} tokens out expected and {tokens.high:,.0f} at most: "
-        f"${cost.expected:,.4f} expected, ${cost.high:,.4f} at most"
+        f"{spec.key.to_user_string()}: {counted(estimate.calls, 'calls')}, "
+        f"{estimate.tokens_in:,} tokens in, {tokens.expected:,.0f} tokens out expected and "
+        f"{tokens.high:,.0f} at most: ${cost.expected:,.4f} expected, ${cost.high:,.4f} at most"
     )
     context.log.info(said)

@@ -12,6 +12,7 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.path_pattern import matching
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.quantities import counted
 
 _VERSION: Final = 1
 
@@ -174,7 +175,7 @@ def _why_nothing(pattern: str, settled: int, unsettled: int) -> str:
     if not settled and not unsettled:
         return f"there is no file {pattern}"
     if unsettled:
-        return f"{unsettled:,} files changed a moment ago; they are checked again later"
+        return f"{counted(unsettled, 'files')} changed a moment ago; the next check decides"
     return f"nothing new among {settled:,} files"
 
 

@@ -55,6 +55,26 @@ class WholeFile(Inspector):
         return self._finding(inspected)
 
 
+class WholeManifest(WholeFile):
+    """Looks at the manifest; the check fails without one.
+
+    Args:
+        facts: The facts that only the manifest holds, as the subject of a sentence in the plural.
+        finding: Returns the finding.
+    """
+
+    def __init__(self, facts: str, finding: Callable[[Manifest, Inspected], Finding]) -> None:
+        super().__init__(self._checked)
+        self._facts = facts
+        self._of_manifest = finding
+
+    def _checked(self, inspected: Inspected) -> Finding:
+        if inspected.manifest is None:
+            text = f"{self._facts} are unknown: the result was edited."
+            return Finding(passed=False, text=text)
+        return self._of_manifest(inspected.manifest, inspected)
+
+
 class RecordInspector(Inspector):
     """Looks at every record of one file."""
 

@@ -14,6 +14,7 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published, w
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.runners.given_stream import given_stream, is_stream
 from dagster_dataops.hashing.code import code_digest
+from dagster_dataops.quantities import counted
 
 
 def source_result(
@@ -62,8 +63,8 @@ def _earlier_result(
     if not refreshes(context) and manifest.run not in _repeated_runs(context):
         return None
     text = (
-        f"{folder.name}: reusing the {manifest.rows_out:,} records that the source function "
-        f"returned in run {manifest.run}; a new materialization calls it again"
+        f"{folder.name}: reusing the {counted(manifest.rows_out, 'records')} that the source "
+        f"function returned in run {manifest.run}; a new materialization calls it again"
     )
     context.log.info(text)
     return dataset

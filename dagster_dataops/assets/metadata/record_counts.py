@@ -1,4 +1,4 @@
-"""Metadata of what an operator counted, and of the records that it dropped for a reason."""
+"""Metadata of an operator's counters, and of the records that it dropped for a reason."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -101,7 +101,7 @@ class AssetPlan:
 
     @property
     def node_key(self) -> list[str]:
-        """What the keys of all outputs begin with; its last part is the name of the node."""
+        """The common prefix of the keys of all outputs; its last part is the name of the node."""
         parents = [spec.key.path[:-1] for spec in self.outputs.values()]
         same = takewhile(lambda parts: len(set(parts)) == 1, zip(*parents, strict=False))
         common = [parts[0] for parts in same]

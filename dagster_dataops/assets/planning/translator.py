@@ -84,7 +84,7 @@ class DataOpsTranslator:
 
 
 def _format_of(invocation: Invocation) -> str:
-    """Return what the result is, as a kind of an asset."""
+    """Return the kind of the asset of a result."""
     spec = invocation.spec
     if spec.kind == "export":
         return str(getattr(spec.target, "format", spec.name.lower()))

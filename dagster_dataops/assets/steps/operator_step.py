@@ -88,7 +88,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
 
 
 def _name_of(plan: AssetPlan) -> str:
-    """Return the name of the op: that of the asset, or of what all its assets begin with."""
+    """Return the name of the op: that of its asset, or the common prefix of its assets."""
     if not plan.outputs:
         return plan.spec.key.to_python_identifier()
     return dg.AssetKey(plan.node_key).to_python_identifier()

@@ -24,6 +24,7 @@ from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_first
 from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.quantities import counted
 
 _FOLDER: Final = ".preview"  # cannot be an asset's folder, where a leading dot is escaped
 _KEPT: Final = ("rows_in", "rows_out", "rows_dropped", "rows_failed", "errors")
@@ -102,7 +103,7 @@ def observe_preview(
     )
     manifest = report.manifest
     said = (
-        f"{key.to_user_string()}: preview of {manifest.rows_in:,} records: "
+        f"{key.to_user_string()}: preview of {counted(manifest.rows_in, 'records')}: "
         f"{manifest.rows_out:,} out, {manifest.dropped:,} dropped, {manifest.failed:,} failed. "
         f"Nothing was materialized.{_records_of(report)}"
     )

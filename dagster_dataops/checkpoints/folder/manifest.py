@@ -351,7 +351,7 @@ def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
 
 
 def published_here(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
-    """Return the same of a node on a local disk, or of a working copy as it is."""
+    """Return a node's local result and manifest; a working copy is not refreshed first."""
     manifest = Manifest.load(folder.manifest)
     if manifest is None or not _is_intact(folder, manifest):
         return None

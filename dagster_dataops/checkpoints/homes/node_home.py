@@ -149,7 +149,7 @@ class NodeHome:
         self.remember(head)
 
     def _forget(self) -> None:
-        """Remove the files of a result that the store has no more."""
+        """Delete the local files of a result that was deleted from the store."""
         known = self._known()
         if known is not None:
             for name in (*known.files, f"{self.name}{_SUFFIX}", self._mirrored.name):
@@ -164,7 +164,7 @@ class NodeHome:
             return None
 
     def remember(self, head: Head) -> None:
-        """Note that the working copy has the files of ``head``."""
+        """Store ``head`` as the version of the working copy."""
         write_durably(self._mirrored, orjson.dumps([head.content, list(head.version)]))
 
     @contextmanager

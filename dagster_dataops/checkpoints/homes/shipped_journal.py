@@ -135,7 +135,7 @@ class ShippedJournal(JournalWriter):
 
     @override
     def sync(self, segments: Iterable[Path] = ()) -> None:
-        """Send what was appended since the last call.
+        """Send the bytes that were appended since the last call.
 
         Raises:
             LostError: Another run has taken the node over.

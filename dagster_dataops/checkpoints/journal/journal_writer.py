@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.journal.frames import (
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, pack_position
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, columns_of
 from dagster_dataops.checkpoints.journal.span_notes import IntArray, SpanNotes
-from dagster_dataops.datasets.durable_files import storage, write_all
+from dagster_dataops.datasets.durable_files import storage, sync_data, write_all
 
 
 class JournalWriter:
@@ -125,12 +125,7 @@ class JournalWriter:
             segments: The files with the outputs of the entries, which are synced first.
         """
         for path in segments:
-            with storage(path, "sync"):
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    os.fdatasync(descriptor)
-                finally:
-                    os.close(descriptor)
+            sync_data(path)
         with storage(self.path, "sync"):
             os.fdatasync(self._descriptor)
 

@@ -1,4 +1,4 @@
-"""SpanNotes: what an operator counted in a span, and the dispositions of its records.
+"""SpanNotes: counters of an operator in a span, and the dispositions of its records.
 
 Dispositions are held per record, so that a span can be divided and joined without loss.
 """

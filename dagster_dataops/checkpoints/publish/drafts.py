@@ -65,7 +65,7 @@ class DraftWriter:
         with ExitStack() as stack:
             stack.enter_context(storage(folder.path, action))
             self._results: JsonlWriter | RoutedWriter = (
-                stack.enter_context(RoutedWriter(folder))
+                RoutedWriter(folder, stack)
                 if folder.outputs
                 else stack.enter_context(JsonlWriter(folder.result))
             )

@@ -1,4 +1,4 @@
-"""Funnel: what became of the records in every part of a chain."""
+"""Funnel: numbers of records by outcome in every part of a chain."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def funnel(
     parts: Sequence[str], table: SpanTable, unusual: "Counter[bytes]"
 ) -> list[dict[str, Any]]:
-    """Return what became of the records in each part.
+    """Return the numbers of records by outcome in each part.
 
     A row has the ``name`` of the part, the records that ``entered`` it, that it ``emitted`` and
     ``dropped``, the input records that ``failed`` in it, and its ``seconds``: an estimate, with

@@ -1,4 +1,4 @@
-"""RecordSummary: what became of the records of a result, from the notes of its spans."""
+"""RecordSummary: outcomes of the records of a result, from the notes of its spans."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ _EXAMPLE_BYTES: Final = 400
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSummary:
-    """What became of the records of a result.
+    """Outcomes of the records of a result.
 
     Attributes:
         counts: Sums of what the operator counted, in every try of every record.

@@ -5,8 +5,6 @@ The disposition of a record says to which output each of its lines belongs.
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Any, Self
 
 import xxhash
 
@@ -22,22 +20,21 @@ class RoutedWriter:
 
     Args:
         folder: Of the node, with the folders of its outputs.
+        stack: Closes the files at its end. Drafts that were not finished are then removed.
 
     Attributes:
         rows: Number of lines of all outputs.
         outputs: Facts about the outputs by name, for the manifest; empty before `finish`.
     """
 
-    def __init__(self, folder: NodeFolder) -> None:
+    def __init__(self, folder: NodeFolder, stack: ExitStack) -> None:
         self.rows = 0
         self.outputs: Mapping[str, OutputFacts] = {}
         self._folder = folder
-        with ExitStack() as stack:
-            self._writers = {
-                name: stack.enter_context(JsonlWriter(place.result))
-                for name, place in folder.outputs.items()
-            }
-            self._stack = stack.pop_all()
+        self._writers = {
+            name: stack.enter_context(JsonlWriter(place.result))
+            for name, place in folder.outputs.items()
+        }
 
     def write(self, lines: bytes, outputs: Sequence[int]) -> None:
         """Append lines to the files of their outputs.
@@ -77,14 +74,3 @@ class RoutedWriter:
             size += made.size_bytes
         self.outputs = facts
         return JsonlDataset(self._folder.result, size, self.rows, f"xxh3:{digest.hexdigest()}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> Any:
-        return self._stack.__exit__(kind, error, traceback)

@@ -23,6 +23,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
+from dagster_dataops.quantities import counted
 
 _WHOLE: Final = {
     "dataset": "a dataset operator takes all records at once",
@@ -130,12 +131,12 @@ def _retrying(
     unused: list[CheckpointContent],
 ) -> str:
     note = (
-        f"retrying {manifest.failed:,} failed records of run {manifest.run}; "
+        f"retrying {counted(manifest.failed, 'failed records')} of run {manifest.run}; "
         f"the other {kept.table.records:,} are kept"
     )
     changed = changed_since(kept, fingerprint)
     if changed:
         note += f", as asked, although {changed}"
     for content in unused[:1]:
-        note += f"; {settled_by(content, content.table.records)} since then are not used"
+        note += f"; without {settled_by(content, content.table.records)} since then"
     return note

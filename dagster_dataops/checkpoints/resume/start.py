@@ -23,6 +23,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     start_afresh,
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.quantities import counted
 
 
 def decide_start(request: StartRequest) -> StartDecision:
@@ -98,7 +99,7 @@ def _published_before(request: StartRequest) -> StartDecision | None:
     reused = request.reuse_finished and not retries and manifest.made_by(request.fingerprint)
     if reused or (manifest.finished_by(request.fingerprint) and _is_own(request, manifest.run)):
         note = (
-            f"already finished by run {manifest.run}: {manifest.rows_out:,} {unit}, "
+            f"already finished by run {manifest.run}: {counted(manifest.rows_out, unit)}, "
             "same operator, options, code and input"
         )
     elif retries and _without_failures(manifest, request.fingerprint):

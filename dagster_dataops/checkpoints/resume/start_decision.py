@@ -16,6 +16,7 @@ from dagster_dataops.checkpoints.journal.positions import Position, StageParts
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.operators.definition.spec import OperatorKind
+from dagster_dataops.quantities import counted
 
 SWITCHED_OFF: Final = "resuming is switched off"
 UNKNOWN: Final = "its operator, options, code and input are unknown"
@@ -56,7 +57,7 @@ class ResumableStream(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class StartRequest:
-    """What a start decision depends on.
+    """Facts that a start decision depends on.
 
     Attributes:
         folder: Of the operator's node.
@@ -138,24 +139,26 @@ def not_used(settled: str, reason: str) -> str:
         reason: The reason not to use it, as the end of a sentence.
     """
     return (
-        f"starting afresh: {settled} are not used, because {reason}; they are kept until this "
-        "run's result is published"
+        f"starting afresh, without {settled}, because {reason}; their checkpoint is kept until "
+        "this run's result is published"
     )
 
 
-def settled_by(content: CheckpointContent, count: int, unit: str = "records", of: str = "") -> str:
+def settled_by(
+    content: CheckpointContent, count: int, unit: str = "records", of: int | None = None
+) -> str:
     """Return the number of settled records and the runs that settled them, in words."""
     latest = content.attempts[-1] if content.attempts else "unknown"
     earlier = len(content.attempts) - 1
     runs = f"run {latest}" + (f" and {earlier} before it" if earlier > 0 else "")
-    return f"{count:,}{of} {unit} settled by {runs}"
+    number = counted(count, unit) if of is None else f"{count:,} of {counted(of, unit)}"
+    return f"{number} settled by {runs}"
 
 
 def resuming(content: CheckpointContent, request: StartRequest) -> str:
     """Return the log line for resuming the records of ``content``."""
     rows = request.records.rows if request.records is not None else None
-    total = f" of {rows:,}" if rows is not None else ""
-    note = f"resuming: {settled_by(content, content.table.records, of=total)}"
+    note = f"resuming: {settled_by(content, content.table.records, of=rows)}"
     changed = changed_since(content, request.fingerprint)
     return f"{note}; {changed}, those records are kept as asked" if changed else note
 

@@ -16,6 +16,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     start_afresh,
 )
 from dagster_dataops.checkpoints.stream_checkpoint import cut_quarantine, intact_positions
+from dagster_dataops.quantities import counted
 from dagster_dataops.streams.core.state_envelope import difference
 
 
@@ -61,7 +62,7 @@ def _redone(known: list[Position], positions: list[Position]) -> str:
     """Return a text about items behind every intact position; empty if there are none."""
     lost = max(position.items for position in known) - positions[0].items
     reason = "their output, or failed items between them, are damaged on disk"
-    return f"; {lost:,} items are processed again: {reason}" if lost else ""
+    return f"; {counted(lost, 'items')} must be processed again: {reason}" if lost else ""
 
 
 def _why_not(request: StartRequest, content: CheckpointContent, other: str) -> str:

@@ -1,6 +1,5 @@
 """LeasedJob: leased parts of an input, settled on a node; the spans go to the head."""
 
-import os
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import storage, sync_folder
+from dagster_dataops.datasets.durable_files import storage, sync_data, sync_folder
 from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import DataOpsError, InputError, StorageError
 from dagster_dataops.execution.agent_pool import AgentOrder, Lease, Said, SpanBatch
@@ -66,13 +65,7 @@ class RemoteCheckpoint(NamedTuple):
             names: Whether there are new ones.
         """
         for number in numbers:
-            path = segment_path(self.folder, number)
-            with storage(path, "sync"):
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    os.fdatasync(descriptor)
-                finally:
-                    os.close(descriptor)
+            sync_data(segment_path(self.folder, number))
         if names:
             with storage(self.folder, "sync"):
                 sync_folder(self.folder)
@@ -165,7 +158,7 @@ class LeasedJob(Settlement):
             self._recalled = True
 
     def close(self) -> None:
-        """Note that no lease follows."""
+        """Accept no further lease."""
         self._closed = True
 
     def stop(self) -> None:

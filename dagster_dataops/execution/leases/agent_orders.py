@@ -28,7 +28,7 @@ class AgentOrders:
 
     @property
     def resources(self) -> Mapping[str, Any]:
-        """What each agent takes of its node."""
+        """The resources that each agent reserves on its node, by name."""
         return {"num_cpus": self._workers, **(self._job.settings.agents or {})}
 
     @property

@@ -1,4 +1,4 @@
-"""AgentState: what the head knows of one agent."""
+"""AgentState: state of one agent, as seen by the head."""
 
 import time
 from typing import Final
@@ -10,7 +10,7 @@ _RECALL_SECONDS: Final = 1.0
 
 
 class AgentState:
-    """What the head knows of one agent.
+    """State of one agent, as seen by the head.
 
     Args:
         handle: The agent.
@@ -35,16 +35,16 @@ class AgentState:
         self._idle = True
 
     def rest(self) -> None:
-        """Note that it holds nothing."""
+        """Set the agent to idle: it holds no lease."""
         self._idle = True
 
     def welcome(self, node: str) -> None:
-        """Note that it is ready."""
+        """Set the agent to ready, on the machine ``node``."""
         self.ready, self.node = True, node
         self._measured_at = time.monotonic()
 
     def measure(self, size: int) -> None:
-        """Note that it has settled ``size`` bytes since the last call; forget old speeds."""
+        """Add ``size`` bytes, settled since the last call, to the measured rate."""
         now = time.monotonic()
         if not size and self._idle:
             return

@@ -1,8 +1,8 @@
 """Head: settle the records of a job by agents on other machines.
 
 The head leases parts of the input to agents and journals the spans that they report. An agent that
-dies, or is silent for long, is replaced, and what it held is leased again. An agent's death is
-nobody's fault: records are only blamed by the agent whose worker process they ended.
+dies, or is silent for long, is replaced, and its parts are leased again. No record counts as the
+cause of an agent's death. Only a record that ends a worker process is reported, by the agent.
 """
 
 import os
@@ -185,7 +185,7 @@ class Head:
         return agent
 
     def _lose(self, handle: AgentHandle, reason: str) -> None:
-        """Replace an agent that has died; what it held is leased again."""
+        """Replace an agent that has died, and lease its parts again."""
         agent = self._forget(handle)
         if agent.silent:  # it was replaced before
             return

@@ -1,4 +1,4 @@
-"""LeaseSchedule: who works on which part of the unsettled input.
+"""LeaseSchedule: lease the unsettled parts of an input to agents.
 
 Each unsettled byte is either free, or leased to one agent. A lease may be revoked, and its bytes
 leased again, while its agent still works: the first span of a record counts, and any later span is
@@ -88,7 +88,7 @@ class LeaseSchedule:
         return True
 
     def finish(self, agent: Hashable, start: int, end: int) -> None:
-        """Note that an agent has settled every record of [start, end).
+        """Count every record of [start, end) as settled by an agent.
 
         Bytes that stay unsettled are blank lines, or belong to a refused span.
         """

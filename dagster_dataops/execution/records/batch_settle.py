@@ -123,7 +123,7 @@ class BatchSettler:
     def _outcomes(
         self, lines: Sequence[Line], records: Sequence[Record], returned: object
     ) -> _Settled:
-        """Return the outcome of each record for what a call returned.
+        """Return the outcome of each record from the return value of a call.
 
         Raises:
             ContractError: It is no list, or a list of the wrong length.

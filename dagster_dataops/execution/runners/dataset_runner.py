@@ -34,6 +34,7 @@ from dagster_dataops.execution.records.record_failures import (
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.operators.bound_methods import dataset_function
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode, encode
 
 
@@ -99,7 +100,7 @@ class _Call:
     def _check_any_succeeded(self) -> None:
         allowed = not self._attempt.settings.stop_after_failures
         if self._first_refused and self._failed == self._records and not allowed:
-            found = f"no line of its input is a record ({self._failed:,} lines)"
+            found = f"no line of its input is a record ({counted(self._failed, 'lines')})"
             raise OutageError(self._name, found, f"The first: {self._first_refused}")
 
     def _called(self, datasets: Sequence[JsonlDataset]) -> Iterator[object]:

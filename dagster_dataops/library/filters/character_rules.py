@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from dagster_dataops.data import data_register
-from dagster_dataops.library.analysis import character_signals
+from dagster_dataops.library.analysis.signals import character_signals
 from dagster_dataops.library.filters.rules import TextFilter, bounds, checked_choice, no_text
 
 filters: Any = data_register.new_group("filters")

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any, Literal
 
 from dagster_dataops.data import data_register
-from dagster_dataops.library.analysis import character_signals, line_signals, word_signals
+from dagster_dataops.library.analysis.signals import character_signals, line_signals, word_signals
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.filters.rules import (
     Signal,

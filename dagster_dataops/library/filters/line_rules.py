@@ -3,7 +3,7 @@
 from typing import Any
 
 from dagster_dataops.data import data_register
-from dagster_dataops.library.analysis import line_signals
+from dagster_dataops.library.analysis.signals import line_signals
 from dagster_dataops.library.filters.rules import TextFilter, blank, bounds
 
 filters: Any = data_register.new_group("filters")

@@ -5,10 +5,10 @@ from functools import partial
 from typing import Any
 
 from dagster_dataops.data import data_register
-from dagster_dataops.library.analysis import line_signals, repetition_signals, word_signals
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
-from dagster_dataops.library.analysis.line_signals import BULLETS, filled_lines
-from dagster_dataops.library.analysis.word_signals import STOP_WORDS, Splitter
+from dagster_dataops.library.analysis.signals import line_signals, repetition_signals, word_signals
+from dagster_dataops.library.analysis.signals.line_signals import BULLETS, filled_lines
+from dagster_dataops.library.analysis.signals.word_signals import STOP_WORDS, Splitter
 from dagster_dataops.library.analysis.word_splitting import words_function
 from dagster_dataops.library.filters.rules import EMPTY, Rule, TextFilter, no_text
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.analysis import repetition_signals
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
-from dagster_dataops.library.analysis.line_signals import double_newline_parts
+from dagster_dataops.library.analysis.signals import repetition_signals
+from dagster_dataops.library.analysis.signals.line_signals import double_newline_parts
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.filters.rules import TextFilter, blank, bounds, no_text
 

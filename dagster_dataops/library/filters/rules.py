@@ -51,7 +51,7 @@ def bounds(name: str, value: Signal, least: float | None, most: float | None) ->
 
 
 class Judgement(NamedTuple):
-    """What a filter found out about a record.
+    """Findings of a filter about a record.
 
     Attributes:
         reason: Reason to drop it; ``None`` to keep it.
@@ -91,7 +91,7 @@ class Filter(Operator):
         self._reused_key = stats_key if reuse_stats else None
 
     def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
-        """Return what the filter finds out about a record.
+        """Return the findings of the filter about a record.
 
         Args:
             record: The record; not to be changed.

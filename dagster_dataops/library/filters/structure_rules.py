@@ -7,9 +7,9 @@ from typing import Any, Final, Literal
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.analysis import line_signals
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
+from dagster_dataops.library.analysis.signals import line_signals
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.filters.rules import (
     Rule,

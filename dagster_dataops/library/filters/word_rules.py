@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from dagster_dataops.data import data_register
-from dagster_dataops.library.analysis import word_signals
+from dagster_dataops.library.analysis.signals import word_signals
 from dagster_dataops.library.analysis.stop_words import stop_words_of
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.filters.rules import Rule, TextFilter, bounds, no_words

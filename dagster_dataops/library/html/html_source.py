@@ -1,4 +1,4 @@
-"""What the operators on HTML do before they give a page to a library."""
+"""Preparation of HTML pages before a library parses them."""
 
 import re
 from typing import Final

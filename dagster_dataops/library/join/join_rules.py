@@ -1,4 +1,4 @@
-"""`JoinRules`: what two records with the same key become."""
+"""`JoinRules`: join two records with the same key."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -60,7 +60,7 @@ class JoinRules:
         return _digest(self._right, record)
 
     def joined(self, left: Record, found: list[Record]) -> list[Record]:
-        """Return what a left record becomes.
+        """Return the records that a left record becomes.
 
         Args:
             left: The record.

@@ -1,4 +1,4 @@
-"""`TextPrompt`: what operators that ask about one text have in common."""
+"""`TextPrompt`: base class of operators that ask a model about one text."""
 
 from collections.abc import Mapping
 from typing import Any

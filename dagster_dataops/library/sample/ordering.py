@@ -105,7 +105,7 @@ class GroupBy(sample):
 
 
 def sort_key(key: FieldKey, name: str, record: Record, *, reverse: bool) -> list[Any]:
-    """Return what a record is sorted by, so that missing values come last.
+    """Return the sort key of a record; missing values come last.
 
     Args:
         key: A column.

@@ -115,7 +115,7 @@ def _buckets(np: Any, text: str, order: int, buckets: int) -> list[Any]:
 
 
 def _counted(np: Any, counts: Any, waiting: list[list[Any]]) -> int:
-    """Add what is waiting to the counts, and return the number of characters."""
+    """Add the buffered texts to the counts, and return the number of characters."""
     characters = sum(map(len, waiting[0]))
     for level, column in enumerate(waiting):
         if column:

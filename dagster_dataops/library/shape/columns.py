@@ -99,7 +99,7 @@ class Fill(shape):
 
 
 class Add(shape):
-    """Write ``values``, a dict by column, into every record, in place of what is there."""
+    """Write ``values``, a dict by column, into every record; existing values are replaced."""
 
     def __init__(self, values: Mapping[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -1,4 +1,4 @@
-"""Group ``stats``: operators that measure texts and sum up what was measured."""
+"""Group ``stats``: operators that measure texts and sum up the measurements."""
 
 from dagster_dataops.library.stats import summaries, text_signals, threshold_selection
 

@@ -1,4 +1,4 @@
-"""`ValueSummary`: what is known about the values of one column."""
+"""`ValueSummary`: statistics of the values of one column."""
 
 import math
 from collections import Counter

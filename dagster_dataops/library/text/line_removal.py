@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.character_sets import PUNCTUATION
-from dagster_dataops.library.analysis.line_signals import POLICY
+from dagster_dataops.library.analysis.signals.line_signals import POLICY
 from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.text_mapping import TextMapping
 from dagster_dataops.records import Record

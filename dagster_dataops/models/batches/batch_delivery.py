@@ -69,7 +69,7 @@ class BatchDelivery:
         return error
 
     async def advance(self) -> None:
-        """Submit what is intended, and collect what the server has answered.
+        """Submit pending requests, and collect the replies of the server.
 
         Raises:
             StopRun: The server has not answered everything.

@@ -8,7 +8,7 @@ from dagster_dataops.errors import BadRequestError
 
 
 class Dialect:
-    """Changes requests to what a server accepts.
+    """Changes requests to the form that a server accepts.
 
     ``max_tokens`` becomes ``max_completion_tokens``, and a ``response_format`` with a JSON Schema
     becomes ``json_object`` with the schema in the last message, once the server has refused them.

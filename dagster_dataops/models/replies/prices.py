@@ -1,4 +1,4 @@
-"""`Price`: what the tokens of a model cost."""
+"""`Price`: cost of the tokens of a model."""
 
 from dataclasses import dataclass
 

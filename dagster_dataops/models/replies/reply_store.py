@@ -152,7 +152,7 @@ class ReplyStore:
         self.opened = self._read_to
 
     def spend(self, start: int, model: str, reply: dict[str, Any]) -> None:
-        """Keep what a reply without an answer has cost.
+        """Store the cost of a reply without an answer.
 
         Args:
             start: Byte position of the record that asked.

@@ -63,7 +63,7 @@ class BatchPassage(AnyPassage):
         self._failed: dict[Passage, BaseException] = {}
 
     def steps(self) -> Steps[list[Any]]:
-        """Yield functions with what to call them with.
+        """Yield functions with their arguments.
 
         Returns:
             What each record of the batch became: what a chain of single records returns for it, or
@@ -119,7 +119,7 @@ class BatchPassage(AnyPassage):
         yield from self._all_at_once(call, entries[middle:])
 
     def _take(self, entry: _Entry, returned: object) -> None:
-        """Take what a part returned for a record."""
+        """Process the return value of a part for a record."""
         if entry.passage in self._failed:
             return
         if isinstance(returned, BaseException):

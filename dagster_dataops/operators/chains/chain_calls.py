@@ -118,7 +118,7 @@ class Passage(AnyPassage):
         return found
 
     def take(self, returned: object, given: Record) -> None:
-        """Take what a part returned for a record."""
+        """Process the return value of a part for a record."""
         records, reason = taken(returned, given)
         self.records += records
         if reason is not None:

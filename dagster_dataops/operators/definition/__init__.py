@@ -1,1 +1,1 @@
-"""What an operator is: its class, its spec, and how both are made."""
+"""Definition of an operator: its class, its spec, and their construction."""

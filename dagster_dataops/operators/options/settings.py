@@ -25,7 +25,7 @@ DEFAULT_BATCH_SIZE: Final = 32
 
 
 class AgentResources(dict[str, Any]):
-    """What an agent takes of its machine, by name; not to be changed."""
+    """Resources of its machine that an agent reserves, by name; immutable."""
 
     @override
     def __hash__(self) -> int:  # type: ignore[override]
@@ -79,7 +79,7 @@ COUNT: Final = SettingKind("a whole number, 0 for none", _is_count, "integer")
 SECONDS: Final = SettingKind("a number of seconds, at least 0", _is_seconds, "number")
 EXCEPTIONS: Final = SettingKind("exception classes or their names", _names_exceptions, "array")
 AGENTS: Final = SettingKind(
-    "a dict of what an agent takes of its machine, such as {'num_gpus': 1}, or False",
+    "a dict of resources that an agent reserves, such as {'num_gpus': 1}, or False",
     lambda value: value is False or (isinstance(value, Mapping) and all(map(_is_name, value))),
     "object",
 )
@@ -129,7 +129,7 @@ class ExecutionSettings:
         batch_size: Number of records that ``forward_batch`` gets at once; 32 by default. Batches
             begin at fixed records of the input, whatever the mode and the number of workers. A
             change makes finished records count as made with other options.
-        agents: What each agent takes of its machine, in the words of the cluster:
+        agents: Resources of its machine that each agent reserves, by the cluster's names:
             ``{"num_gpus": 1}``. An operator with it needs a cluster. False runs the operator on
             this machine. Otherwise operators in process mode use the cluster of the run, if it has
             one.

@@ -1,1 +1,1 @@
-"""What an operator returns for a record, and what became of the record."""
+"""Return values of operators, and the outcomes of records."""

@@ -1,4 +1,4 @@
-"""Dispositions: what became of an input record.
+"""Dispositions: the outcomes of input records.
 
 Usually a record becomes one result line. Anything else is written down as a JSON object with some
 of these keys:

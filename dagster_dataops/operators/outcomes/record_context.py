@@ -1,4 +1,4 @@
-"""OperatorContext: what an operator can ask and tell the run that it is part of.
+"""OperatorContext: the interface of an operator to its run.
 
 An operator gets it in ``open(context)``, or in a parameter of its function that is named
 ``context``.
@@ -99,7 +99,7 @@ class Call:
 
 
 def shown_counts(counts: Mapping[str, int | float]) -> dict[str, int | float]:
-    """Return the sums of what the operator counted, without hidden ones."""
+    """Return the sums of the operator's counters, without hidden ones."""
     return {name: number for name, number in counts.items() if not name.startswith(HIDDEN)}
 
 
@@ -128,7 +128,7 @@ def current_waited() -> float:
 
 
 class Tally:
-    """What the calls of one thread, or the tries of one record, add to the notes of a span.
+    """Notes that the calls of one thread, or the tries of one record, add to a span.
 
     Attributes:
         used: Whether the operator has a context, so that it can count.
@@ -176,7 +176,7 @@ class Tally:
         return call
 
     def take_counts(self) -> dict[str, int | float]:
-        """Return what was counted since the last time."""
+        """Return the counts since the last call."""
         self._end_call()
         counts, self._counts = self._counts, {}
         if self.measure is not None:
@@ -190,7 +190,7 @@ class Tally:
         return unusual
 
     def forget_call(self) -> None:
-        """Forget what the current call counted; its record stays open."""
+        """Discard the counts of the current call; its record stays open."""
         self._call = None
 
     def clear(self) -> None:
@@ -223,7 +223,7 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class RunLink:
-    """What an operator's `Invocation` holds of the run that it is part of.
+    """Facts about the run, in an operator's `Invocation`.
 
     Attributes:
         facts: What every process of the run knows.
@@ -235,7 +235,7 @@ class RunLink:
 
 
 class OperatorContext:
-    """What an operator can ask and tell the run that it is part of.
+    """The interface of an operator to its run.
 
     Args:
         facts: What every process of the run knows.
@@ -312,7 +312,7 @@ class OperatorContext:
         return _call("waiting()").waiting()
 
     def drop(self, reason: str) -> Drop:
-        """Return what the operator returns to drop the record for a reason."""
+        """Return the value by which an operator drops a record for a reason."""
         return Drop(reason)
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, cast
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.quantities import counted
 from dagster_dataops.readers.delimited.cells import Convert, convert
 from dagster_dataops.readers.delimited.csv_rows import Dialect, Rows, split, unclosed_row_error
 from dagster_dataops.streams.core.item_failures import FailureCounter
@@ -209,4 +210,4 @@ def _columns_text(columns: tuple[str, ...]) -> str:
     shown = ", ".join(columns[:_MAX_SHOWN_COLUMNS]) + (
         ", …" if len(columns) > _MAX_SHOWN_COLUMNS else ""
     )
-    return f"there are {len(columns)} columns: {shown}"
+    return f"the file has {counted(len(columns), 'columns')}: {shown}"

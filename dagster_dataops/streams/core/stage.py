@@ -44,7 +44,7 @@ class Cursor(ABC):
 
     @property
     def numbers_after(self) -> int:
-        """At the end: what to add to the number after the last item for that of all items."""
+        """At the end: difference between the number of all items and that after the last item."""
         return 0
 
     @abstractmethod
@@ -188,7 +188,7 @@ class Stage(Cursor):
         return opened
 
     def begin(self, context: ReadContext) -> None:
-        """Take what an opened stage needs of the context, such as its seed."""
+        """Take values of the context that an opened stage needs, such as its seed."""
 
     def access(self, context: ReadContext) -> "RandomAccess | None":  # noqa: ARG002 - for overriding stages
         """Return random access to the items; ``None`` if they can only be read in order."""

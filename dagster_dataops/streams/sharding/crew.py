@@ -47,11 +47,11 @@ class ElementSource(Protocol):
     """The elements that the reading process sends to workers."""
 
     def take(self, first: int, count: int) -> tuple[list[Any], bool]:
-        """Return up to ``count`` elements, and whether there are no more."""
+        """Return up to ``count`` elements, and whether they are the last."""
 
 
 class _Worker:
-    """One worker process, and what it has to do.
+    """One worker process, and its tasks.
 
     Attributes:
         tasks: The tasks that it has not finished, in order.

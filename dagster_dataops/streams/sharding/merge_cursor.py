@@ -226,7 +226,7 @@ class _Elements:
         self._error: BaseException | None = None
 
     def take(self, first: int, count: int) -> tuple[list[Any], bool]:
-        """Return up to ``count`` elements, and whether there are no more."""
+        """Return up to ``count`` elements, and whether they are the last."""
         found: list[Any] = []
         while len(found) < count:
             try:

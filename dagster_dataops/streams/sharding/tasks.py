@@ -37,7 +37,7 @@ _PICKLED: Final = b"p"
 
 
 class Job(NamedTuple):
-    """What the worker processes of a stream have in common.
+    """Facts that all worker processes of a stream share.
 
     Attributes:
         chain: The stages that they run, upon a feed.

@@ -50,7 +50,7 @@ class YieldFrom(NumberedStage):
 
     @property
     def place(self) -> State:
-        """What had begun before the next or current item, and the position in its stream."""
+        """Inner streams begun before the next or current item, and the position in its stream."""
         if self._inner is None:
             return [*self.begun, self._to_restore]
         return [*self._last, self._inner.state()]

@@ -112,7 +112,7 @@ def test_a_file_that_is_still_written_is_not_taken(watching: Watching) -> None:
     watching.set(NewFiles(settle_seconds=0.3))
     watching.put("a")
     assert watching.tick() == []
-    assert "1 files changed a moment ago" in watching.reason
+    assert "1 file changed a moment ago" in watching.reason
     os.utime(watching.inbox / "a.jsonl", (1, 1))  # as cp -p and tar do
     assert watching.tick() == []
     time.sleep(0.35)

@@ -150,7 +150,7 @@ def test_missing_files_are_counted(data: Path, operator: Any, instance: dg.Dagst
     found = {check.check_name: check for check in checks_of(execute(definitions, instance))}
 
     assert not found["missing_aux"].passed
-    assert "2 records need a file that is missing" in (found["missing_aux"].description or "")
+    assert "2 records failed because a file is missing" in (found["missing_aux"].description or "")
     assert "m18.txt" in (found["missing_aux"].description or "")
     assert found["two"].passed
 

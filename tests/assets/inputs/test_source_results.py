@@ -77,7 +77,7 @@ def test_re_executing_all_steps_of_a_failed_run_reuses_the_records_of_the_functi
 
     assert query.calls == 1
     assert query.given() == [{"call": 1}]
-    said = f"reusing the 1 records that the source function returned in run {failed.run_id}"
+    said = f"reusing the 1 record that the source function returned in run {failed.run_id}"
     assert any(said in line for line in log_of(instance, last))
     event = instance.get_latest_materialization_event(dg.AssetKey(["docs", "texts"]))
     assert event is not None

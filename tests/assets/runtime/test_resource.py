@@ -131,7 +131,7 @@ def test_resume_never_starts_afresh_with_a_log_line(
     assert result_of(root, "docs", "fragile") == expected()
     assert fragile.calls[0] == 2
     assert metadata_of(result, "docs", "fragile")["rows_resumed"] == 0
-    assert "starting afresh: 60 records" in "\n".join(log_of(instance, result.run_id))
+    assert "starting afresh, without 60 records" in "\n".join(log_of(instance, result.run_id))
 
 
 def test_another_option_starts_afresh_with_a_log_line(
@@ -173,7 +173,7 @@ def test_the_launchpad_retries_only_failed_records(
     metadata = metadata_of(result, "docs", "fragile")
     assert (metadata["rows_in"], metadata["rows_failed"], metadata["rows_resumed"]) == (100, 0, 99)
     assert metadata["notes"] == (
-        f"retrying 1 failed records of run {first.run_id}; the other 99 are kept"
+        f"retrying 1 failed record of run {first.run_id}; the other 99 are kept"
     )
     assert "kept_from" not in metadata
 

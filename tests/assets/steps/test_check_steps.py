@@ -230,7 +230,7 @@ def test_a_result_that_was_edited_is_checked_as_it_is(
     execute(definitions, instance)
     (root / "docs" / "a" / "a_results.jsonl").write_text('{"id": 1}\n')
     found = declared_of(definitions.resolve_job_def("alone").execute_in_process(instance=instance))
-    assert found["row_count"].description == "1 records, fewer than 5."
+    assert found["row_count"].description == "1 record, fewer than 5."
     assert not found["max_dropped"].passed
     assert "edited" in str(found["max_dropped"].description)
 

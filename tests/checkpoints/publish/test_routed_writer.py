@@ -1,5 +1,6 @@
 """All outputs of a node are published together, or none, whenever the process dies."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,8 @@ def test_a_death_while_publishing_leaves_all_outputs_or_none(
 
 def test_lines_go_to_the_files_of_their_outputs(tmp_path: Path) -> None:
     folder = splits(tmp_path)
-    with RoutedWriter(folder) as writer:
+    with ExitStack() as stack:
+        writer = RoutedWriter(folder, stack)
         writer.write(b'{"n":0}\n{"n":1}\n{"n":2}\n', [1, 0, 1])
         writer.write(b"", [])
         writer.write(b'{"n":3}\n', [0])
@@ -85,5 +87,6 @@ def test_lines_go_to_the_files_of_their_outputs(tmp_path: Path) -> None:
 
 
 def test_a_line_without_an_output_is_an_error(tmp_path: Path) -> None:
-    with RoutedWriter(splits(tmp_path)) as writer, pytest.raises(ValueError, match="zip"):
+    with ExitStack() as stack, pytest.raises(ValueError, match="zip"):
+        writer = RoutedWriter(splits(tmp_path), stack)
         writer.write(b'{"n":0}\n{"n":1}\n', [0])

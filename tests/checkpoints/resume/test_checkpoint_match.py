@@ -119,8 +119,8 @@ def _afresh(tmp_path: Path, registry, calls, before: Any, after: Any, dataset: A
     assert report.manifest.resumed == 0
     assert not node(tmp_path).checkpoints.exists()
     (note,) = report.notes
-    assert note.startswith("starting afresh: 12 records settled by run killed are not used")
-    assert note.endswith("they are kept until this run's result is published")
+    assert note.startswith("starting afresh, without 12 records settled by run killed, because")
+    assert note.endswith("their checkpoint is kept until this run's result is published")
     return note
 
 
@@ -309,7 +309,7 @@ def test_an_option_without_known_content_never_equals_another(
     told = f"option 'add' (a {Unknown.__module__}.Unknown) cannot be compared"
     _interrupt(operator(), dataset, tmp_path, 12)
     report = _go_on(operator(), dataset, tmp_path)
-    assert "starting afresh: 12 records" in report.notes[0]
+    assert "starting afresh, without 12 records" in report.notes[0]
     assert told in report.notes[0]
     assert "Annotated[..., Operational]" in report.notes[0]
     assert calls == list(range(20))
@@ -388,7 +388,7 @@ def test_a_line_read_while_its_file_was_cut_short_is_done_again(
     checkpoint.close()
     os.utime(dataset.path, ns=(1, 1))
     report = _go_on(operator, dataset, tmp_path, policy)
-    assert report.notes == ("resuming: 1 records settled by run killed",)
+    assert report.notes == ("resuming: 1 record settled by run killed",)
     assert calls == list(range(1, 20))
     assert node(tmp_path).result.read_bytes() == _expected()
     assert report.manifest.failed == 0

@@ -627,7 +627,7 @@ def test_a_record_unfinished_elsewhere_is_not_used_and_the_note_reports_it(
     fixable.run([3], ResumePolicy.AUTO, run="first")
     fixable.stopped([3], ResumePolicy.AUTO, run="unfinished")
     report = fixable.run([])
-    assert "10 records settled by run unfinished since then are not used" in report.notes[0]
+    assert "without 10 records settled by run unfinished since then" in report.notes[0]
     assert fixable.calls == [3]
 
 
@@ -838,4 +838,4 @@ def test_an_interrupted_publication_is_finished_before_a_retry(
     report = fixable.run([3])
     assert fixable.calls == [3]
     assert report.notes[0].startswith("finished publishing the result of run cut")
-    assert report.notes[1].startswith("retrying 1 failed records of run cut")
+    assert report.notes[1].startswith("retrying 1 failed record of run cut")

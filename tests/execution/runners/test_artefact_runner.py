@@ -95,7 +95,7 @@ def test_a_finished_artefact_is_used_again_until_something_changes(
     again = run(Numbers(), dataset, folder, run="again", reuse_finished=True)
     assert again.reused
     assert again.artefact == first.artefact
-    assert "already finished by run first: 1 files" in again.notes[0]
+    assert "already finished by run first: 1 file," in again.notes[0]
     other = write_input(tmp_path / "other.jsonl", RECORDS[:5])
     assert not run(Numbers(), other, folder, reuse_finished=True).reused
     assert not run(Numbers(then=_return), other, folder, reuse_finished=True).reused

@@ -127,7 +127,7 @@ def test_a_finished_export_is_reused_only_if_its_files_are_unchanged(tmp_path):
         assert again.reused
         assert again.exported == target
         assert again.notes[0].startswith("already finished by run")
-        assert "1 files" in again.notes[0]
+        assert "1 file," in again.notes[0]
         target.write_text("4")
         assert not ppl.materialize(source)["total"].reused
         assert target.read_text() == "3"
@@ -265,7 +265,7 @@ def test_nodes_after_an_export_take_the_records_before_it(tmp_path):
     assert ppl(RECORDS) == [{"n": 2 * (n + 1)} for n in range(10)]
     assert (config.data_process_path / "total.txt").read_text() == "55"
     assert ppl.graph.nodes["last"].inputs == ("first",)
-    assert "done, 1 files" in repr(ppl)
+    assert "done, 1 file" in repr(ppl)
 
 
 def test_an_export_is_no_input_and_no_part_of_a_chain():

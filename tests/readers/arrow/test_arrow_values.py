@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from dagster_dataops import errors
-from dagster_dataops.readers.arrow.tables import read_arrow, read_parquet
+from dagster_dataops.readers.arrow.arrow_tables import read_arrow, read_parquet
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

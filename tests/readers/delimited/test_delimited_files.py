@@ -19,7 +19,7 @@ from dagster_dataops.testing import assert_resumes_anywhere
         ("a\n1\nnan\n", {"a": float}, "'nan' is not a valid float: JSON holds finite numbers"),
         ("a\n1\nmaybe\n", {"a": bool}, "'maybe' is not a valid bool"),
         ('a\n1\n"{"\n', {"a": "json"}, r"'\{' is not a valid json"),
-        ("a\n1\n1,2\n", {}, r"line 3: has 2 cells; there are 1 columns: a"),
+        ("a\n1\n1,2\n", {}, r"line 3: has 2 cells; the file has 1 column: a"),
         ('a\n1\n"x\n\n', {}, r"line 3: the row that begins here never ends"),
         (b"a\n1\n\xff\n", {}, "line 3: is not utf-8-sig text"),
     ],

@@ -12,7 +12,7 @@ from tests.readers.part_files.rows import values
     ("content", "fault"),
     [
         ("1,2\n\n3,4\n", "line 2: the line is blank"),
-        ("1,2\n7\n", "line 2: it has 1 columns, not 2"),
+        ("1,2\n7\n", "line 2: it has 1 column, not 2"),
         ("1,2,3\n", "line 1: it has 3 columns, not 2"),
         ("1.5abc,1\n", "line 1: column 1 is '1.5abc'"),
         ("1,0x10\n", "line 1: column 2 is '0x10'"),

@@ -35,8 +35,8 @@ def drawn(item, random):
     return [item, random.random()]
 
 
-def few():
-    return numbers(*range(10))
+def few(items=10):
+    return numbers(*range(items))
 
 
 MARKED = {
@@ -46,7 +46,7 @@ MARKED = {
     "shuffled before": lambda: few().shuffle(5).sharding_filter().map(double).filter(odd),
     "bucket behind": lambda: few().sharding_filter().map(double).bucket(3).map(sum),
     "expanded": lambda: few().sharding_filter().yield_from(repeated).map(double),
-    "expanded twice": lambda: few().sharding_filter().yield_from(repeated).yield_from(repeated),
+    "expanded twice": lambda: few(7).sharding_filter().yield_from(repeated).yield_from(repeated),
     "random": lambda: few().filter(odd).map(drawn, random=True),
     "random expanded": lambda: (
         few()
@@ -55,8 +55,8 @@ MARKED = {
         .yield_from(repeated)
         .map(drawn, random=True)
     ),
-    "epochs": lambda: few().shuffle(0).sharding_filter().map(drawn, random=True).repeat(2),
-    "concat": lambda: DataPipeline.concat(few().map(double), few().shuffle(4).map(double)),
+    "epochs": lambda: few(5).shuffle(0).sharding_filter().map(drawn, random=True).repeat(2),
+    "concat": lambda: DataPipeline.concat(few(5).map(double), few(5).shuffle(4).map(double)),
     "zip": lambda: DataPipeline.zip(
         few().sharding_filter().map(double), few().sharding_filter().map(drawn, random=True)
     ).map(str),

@@ -94,11 +94,16 @@ RUN = {
     "resumed": run_resumed,
     "shards": run_shards,
 }
+# A stream is resumed 96 times there; `test_merge_cursor` resumes the same one at every item.
+CAMPAIGNS = {"resumed": [pytest.mark.slow]}
 CASES = [one for one in golden()["cases"] if one["kind"] in RUN]
 
 
 @pytest.mark.skipif(not CASES, reason="the observed cases are not here")
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(one, id=one["id"], marks=CAMPAIGNS.get(one["kind"], [])) for one in CASES],
+)
 def test_the_stream_gives_the_observed_result(case):
     expected, run = case["expected"], RUN[case["kind"]]
     if isinstance(expected, dict) and "raises" in expected:

@@ -2,8 +2,9 @@
 
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck, check_kind, declared
 from dagster_dataops.assets.checks.findings import Finding
-from dagster_dataops.assets.checks.inspectors import Inspected, WholeFile
+from dagster_dataops.assets.checks.inspectors import Inspected, WholeManifest
 from dagster_dataops.assets.checks.severity import Severity
+from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError
 
 
@@ -29,11 +30,7 @@ def max_dropped(
     if not 0 <= share <= 1:
         raise ConfigurationError("max_dropped", share, "in [0, 1]")
 
-    def finding(inspected: Inspected) -> Finding:
-        manifest = inspected.manifest
-        if manifest is None:
-            text = "The number of dropped records is unknown: the result was edited."
-            return Finding(passed=False, text=text)
+    def finding(manifest: Manifest, _: Inspected) -> Finding:
         dropped = manifest.dropped / manifest.rows_in if manifest.rows_in else 0.0
         return Finding(
             passed=dropped <= share,
@@ -42,4 +39,10 @@ def max_dropped(
         )
 
     text = f"At most {100 * share:.3g} % of the input records are dropped."
-    return declared(name, text, lambda: WholeFile(finding), severity, blocking=blocking)
+    return declared(
+        name,
+        text,
+        lambda: WholeManifest("The dropped records", finding),
+        severity,
+        blocking=blocking,
+    )

@@ -7,10 +7,11 @@ import orjson
 
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck, check_kind, declared
 from dagster_dataops.assets.checks.findings import Finding
-from dagster_dataops.assets.checks.inspectors import Inspected, WholeFile
+from dagster_dataops.assets.checks.inspectors import Inspected, WholeManifest
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.errors import AuxFileMissingError, ConfigurationError
+from dagster_dataops.quantities import counted
 
 _MISSING: Final = AuxFileMissingError.__name__
 
@@ -36,20 +37,22 @@ def missing_aux(
     if max < 0:
         raise ConfigurationError("missing_aux", max, "at least 0")
 
-    def finding(inspected: Inspected) -> Finding:
-        manifest = inspected.manifest
-        if manifest is None:
-            text = "The failed records are unknown: the result was edited."
-            return Finding(passed=False, text=text)
+    def finding(manifest: Manifest, inspected: Inspected) -> Finding:
         messages = _messages(manifest, NodeFolder.at(inspected.dataset.path))
         count = messages.total()
-        text = f"{count:,} records need a file that is missing"
+        text = f"{counted(count, 'records')} failed because a file is missing"
         if count:
             text += f", most often: {messages.most_common(1)[0][0]}"
         return Finding(passed=count <= max, text=f"{text}.", numbers={"missing_files": count})
 
     text = f"At most {max:,} records fail because a file of a store is missing."
-    return declared(name, text, lambda: WholeFile(finding), severity, blocking=blocking)
+    return declared(
+        name,
+        text,
+        lambda: WholeManifest("The failed records", finding),
+        severity,
+        blocking=blocking,
+    )
 
 
 def _messages(manifest: Manifest, folder: NodeFolder) -> Counter[str]:

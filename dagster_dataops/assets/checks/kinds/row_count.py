@@ -5,6 +5,7 @@ from dagster_dataops.assets.checks.findings import Finding
 from dagster_dataops.assets.checks.inspectors import Inspected, WholeFile
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.quantities import counted
 
 
 @check_kind(
@@ -36,7 +37,7 @@ def row_count(
         rows = inspected.rows
         few = min is not None and rows < min
         many = max is not None and rows > max
-        text = f"{rows:,} records"
+        text = counted(rows, "records")
         if few:
             text += f", fewer than {min:,}"
         if many:

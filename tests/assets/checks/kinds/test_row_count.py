@@ -11,7 +11,7 @@ from tests.assets.helpers import numbered
     ("rows", "passed", "text"),
     [
         (0, False, "0 records, fewer than 1."),
-        (1, True, "1 records."),
+        (1, True, "1 record."),
         (3, True, "3 records."),
         (4, False, "4 records, more than 3."),
     ],

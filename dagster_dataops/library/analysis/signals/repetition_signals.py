@@ -11,12 +11,13 @@ from typing import TypeAlias
 
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.character_counts import ratio
-from dagster_dataops.library.analysis.line_signals import (
+from dagster_dataops.library.analysis.signals.line_signals import (
     double_newline_parts,
     filled_lines,
     newline_runs,
     paragraphs,
 )
+from dagster_dataops.library.analysis.signals.word_signals import refined_words
 from dagster_dataops.library.analysis.window_hashes import (
     WordHashes,
     among,
@@ -27,7 +28,6 @@ from dagster_dataops.library.analysis.window_hashes import (
     word_hashes,
 )
 from dagster_dataops.library.analysis.word_ngrams import ngrams
-from dagster_dataops.library.analysis.word_signals import refined_words
 
 Splitter: TypeAlias = Callable[[str], list[str]]
 Parts: TypeAlias = Callable[[AnalyzedText], list[str]]
@@ -173,7 +173,7 @@ def _repeated_in(hashes: WordHashes, size: int) -> int:
 
 
 def _repeated_without_hashes(words: list[str], size: int) -> int:
-    """Return the same as `_repeated_in`."""
+    """Return the result of `_repeated_in`, computed without hashes."""
     seen: set[str] = set()
     characters = start = 0
     while start <= len(words) - size:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.library.analysis import repetition_signals as signals
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
+from dagster_dataops.library.analysis.signals import repetition_signals as signals
 from dagster_dataops.library.analysis.window_hashes import (
     character_hashes,
     counts_of,

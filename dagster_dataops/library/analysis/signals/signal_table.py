@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeAlias
 
-from dagster_dataops.library.analysis import (
+from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
+from dagster_dataops.library.analysis.signals import (
     character_signals,
     line_signals,
     repetition_signals,
     word_signals,
 )
-from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 
 Splitter: TypeAlias = Callable[[str], list[str]]
 Signal: TypeAlias = Callable[[AnalyzedText], float]

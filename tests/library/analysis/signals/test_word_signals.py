@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.library.analysis import word_signals
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.character_sets import PUNCTUATION, SPECIAL_CHARACTERS
+from dagster_dataops.library.analysis.signals import word_signals
 
 texts = st.text("aB Σé1!,\n\t\r\x1c\u2003😀上ª1#-", max_size=40)
 

@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.readers.arrow.tables, arrow_files, arrow_columns and arrow_values."""
+"""Tests of arrow_tables, arrow_files, arrow_columns and arrow_values in readers.arrow."""
 
 import gzip
 import json
@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from dagster_dataops import errors
-from dagster_dataops.readers.arrow.tables import read_arrow, read_parquet
+from dagster_dataops.readers.arrow.arrow_tables import read_arrow, read_parquet
 from dagster_dataops.testing import assert_resumes_anywhere
 
 pa = pytest.importorskip("pyarrow")

@@ -3,8 +3,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.library.analysis import line_signals
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
+from dagster_dataops.library.analysis.signals import line_signals
 
 texts = st.text("ab \n\t", max_size=30)
 
