@@ -28,7 +28,8 @@ class Diversity(sample):
 
     The first record is kept. Then the record is kept, again and again, that is least similar to
     the kept record to which it is most similar; of equal ones the first. This greedy choice of
-    centers (Gonzalez 1985) is at most twice as far from all records as the best one.
+    centers (Gonzalez 1985; as a core-set: Sener and Savarese 2017, arXiv:1708.00489) is at most
+    twice as far from all records as the best one.
 
     Records are compared by the cosine of the vectors in ``vector_key``; or, without it, by the
     shared ``ngram_size`` words in a row of the texts in ``input_key``, ignoring case: by MinHash,

@@ -1,3 +1,4 @@
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def test_of_similar_texts_one_is_kept(root: Path) -> None:
 def test_a_larger_number_keeps_the_same_and_more(root: Path) -> None:
     records = [{"text": f"{n} {n % 3} {n % 5} words of a text"} for n in range(20)]
     kept = [data.sample.Diversity(k)(records) for k in range(1, 22)]
-    for fewer, more in zip(kept, kept[1:], strict=False):
+    for fewer, more in pairwise(kept):
         assert all(record in more for record in fewer)
     assert kept[-1] == records
     assert data.sample.Diversity(3)([]) == []
