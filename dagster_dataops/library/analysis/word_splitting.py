@@ -82,7 +82,7 @@ class SpacyPipeline:
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text, stripped, without empty ones."""
         found = []
-        for piece in _pieces(text):
+        for piece in pieces_for_spacy(text):
             pipeline = self._pipeline(len(piece))
             with pipeline.memory_zone():
                 found += [token.text.strip() for token in pipeline.make_doc(piece)]
@@ -91,7 +91,7 @@ class SpacyPipeline:
     def sentences(self, text: str) -> list[str]:
         """Return the sentences of a text, stripped, without empty ones."""
         found = []
-        for piece in _pieces(text):
+        for piece in pieces_for_spacy(text):
             pipeline = self._pipeline(len(piece))
             with pipeline.memory_zone():
                 found += [sentence.text.strip() for sentence in pipeline(piece).sents]
@@ -130,7 +130,8 @@ def _new_pipeline(language: str) -> Any:
     return pipeline
 
 
-def _pieces(text: str) -> list[str]:
+def pieces_for_spacy(text: str) -> list[str]:
+    """Return the text in pieces that spaCy takes in linear time, with U+FFFD for surrogates."""
     text = _SURROGATE.sub("\ufffd", text)
     ends = [match.end() for match in _LONG_RUN.finditer(text)]
     if not ends:

@@ -6,6 +6,7 @@ limited; more data goes to files in the node's folder.
 
 from dagster_dataops.library.dedup import (
     against,
+    bloom,
     exact,
     near_duplicates,
     sentences,
@@ -14,4 +15,13 @@ from dagster_dataops.library.dedup import (
     urls,
 )
 
-__all__ = ["against", "exact", "near_duplicates", "sentences", "simhash", "substrings", "urls"]
+__all__ = [
+    "against",
+    "bloom",
+    "exact",
+    "near_duplicates",
+    "sentences",
+    "simhash",
+    "substrings",
+    "urls",
+]

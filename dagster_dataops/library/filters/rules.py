@@ -72,7 +72,8 @@ class Filter(Operator):
             the reason. ``both`` drops records and writes the signals of those that are kept.
         stats_key: Column of the signals, a dict by name; signals of other filters there stay.
         reason_key: Column that ``tag`` writes: the reason for which ``drop`` would drop the record,
-            or ``null``. Several filters that tag need keys of their own.
+            or ``null``, in place of what is there. So tagging again gives the same as tagging once.
+            Several filters that tag need keys of their own.
         reuse_stats: Use the signals that the record has, instead of computing them again. They are
             out of date if the text was changed after them.
     """

@@ -26,7 +26,10 @@ class Extract(html):
     trafilatura remembers the paragraphs of earlier pages, so that the result depends on them.
 
     ``timeout_s`` is the setting ``_timeout`` of this operator: a page that takes longer is a failed
-    record. In a chain, give ``_timeout`` to the chain instead.
+    record. The limit is of elapsed time, not of CPU time: where other programs use the cores, or
+    with more workers than cores, good pages need longer, so raise it or use ``None``. Failed pages
+    are tried again by a retry of the failed records. In a chain, give ``_timeout`` to the chain
+    instead.
 
     Args:
         input_key: The key of the page.
@@ -41,7 +44,7 @@ class Extract(html):
         alt_texts: With resiliparse, with the texts of images.
         links: With resiliparse, with the addresses of links.
         list_bullets: With resiliparse, with the marks of lists.
-        timeout_s: Seconds for one page; ``None`` for no limit.
+        timeout_s: Elapsed seconds for one page; ``None`` for no limit.
         mode: ``"drop"``; or ``"tag"`` to keep pages without a main text, with the text ``None``,
             and to write the reason.
         reason_key: The key of the reason with ``"tag"``; ``None`` for pages with a text.

@@ -4,6 +4,6 @@ Those that choose records decide by hashes or values of each record, so that the
 depend on the number of workers. Those that see the whole set use bounded memory and files.
 """
 
-from dagster_dataops.library.sample import choosing, ordering, splitting
+from dagster_dataops.library.sample import choosing, diversity, ordering, splitting
 
-__all__ = ["choosing", "ordering", "splitting"]
+__all__ = ["choosing", "diversity", "ordering", "splitting"]

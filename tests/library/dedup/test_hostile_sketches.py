@@ -7,10 +7,12 @@ import pytest
 
 from dagster_dataops import data
 from dagster_dataops.errors import NoTextError
+from dagster_dataops.operators.bound_methods import keep_function
 from tests.library.adversarial import HOSTILE, NO_TEXTS, SCRIPTS
 
 TEXTS = [*HOSTILE.values(), *SCRIPTS, "", None]
 OPERATORS: dict[str, dict[str, Any]] = {
+    "Bloom": {"max_memory_mb": 1},
     "Lines": {},
     "NearDuplicate": {"verify": True},
     "Sentences": {"min_words_to_remove_span": 2},
@@ -25,7 +27,7 @@ OPERATORS: dict[str, dict[str, Any]] = {
 def test_hostile_texts_cost_linear_time_and_raise_nothing(tmp_path: Path, name: str) -> None:
     operator = getattr(data.dedup, name)(**OPERATORS[name])
     sketches = [operator.sketch({"text": text}) for text in [*TEXTS, *TEXTS]]
-    verdicts = list(operator.keep(iter(sketches), tmp_path))
+    verdicts = list(keep_function(operator, tmp_path)(iter(sketches)))
     assert len(verdicts) == 2 * len(TEXTS)
     for text, verdict in zip([*TEXTS, *TEXTS], verdicts, strict=True):
         if not isinstance(verdict, bool):

@@ -48,6 +48,19 @@ def test_signals_of_several_filters_are_united():
     assert second(first([LONG]))[0]["stats"] == {"text_len": 11, "alnum_ratio": 10 / 11}
 
 
+def test_a_filter_that_tags_writes_its_reason_over_the_one_before():
+    first, second = data.filters.TextLength(mode="tag"), data.filters.WordCount(mode="tag")
+    own = data.filters.TextLength(mode="tag", reason_key="too_short")
+    passing = data.filters.AlphanumericRatio(mode="tag")
+
+    (tagged,) = second(first([SHORT]))
+    assert tagged["drop_reason"] == "low_num_words"
+    assert passing([tagged])[0]["drop_reason"] is None
+    (kept,) = own([tagged])
+    assert (kept["drop_reason"], kept["too_short"]) == ("low_num_words", "low_text_len")
+    assert first(first([SHORT])) == first([SHORT])
+
+
 @pytest.mark.parametrize("mode", ["drop", "tag", "both"])
 def test_signals_are_computed_again_unless_they_are_to_be_reused(mode):
     stale = {**SHORT, "stats": {"text_len": 99}}

@@ -1,0 +1,152 @@
+"""``pii.Entities``: mask or report names of persons and places, by a spaCy pipeline of the user."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from typing_extensions import override
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.library.analysis.word_splitting import pieces_for_spacy
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.text_mapping import TextMapping, check_single
+from dagster_dataops.records import Record
+
+pii: Any = data_register.new_group("pii")
+
+_LABELS = ("PERSON", "PER", "GPE", "LOC")
+_NOT_NEEDED = ("tagger", "morphologizer", "parser", "attribute_ruler", "lemmatizer", "senter")
+
+
+class Entities(pii):
+    """Mask or report named entities, such as persons and places, by a spaCy pipeline of yours.
+
+    Reads ``input_key`` and writes ``output_key``. Nothing is downloaded: ``model`` is the folder of
+    a pipeline, or the name of an installed package such as ``en_core_web_sm``. Needs the extra
+    ``spacy``. What is found, and how fast, is up to the pipeline. For e-mail addresses and numbers,
+    `Replace` is exact.
+
+    Args:
+        model: The folder of a pipeline that finds entities, or the name of its package. The name
+            counts as an option, the content of the folder does not.
+        input_key: The key of the text.
+        output_key: Where the masked text is written; by default, ``input_key``.
+        labels: The kinds of entities, as the pipeline names them; ``None`` for all.
+        mode: ``"mask"`` replaces the entities. ``"tag"`` leaves the text and writes the list of
+            entities to ``entities_key``: ``text``, ``label``, ``start`` and ``end`` (exclusive, in
+            characters) of each, in order. ``"both"`` does both.
+        replacement: The text that replaces an entity; ``{label}`` is its kind.
+        entities_key: The key of the list of entities.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        input_key: str = "text",
+        output_key: str | None = None,
+        *,
+        labels: Sequence[str] | None = _LABELS,
+        mode: Literal["mask", "tag", "both"] = "mask",
+        replacement: str = "<{label}>",
+        entities_key: str = "entities",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if mode not in {"mask", "tag", "both"}:
+            msg = f"mode is {mode!r}; use 'mask', 'tag' or 'both'"
+            raise DefinitionError(msg)
+        self._pipeline = _EntityPipeline(str(model))
+        self._labels = None if labels is None else frozenset(labels)
+        self._replacement, self._masks = replacement, mode != "tag"
+        self._entities_key = entities_key if mode != "mask" else None
+        self._column = FieldKey(input_key)
+        if self._entities_key:
+            check_single(self._column, input_key, "entities_key")
+        self._mapping = TextMapping(self._masked, input_key, output_key)
+
+    def forward(self, record: Record) -> Record:
+        if self._entities_key:
+            found = self._entities(self._column.text(record))
+            record[self._entities_key] = [one._asdict() for one in found]
+        return self._mapping(record) if self._masks else record
+
+    def _masked(self, value: str) -> str:
+        pieces, place = [], 0
+        for one in self._entities(value):
+            pieces += [value[place : one.start], self._replacement.replace("{label}", one.label)]
+            place = one.end
+        return "".join([*pieces, value[place:]])
+
+    def _entities(self, text: str) -> Iterator["_Entity"]:
+        for one in self._pipeline.entities(text):
+            if self._labels is None or one.label in self._labels:
+                yield one
+
+
+class _Entity(NamedTuple):
+    text: str
+    label: str
+    start: int
+    end: int
+
+
+class _EntityPipeline:
+    """A spaCy pipeline, one for each thread; pickled as its name.
+
+    Args:
+        name: The folder, or the name of the package.
+
+    Raises:
+        DefinitionError: There is no such pipeline.
+        MissingExtraError: spaCy is not installed.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._of_thread = threading.local()
+        self._pipeline()
+
+    def entities(self, text: str) -> Iterator[_Entity]:
+        """Yield the entities of a text, in order, without overlaps."""
+        before = 0
+        for piece in pieces_for_spacy(text):
+            pipeline = self._pipeline()
+            pipeline.max_length = max(pipeline.max_length, len(piece) + 1)
+            with pipeline.memory_zone():
+                found = [
+                    (one.label_, before + one.start_char, before + one.end_char)
+                    for one in pipeline(piece).ents
+                ]
+            before += len(piece)
+            for label, start, end in found:
+                yield _Entity(text[start:end], label, start, end)
+
+    def _pipeline(self) -> Any:
+        pipeline = getattr(self._of_thread, "pipeline", None)
+        if pipeline is None:
+            pipeline = self._of_thread.pipeline = _loaded(self._name)
+        return pipeline
+
+    @override
+    def __reduce__(self) -> Any:
+        return _EntityPipeline, (self._name,)
+
+
+def _loaded(name: str) -> Any:
+    try:
+        import spacy
+    except ImportError:
+        raise MissingExtraError("pii.Entities", "spacy") from None
+    try:
+        pipeline: Any = spacy.load(name)
+    except (OSError, ValueError) as error:
+        msg = (
+            f"model {name!r} is neither the folder of a spaCy pipeline nor an installed package: "
+            f"{str(error).splitlines()[0]}"
+        )
+        raise DefinitionError(msg) from None
+    for part in set(pipeline.pipe_names).intersection(_NOT_NEEDED):
+        pipeline.disable_pipe(part)
+    return pipeline

@@ -1,0 +1,116 @@
+"""``score.Embedding``: vectors of texts by a model in a folder, without a server."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from typing_extensions import override
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.records import Record
+
+score: Any = data_register.new_group("score")
+
+Vectors: TypeAlias = Sequence[Sequence[float]]
+
+
+class Embedding(score):
+    """Write the vector of a text by a model of yours, in this process.
+
+    Reads ``input_key="text"`` and writes ``output_key="embedding"``, a list of numbers, which
+    ``sample.Diversity`` and ``llm.SemanticDedup`` read as ``vector_key``. The texts of
+    ``_batch_size`` records go to the model at once.
+
+    ``model`` is a function that takes a list of texts and returns as many vectors, or the folder
+    of a saved model: of model2vec (``backend="model2vec"``, the default; extra ``model2vec``), or
+    of Sentence Transformers (``backend="sentence-transformers"``; extra of that name). Nothing is
+    downloaded, so the name of a model is refused. A folder counts as an option, its content does
+    not. `llm.Embed` asks a server instead.
+    """
+
+    def __init__(
+        self,
+        model: Callable[[list[str]], Vectors] | str | Path,
+        input_key: str = "text",
+        output_key: str = "embedding",
+        *,
+        backend: str = "model2vec",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._vectors: Callable[[list[str]], Vectors]
+        self._vectors = model if callable(model) else _FolderModel(str(model), backend)
+        self._column, self._written = FieldKey(input_key), output_key
+
+    def forward_batch(self, records: list[Record]) -> list[Any]:
+        vectors = self._vectors([self._column.text(record) for record in records])
+        if len(vectors) != len(records):
+            msg = f"the model returned {len(vectors)} vectors for {len(records)} texts"
+            raise ValueError(msg)
+        for record, vector in zip(records, vectors, strict=True):
+            record[self._written] = list(map(float, vector))
+        return list(records)
+
+
+class _FolderModel:
+    """A model in a folder; pickled as its path, and read once in each process.
+
+    Args:
+        path: The folder.
+        backend: The package that reads it.
+
+    Raises:
+        DefinitionError: There is no such folder, or the backend is unknown.
+        MissingExtraError: The package is not installed.
+    """
+
+    def __init__(self, path: str, backend: str) -> None:
+        self._path, self._backend = path, backend
+        self._encode = _loaded(path, backend)
+
+    @override
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        return _FolderModel, (self._path, self._backend)
+
+    def __call__(self, texts: list[str]) -> Vectors:
+        """Return the vectors of texts."""
+        return self._encode(texts)
+
+
+@cache
+def _loaded(path: str, backend: str) -> Callable[[list[str]], Vectors]:
+    if backend not in _READERS:
+        msg = f"backend is {backend!r}; use one of {', '.join(_READERS)}"
+        raise DefinitionError(msg)
+    if not Path(path).is_dir():
+        msg = f"model {path!r} is no folder; save the model there, as nothing is downloaded"
+        raise DefinitionError(msg)
+    return _READERS[backend](path)
+
+
+def _model2vec(path: str) -> Callable[[list[str]], Vectors]:
+    try:
+        from model2vec import StaticModel
+    except ImportError:
+        raise MissingExtraError("score.Embedding with model2vec", "model2vec") from None
+    model: Any = StaticModel.from_pretrained(path)
+    return lambda texts: model.encode(texts).tolist()
+
+
+def _sentence_transformers(path: str) -> Callable[[list[str]], Vectors]:
+    extra = "sentence-transformers"
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError:
+        raise MissingExtraError(f"score.Embedding with {extra}", extra) from None
+    model: Any = SentenceTransformer(path, local_files_only=True)
+    return lambda texts: model.encode(texts, show_progress_bar=False).tolist()
+
+
+_READERS: Final[dict[str, Callable[[str], Callable[[list[str]], Vectors]]]] = {
+    "model2vec": _model2vec,
+    "sentence-transformers": _sentence_transformers,
+}
