@@ -26,6 +26,7 @@ from benchmarks.workloads import (
     resembling,
     resuming,
     rivals,
+    sharing,
     starting,
     streaming,
     trivial,
@@ -70,6 +71,20 @@ def test_the_ideal_writes_the_same_on_one_process_and_on_two(bench: Bench, name:
     one, two = ideal(source, name, workers=1), ideal(source, name, workers=2)
     runs = bench.in_turn({"one": one, "two": two})
     assert all(run.seconds > 0 and run.cpu_seconds > 0 for found in runs.values() for run in found)
+
+
+def test_a_missing_loader_is_reported_and_a_far_position_is_measured(bench: Bench):
+    figure = sharing.against_peer(bench, "grain", "slow", 200)
+    assert math.isnan(figure.value)
+    assert figure.note == "not installed"
+    assert sharing.restored(bench).value > 0
+
+
+@pytest.mark.parametrize("task", ["slow", "busy", "empty"])
+def test_two_workers_and_one_process_read_the_same(bench: Bench, task: str):
+    figure = sharing.against_one(bench, task, 200, least=1.9)
+    assert figure.value > 0
+    assert set(figure.runs) == {"one", "two"}
 
 
 def test_a_missing_package_of_streams_is_reported(bench: Bench):

@@ -1,20 +1,14 @@
 """Tests that a loader goes to a position far into a stream without reading what is before it."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
-from typing import ClassVar
 
 import pytest
 
 from dagster_dataops import DataLoader2, DataPipeline, MultiProcessingReadingService
 from dagster_dataops.streams.core.permutations import Permutation
-from dagster_dataops.streams.core.random_access import IndexedItems, RandomAccess
 from dagster_dataops.streams.core.seeds import seeded_random
-from dagster_dataops.streams.core.stage import SourceStage
-from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from tests.streams.numbered_source import numbers_by_number
 
 FAR = 100_000_000
 MOST_SECONDS = 0.5  # of CPU time: that of a busy machine says nothing
@@ -22,38 +16,6 @@ MOST_SECONDS = 0.5  # of CPU time: that of a busy machine says nothing
 
 def double(number):
     return number * 2
-
-
-class Numbers(IndexedItems):
-    """The numbers from 0 on, by number."""
-
-    size = FAR
-
-    def item(self, number):
-        return number
-
-
-class NumberAccess(RandomAccess):
-    @contextmanager
-    def opened(self):
-        yield Numbers()
-
-
-@dataclass(eq=False)
-class NumberSource(SourceStage):
-    """Yield numbers; they can be read by number, too."""
-
-    name: ClassVar[str] = "numbers"
-    saved: ClassVar[tuple[str, ...]] = ("_next",)
-
-    def reset(self):
-        self._next = 0
-
-    def items(self) -> Iterator[int]:
-        raise AssertionError("read in order")
-
-    def access(self, context):
-        return NumberAccess(context.failures.counter(self.name))
 
 
 def timed_first(loader, state):
@@ -82,7 +44,7 @@ def test_a_stream_read_in_order_goes_on_at_item_100_million(workers):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_stream_shuffled_by_number_goes_on_near_the_end_of_100_million_items(workers):
-    stream = DataPipelineBuilder(NumberSource()).shuffle(0, seed=5).sharding_filter().map(double)
+    stream = numbers_by_number(FAR).shuffle(0, seed=5).sharding_filter().map(double)
     loader = DataLoader2(stream, reading_service=MultiProcessingReadingService(workers))
     state = loader.state_dict()
     (failed, (*before, passed)) = state["stream"]["position"]

@@ -10,6 +10,7 @@ from typing_extensions import override
 from dagster_dataops.streams.core.element_numbers import ElementCursor
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, Stage, State
+from dagster_dataops.streams.stages.random_order import RandomCursor
 
 
 class FeedCursor(Cursor):
@@ -80,10 +81,12 @@ class ReplicaFeed(PartFeed):
 
     Args:
         before: The stages before the run.
+        skips: Whether failed items do not end the stream.
     """
 
-    def __init__(self, before: Cursor) -> None:
+    def __init__(self, before: Cursor, *, skips: bool) -> None:
         self._before = before
+        self._by_number = before if isinstance(before, RandomCursor) and not skips else None
         self.numbering = before.numbering
         self._source: Iterator[Any] | None = None
 
@@ -96,7 +99,12 @@ class ReplicaFeed(PartFeed):
     def begin(self, first: int, payload: int) -> None:
         if self._source is None:
             self._source = self._before.items()
-        self.at += sum(1 for _ in islice(self._source, max(0, first - self.at)))
+        ahead = max(0, first - self.at)
+        if self._by_number is not None:
+            self._by_number.pass_over(ahead)
+            self.at += ahead
+        else:
+            self.at += sum(1 for _ in islice(self._source, ahead))
         self._count = payload
 
     @override
@@ -180,7 +188,9 @@ class Feed(SourceStage):
         if self.before is None:
             return DispatchedFeed(self.numbering)
         before = self.before.open(context)
-        return ReplicaFeed(before) if self.is_replica else FeedCursor(before)
+        if not self.is_replica:
+            return FeedCursor(before)
+        return ReplicaFeed(before, skips=context.failures.on_error != "raise")
 
 
 def run_cursors(top: Cursor) -> tuple[list[Cursor], ElementCursor | None, Cursor]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryStage
+from dagster_dataops.streams.core.transparent_cursor import TransparentCursor
 
 _END: Final = object()
 _POLL_SECONDS: Final = 0.05
@@ -23,7 +24,9 @@ class Prefetch(UnaryStage):
 
     @override
     def open(self, context: ReadContext) -> Cursor:
-        return super().open(context) if self.num_examples else self.upstream.open(context)
+        if self.num_examples:
+            return super().open(context)
+        return TransparentCursor(self.upstream.open(context))
 
     @override
     def options(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dagster_dataops.streams.core.stage import Cursor
 
 OfLast: TypeAlias = Callable[[int], range]
 
-_BATCH_SIZE: Final = 256  # places computed together
+_BATCH_SIZE: Final = 64  # places computed together
 
 
 class RandomCursor(Cursor):
@@ -47,17 +47,28 @@ class RandomCursor(Cursor):
             item = source.item
             order = Permutation(source.size, seeded_random(self._seed, self._epoch, 0))
             places = self._part.places(source.size)
-            while groups := min((len(places) - self._passed) // size, _BATCH_SIZE):
+            while (groups := min((len(places) - self._passed) // size, _BATCH_SIZE)) > 0:
                 first = self._passed + own
+                expected = self._passed
                 for number in order.values_at(places[first : first + groups * size : size]):
-                    self._passed += size
+                    if self._passed != expected:
+                        break  # items were passed over
+                    expected = self._passed = self._passed + size
                     found = item(number)
                     if found is not MISSING:
                         yield found
+            self._passed = min(self._passed, len(places))
             last = places[self._passed :]
             self._passed += len(last)
             chosen = of_last(len(last))
             yield from map(item, order.values_at(last[chosen.start : chosen.stop]))
+
+    def pass_over(self, count: int) -> None:
+        """Go on behind the next ``count`` items without reading them.
+
+        Only if failed items end the stream: those that are passed over are not found.
+        """
+        self._passed += count
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:

@@ -11,6 +11,7 @@ from typing_extensions import override
 from dagster_dataops.streams.core.random_access import ShardSlice
 from dagster_dataops.streams.core.seeds import derive_seed, seeded_random
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryStage
+from dagster_dataops.streams.core.transparent_cursor import TransparentCursor
 from dagster_dataops.streams.stages.random_order import RandomCursor
 
 
@@ -39,7 +40,9 @@ class Shuffle(UnaryStage):
         whole = self.open_part(context, ShardSlice())
         if whole is not None:
             return whole
-        return self.upstream.open(context) if self.shuffle_window == 1 else super().open(context)
+        if self.shuffle_window == 1:
+            return TransparentCursor(self.upstream.open(context))
+        return super().open(context)
 
     @override
     def seed_in(self, root: int) -> int:
