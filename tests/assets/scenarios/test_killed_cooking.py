@@ -115,4 +115,4 @@ def test_a_killed_asset_goes_on_and_cooks_no_settled_sample_again(run, tmp_path,
     assert 0 < before < _COUNT
     assert len(cooked) == _COUNT
     assert sum(cooked.values()) <= 2 * _COUNT - facts["resumed"]
-    assert (facts["rows"], facts["failed"]) == (_COUNT - 1, 1)
+    assert (facts["rows_out"], facts["failed"]) == (_COUNT - 1, 1)
