@@ -19,6 +19,7 @@ from benchmarks.workloads import (
     resembling,
     resuming,
     rivals,
+    sampling,
     sharing,
     starting,
     streaming,
@@ -43,5 +44,6 @@ WORKLOADS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "checkpoint": checkpointing.measure,
     "streams": streaming.measure,
     "workers": sharing.measure,
+    "crude": sampling.measure,
     "peers": rivals.measure,
 }
