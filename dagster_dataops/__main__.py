@@ -1,6 +1,7 @@
-"""The command line: ``python -m dagster_dataops trace FOLDER --line N``."""
+"""The command line: ``python -m dagster_dataops trace FOLDER --line N``, and other commands."""
 
 import argparse
+import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,8 @@ import orjson
 
 from dagster_dataops.configuration import config, folder_setting
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.models.batches.cancellation import cancel_batches
+from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.tracing.tracer import trace
 
 
@@ -20,21 +23,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     try:
-        found = trace(
-            _folder(given.folder, given.root),
-            given.line,
-            source_line=given.source_line,
-            source=given.source,
-        )
+        text = given.run(given)
     except DataOpsError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    if given.json:
-        text = orjson.dumps(found.to_json(), option=orjson.OPT_INDENT_2).decode()
-    else:
-        text = str(found)
     sys.stdout.write(f"{text}\n")
     return 0
+
+
+def _trace(given: argparse.Namespace) -> str:
+    found = trace(
+        _folder(given.folder, given.root),
+        given.line,
+        source_line=given.source_line,
+        source=given.source,
+    )
+    if given.json:
+        return orjson.dumps(found.to_json(), option=orjson.OPT_INDENT_2).decode()
+    return str(found)
+
+
+def _cancel(given: argparse.Namespace) -> str:
+    client = ModelClient(base_url=given.base_url)
+    found = asyncio.run(cancel_batches(_folder(given.folder, given.root), client))
+    return "\n".join(f"cancelled {batch}" for batch in found) or "no batch waits for the server"
 
 
 def _folder(given: str, root: str | None) -> Path:
@@ -49,18 +61,35 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     text = "Show from which source line a record came, or what became of a source line."
     command = commands.add_parser("trace", help=text, description=text)
+    command.set_defaults(run=_trace)
+    _add_folder(command)
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--line", type=int, help="line of its result, counted from 1")
+    what.add_argument("--source-line", type=int, help="line of a source, counted from 1")
+    command.add_argument("--source", help="which source, if there are several: path or file name")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    text = "Batches of requests that wait for the server of a model."
+    batches = commands.add_parser("batches", help=text, description=text)
+    text = "Cancel the batches of a node. What the server has answered is paid and used."
+    command = batches.add_subparsers(required=True).add_parser(
+        "cancel", help=text, description=text
+    )
+    command.set_defaults(run=_cancel)
+    _add_folder(command)
+    command.add_argument(
+        "--base-url",
+        help="address of the server; by default DATAOPS_LLM_BASE_URL. The key is OPENAI_API_KEY",
+    )
+    return parser
+
+
+def _add_folder(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "folder",
         metavar="FOLDER",
         help="folder of a node, of one of its partitions or outputs; also below the root",
     )
-    what = command.add_mutually_exclusive_group(required=True)
-    what.add_argument("--line", type=int, help="line of its result, counted from 1")
-    what.add_argument("--source-line", type=int, help="line of a source, counted from 1")
-    command.add_argument("--source", help="which source, if there are several: path or file name")
     command.add_argument("--root", help="root of the results; by default that of the configuration")
-    command.add_argument("--json", action="store_true", help="print JSON")
-    return parser
 
 
 if __name__ == "__main__":
