@@ -352,9 +352,13 @@ class ModelSession:
         usage = usage_of(reply)
         if usage is None:
             return {"calls_without_usage": 1}
-        counts = {name: n for name, n in zip(Usage._fields, usage, strict=True) if n}
+        counts: dict[str, float] = {
+            name: number for name, number in zip(Usage._fields, usage, strict=True) if number
+        }
         price = self._client.prices.get(model)
-        return counts if price is None else {**counts, "cost": price.cost(usage) * share}
+        if price is not None:
+            counts["cost"] = price.cost(usage) * share
+        return counts
 
 
 class _CostSoFar:
