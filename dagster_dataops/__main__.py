@@ -1,6 +1,7 @@
-"""The command line: ``python -m dagster_dataops trace FOLDER --line N``, and ``prepare FOLDER``."""
+"""The command line: ``python -m dagster_dataops trace FOLDER --line N``, and other commands."""
 
 import argparse
+import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ import orjson
 from dagster_dataops.configuration import config, folder_setting
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.filestores.energon_preparation import prepare_energon
+from dagster_dataops.models.batches.cancellation import cancel_batches
+from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.tracing.tracer import trace
 
 
@@ -21,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     try:
-        text = _prepared(given) if given.command == "prepare" else _traced(given)
+        text = given.run(given)
     except DataOpsError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -29,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _traced(given: argparse.Namespace) -> str:
+def _trace(given: argparse.Namespace) -> str:
     found = trace(
         _folder(given.folder, given.root),
         given.line,
@@ -41,7 +44,7 @@ def _traced(given: argparse.Namespace) -> str:
     return str(found)
 
 
-def _prepared(given: argparse.Namespace) -> str:
+def _prepare(given: argparse.Namespace) -> str:
     split = dict(given.split) if given.split else None
     counts = prepare_energon(given.folder, split=split, overwrite=given.overwrite)
     return f"{sum(counts.values()):,} samples in {len(counts):,} shards"
@@ -50,6 +53,12 @@ def _prepared(given: argparse.Namespace) -> str:
 def _share(text: str) -> tuple[str, float]:
     name, _, share = text.partition("=")
     return name, float(share)
+
+
+def _cancel(given: argparse.Namespace) -> str:
+    client = ModelClient(base_url=given.base_url)
+    found = asyncio.run(cancel_batches(_folder(given.folder, given.root), client))
+    return "\n".join(f"cancelled {batch}" for batch in found) or "no batch waits for the server"
 
 
 def _folder(given: str, root: str | None) -> Path:
@@ -64,19 +73,33 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     text = "Show from which source line a record came, or what became of a source line."
     command = commands.add_parser("trace", help=text, description=text)
-    command.add_argument(
-        "folder",
-        metavar="FOLDER",
-        help="folder of a node, of one of its partitions or outputs; also below the root",
-    )
+    command.set_defaults(run=_trace)
+    _add_folder(command)
     what = command.add_mutually_exclusive_group(required=True)
     what.add_argument("--line", type=int, help="line of its result, counted from 1")
     what.add_argument("--source-line", type=int, help="line of a source, counted from 1")
     command.add_argument("--source", help="which source, if there are several: path or file name")
-    command.add_argument("--root", help="root of the results; by default that of the configuration")
     command.add_argument("--json", action="store_true", help="print JSON")
+    _add_prepare(commands)
+    text = "Batches of requests that wait for the server of a model."
+    batches = commands.add_parser("batches", help=text, description=text)
+    text = "Cancel the batches of a node. What the server has answered is paid and used."
+    command = batches.add_subparsers(required=True).add_parser(
+        "cancel", help=text, description=text
+    )
+    command.set_defaults(run=_cancel)
+    _add_folder(command)
+    command.add_argument(
+        "--base-url",
+        help="address of the server; by default DATAOPS_LLM_BASE_URL. The key is OPENAI_API_KEY",
+    )
+    return parser
+
+
+def _add_prepare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     text = "Prepare tar shards for Megatron-Energon, as crude data."
     command = commands.add_parser("prepare", help=text, description=text)
+    command.set_defaults(run=_prepare)
     command.add_argument("folder", metavar="FOLDER", help="folder with the shards")
     command.add_argument(
         "--split",
@@ -86,7 +109,15 @@ def _parser() -> argparse.ArgumentParser:
         help="share of the shards of each part, as in train=9 val=1; by default all are train",
     )
     command.add_argument("--overwrite", action="store_true", help="replace an earlier preparation")
-    return parser
+
+
+def _add_folder(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "folder",
+        metavar="FOLDER",
+        help="folder of a node, of one of its partitions or outputs; also below the root",
+    )
+    command.add_argument("--root", help="root of the results; by default that of the configuration")
 
 
 if __name__ == "__main__":

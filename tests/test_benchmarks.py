@@ -15,6 +15,7 @@ from benchmarks.figures import Figure, save, table
 from benchmarks.measuring import Contender, ContenderError, ideal, measure, ours
 from benchmarks.processes import proportional_memory, tree
 from benchmarks.workloads import (
+    asking,
     calling,
     chained,
     checkpointing,
@@ -144,6 +145,7 @@ def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
         cleaning.against_ideal(bench, 1, 0.0),
         *chained.against_ideal(bench, 200, 0.0),
         *calling.against_schedule(bench, 20, 8, 1e9, rounds=1, scale=0.01, cpu_goal=1e9),
+        *asking.against_script(bench, 20, most=None),
         memory.growth(bench, "single", 100, 200),
         *resuming.killed_and_resumed(bench, calls, 300, ("marked_call", threads), "reply", 1e9),
         starting.beyond_imports("single", 1),

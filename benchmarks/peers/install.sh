@@ -8,15 +8,18 @@ set -uo pipefail
 folder=${1:?usage: install.sh FOLDER [NAME ...]}
 shift
 declare -A packages=(
+    [curator]="bespokelabs-curator==0.1.31 orjson"
     [daft]="daft==0.7.26"
     [datajuicer]="torch==2.13.0 py-data-juicer==1.6.1 aiohttp ray==2.60.0 scipy"  # three undeclared
     [datasets]="datasets==5.2.0"
     [datatrove]="datatrove==0.10.1 orjson spacy ftfy nltk regex tldextract tokenizers xxhash==3.5.0"  # xxhash 4 takes no str
     [energon]="torch==2.13.0 megatron-energon==7.4.1 orjson"
+    [distilabel]="distilabel[openai]==1.5.3 orjson requests"  # requests is undeclared
     [fairseq2]="fairseq2n==0.8.1 fairseq2==0.8.1 orjson"  # with torch for CUDA, 7 GB
     [grain]="grain==0.2.18 orjson"
     [lazyllm]="lazyllm==1.4.0 regex tiktoken"  # its data module also needs its extra `rag`
     [mosaic]="torch==2.13.0 mosaicml-streaming==0.13.0 orjson"
+    [openai]="openai[aiohttp]==3.54.0 orjson"
     [polars]="polars==2.1.0"
     [ray]="ray[data]==2.60.0"
     [torchdata]="torch==2.13.0 torchdata==0.11.0 orjson"

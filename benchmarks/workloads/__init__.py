@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
 from benchmarks.workloads import (
+    asking,
     batching,
     calling,
     chained,
@@ -33,6 +34,7 @@ WORKLOADS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "chain": passing.measure,
     "batches": batching.measure,
     "W4": calling.measure,
+    "calls": asking.measure,
     "W5": memory.measure,
     "W6": resuming.measure,
     "W7": starting.measure,

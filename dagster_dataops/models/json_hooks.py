@@ -60,9 +60,18 @@ class LLMDataJson(LLMOperator):
         return {**data, self.output_key: output}
 
     @override
-    async def forward(self, record: Record) -> Any:
+    def messages(self, record: Record) -> str:
+        """Return the prompt for a record."""
+        return _filled(self.prompt, self._prepared(record)[0])
+
+    def _prepared(self, record: Record) -> tuple[Any, Mapping[str, Any]]:
+        """Return the values for the prompt, and the fields of the request."""
         prepared = self.preprocess(record)
-        values, given = prepared if isinstance(prepared, tuple) else (prepared, {})
+        return prepared if isinstance(prepared, tuple) else (prepared, {})
+
+    @override
+    async def forward(self, record: Record) -> Any:
+        values, given = self._prepared(record)
         fields = {**self._default_inference_kwargs, **given, **self.params}
         fields = {_OTHER_NAMES.get(name, name): value for name, value in fields.items()}
         text = _filled(self.prompt, values)

@@ -290,12 +290,14 @@ class ModelSession:
             self._break_if_failing(error)
         if number >= self._client.tries or (asked or 0) > self._client.longest_wait:
             raise error
-        if asked is not None:
-            if limited:
-                self._limits.block(asked)
-            return asked * random.uniform(1, 1.1)  # noqa: S311 - spreads calls, protects nothing
         pause = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0 ** (number - 1))
-        return pause * random.uniform(0.5, 1)  # noqa: S311
+        pause *= random.uniform(0.5, 1)  # noqa: S311 - spreads calls, protects nothing
+        if asked is None:
+            return pause
+        if limited:
+            self._limits.block(asked)
+        asked *= random.uniform(1, 1.1)  # noqa: S311
+        return asked if number == 1 else max(asked, pause)  # the first wait was too short
 
     def _succeeded(self) -> None:
         self._failures_in_a_row = 0
@@ -350,9 +352,13 @@ class ModelSession:
         usage = usage_of(reply)
         if usage is None:
             return {"calls_without_usage": 1}
-        counts = {name: n for name, n in zip(Usage._fields, usage, strict=True) if n}
+        counts: dict[str, float] = {
+            name: number for name, number in zip(Usage._fields, usage, strict=True) if number
+        }
         price = self._client.prices.get(model)
-        return counts if price is None else {**counts, "cost": price.cost(usage) * share}
+        if price is not None:
+            counts["cost"] = price.cost(usage) * share
+        return counts
 
 
 class _CostSoFar:

@@ -5,7 +5,8 @@
 It prints its address, and ends when its standard input ends. A prompt chooses its faults by marks
 such as ``[[fault:500*2]]``: the first two requests with this first user message fail; without a
 number all do. ``--rates`` fails a share of the requests, chosen by a hash of the request and the
-number of its try, so that a second run repeats exactly.
+number of its try, so that a second run repeats exactly. ``--bursts 0.2`` refuses all requests of a
+fifth of each two seconds with status 429.
 
 Batches of requests are answered when they are submitted. ``--batches in_progress`` leaves them
 open until ``POST /finish`` with a status. ``--hold`` names a point at which the server waits until
@@ -137,6 +138,9 @@ class Server:
 
     def limited(self, tokens: int) -> web.Response | None:
         """Return the refusal of a request beyond the limits."""
+        if time.monotonic() % 2 < 2 * self.options.bursts:
+            self.faults["burst"] += 1
+            return refusal(429, "rate_limit_exceeded", {"retry-after-ms": "50"})
         wait = self.requests.take(1) or self.tokens.take(tokens)
         if not wait:
             return None
@@ -418,6 +422,16 @@ async def batch_of(request: web.Request) -> web.Response:
     return web.json_response(found)
 
 
+async def cancel(request: web.Request) -> web.Response:
+    """Cancel a batch; half of its requests were answered."""
+    server: Server = request.app["server"]
+    (found,) = [one for one in server.batches if one["id"] == request.match_info["id"]]
+    lines = server.files[found["output_file_id"]].splitlines(keepends=True)
+    server.files[found["output_file_id"]] = b"".join(lines[: len(lines) // 2])
+    found["status"] = "cancelled"
+    return web.json_response(found)
+
+
 async def content(request: web.Request) -> web.StreamResponse:
     server: Server = request.app["server"]
     whole = server.files[request.match_info["id"]]
@@ -481,6 +495,7 @@ async def serve(options: argparse.Namespace) -> None:
     app.router.add_post("/v1/batches", submit)
     app.router.add_get("/v1/batches", listed)
     app.router.add_get("/v1/batches/{id}", batch_of)
+    app.router.add_post("/v1/batches/{id}/cancel", cancel)
     app.router.add_post("/finish", finish)
     app.router.add_post("/release", release)
     app.router.add_get("/stats", stats)
@@ -503,6 +518,7 @@ def main() -> None:
     parser.add_argument("--rpm", type=float, default=0)
     parser.add_argument("--tpm", type=float, default=0)
     parser.add_argument("--rates", default="")
+    parser.add_argument("--bursts", type=float, default=0, help="share of two seconds with 429s")
     parser.add_argument("--announce", type=int, default=0, help="requests a minute, in headers")
     parser.add_argument("--hold", default="", help="point of a batch at which to wait")
     parser.add_argument("--batches", default="completed", help="status of new batches")

@@ -201,6 +201,13 @@ def test_a_pause_that_the_server_asks_for_is_kept(
     assert text_of(reply).startswith("echo")
 
 
+def test_a_pause_that_was_too_short_grows(tmp_path: Path, client: ModelClient):
+    begun = time.monotonic()
+    in_session(tmp_path, client, asking("one [[fault:429ms*3]]"))  # each asks for 0.05 s
+
+    assert time.monotonic() - begun >= 0.05 + 0.25 + 0.5
+
+
 def test_a_pause_that_the_server_asks_for_holds_for_other_requests(
     tmp_path: Path, client: ModelClient, server: RunningServer
 ):

@@ -48,7 +48,8 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
     """Return the sensor ``<pipeline>_batches``; none if no node has ``delivery="batch"``.
 
     It asks the server about batches that are submitted and not collected. When all of a node are
-    answered, it launches a run of the node and of all nodes downstream.
+    answered, it launches a run of the node and of all nodes downstream; not if the user cancelled
+    one of them.
     """
     plans = [plan for plan in planned.plans if _delivers_batches(plan)]
     if not plans:
@@ -111,7 +112,7 @@ def _waiting(
             keys = partitions_def.get_partition_keys(dynamic_partitions_store=context.instance)
         for key in keys:
             state = BatchState.of_node(plan.folder(dataops, key).path)
-            if state.waiting or state.interrupted:
+            if (state.waiting or state.interrupted) and not state.cancelled:
                 yield _Batches(plan, key, [] if state.interrupted else state.waiting)
 
 

@@ -15,6 +15,7 @@ from dagster_dataops.assets.inputs.artefact_inputs import with_loaded
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.config_schema import LazyField
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of
+from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.planning.option_keywords import takes_options
@@ -107,10 +108,11 @@ def preview_job(
                 inputs = [dataset for name in plan.node.inputs for dataset in results[name]]
                 folders = {each: NodeFolder.at(results[each][0].path) for each in plan.artefacts}
                 operator = with_loaded(plan.node.name, operators[plan.node.name], folders)
+                asked = prompt_metadata(operator, inputs, "preview")
                 report = run_preview(context, dataops, operator, inputs, folder, limit)
                 made = zip(plan.results.items(), report.results.values(), strict=True)
                 for (result, spec), one in made:
-                    observe_preview(context, spec.key, one, limit, part)
+                    observe_preview(context, spec.key, one, limit, part, asked)
                     results[result] = [one.dataset]
 
     made = dg.GraphDefinition(

@@ -6,7 +6,8 @@ and checkpoint are unchanged. The operator is really called, at the full cost of
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import dagster as dg
@@ -14,8 +15,10 @@ import orjson
 
 from dagster_dataops.assets.launchpad.operator_config import limit_of
 from dagster_dataops.assets.metadata.materialization import preview, report_metadata
+from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.assets.steps.preview_estimate import preview_estimate
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -84,26 +87,55 @@ def run_preview(
     return dataops.run_operator(context, first, heads, place, ResumePolicy.NEVER)
 
 
+def model_preview(
+    dataops: DataOpsResource,
+    operator: Operator,
+    inputs: Sequence[JsonlDataset],
+    folder: NodeFolder,
+) -> dict[str, Any]:
+    """Return the estimate and the first prompt of an operator that asks models, else nothing.
+
+    There is no estimate from an input that is a preview itself.
+    """
+    prompt = prompt_metadata(operator, inputs, "preview")
+    if any(dataset.path.parent.name == _FOLDER for dataset in inputs):
+        return prompt
+    estimate = preview_estimate(operator, inputs, folder, dataops.clients)
+    return {"preview/estimate": estimate, **prompt} if estimate else prompt
+
+
 def observe_preview(
     context: StepContext,
     key: dg.AssetKey,
     report: RunReport,
     limit: int,
     partition: str | None = None,
+    asked: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Log a preview as an observation of its asset and as text."""
+    """Log a preview as an observation of its asset and as text.
+
+    Args:
+        context: The context of the step.
+        key: The asset.
+        report: The report of the preview.
+        limit: The number of records.
+        partition: The key of the partition, if the asset has partitions.
+        asked: As `model_preview` returns it; comes first.
+    """
     text = f"A preview of the first {limit:,} records; the published result is unchanged."
     context.log_event(
         dg.AssetObservation(
             asset_key=key,
             description=text,
-            metadata=preview_metadata(report, limit),
+            metadata={**asked, **preview_metadata(report, limit)},
             partition=partition,
         )
     )
     manifest = report.manifest
+    estimate = asked.get("preview/estimate")
+    first = f"{key.to_user_string()}: {estimate}\n" if estimate else ""
     said = (
-        f"{key.to_user_string()}: preview of {counted(manifest.rows_in, 'records')}: "
+        f"{first}{key.to_user_string()}: preview of {counted(manifest.rows_in, 'records')}: "
         f"{manifest.rows_out:,} out, {manifest.dropped:,} dropped, {manifest.failed:,} failed. "
         f"Nothing was materialized.{_records_of(report)}"
     )

@@ -20,6 +20,7 @@ from dagster_dataops.assets.launchpad.operator_config import (
 )
 from dagster_dataops.assets.metadata.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import report_metadata
+from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.planning.asset_plan import PARTITION, AssetPlan
 from dagster_dataops.assets.runtime.observations import observe_waiting
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -30,6 +31,7 @@ from dagster_dataops.assets.runtime.step_context import (
 )
 from dagster_dataops.assets.steps.preview_step import (
     earlier_preview,
+    model_preview,
     observe_preview,
     preview_folder,
     run_preview,
@@ -125,9 +127,10 @@ class _OperatorRun:
                         key, [earlier] if earlier is not None else self._parts(given, partition)
                     )
                 operator = of_partition(self._previewing(partition), partition)
+                asked = model_preview(dataops, operator, upstream.datasets, folder)
                 report = run_preview(context, dataops, operator, upstream.datasets, folder, limit)
             for spec, one in zip(plan.specs, report.results.values(), strict=True):
-                observe_preview(context, spec.key, one, limit, partition)
+                observe_preview(context, spec.key, one, limit, partition, asked)
 
     def _previewing(self, partition: str | None) -> Operator:
         """Return the operator with artefacts that this run previewed, or else published ones."""
@@ -180,7 +183,8 @@ class _OperatorRun:
         columns = column_metadata(
             invocation.options, upstream.by_key, report.dataset, invocation.spec.kind_of_columns
         )
-        return {**report_metadata(report, partition), **columns}
+        prompt = prompt_metadata(self._operator, upstream.datasets)
+        return {**report_metadata(report, partition), **columns, **prompt}
 
 
 def _export_of(operator: Operator, output: Path, folder: NodeFolder) -> Path:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, Self
 
 import orjson
 
-from dagster_dataops.errors import MissingExtraError, TransientModelError
+from dagster_dataops.errors import MissingExtraError, TransientModelError, UnreachableError
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.status_errors import error_of
 from dagster_dataops.models.calls.transports import json_object
@@ -101,6 +101,15 @@ class BatchApi:
             fault = orjson.dumps(found.get("errors")).decode()[:500]
         return BatchStatus(state in _ENDED, [one for one in files if one], fault)
 
+    async def cancel(self, batch: str) -> None:
+        """Cancel a batch; nothing happens to one that has ended.
+
+        Raises:
+            ModelError: The server refused it, or cannot be reached.
+        """
+        if not (await self.status(batch)).ended:
+            await self._json("POST", f"/batches/{batch}/cancel")
+
     async def lines(self, file: str) -> AsyncIterator[dict[str, Any]]:
         """Yield the lines of a file of replies."""
         async with self._http.get(f"{self._client.address}/files/{file}/content") as response:
@@ -122,11 +131,11 @@ class BatchApi:
         for left in range(self._client.tries - 1, -1, -1):
             try:
                 return await self._once(method, path, body, form)
-            except (self._aiohttp.ClientError, OSError, TransientModelError) as error:
+            except TransientModelError as error:
                 # A batch that was submitted without a reply is found again, not submitted again.
                 if not left or (path == "/batches" and method == "POST"):
                     raise
-                await asyncio.sleep(max(pause, getattr(error, "retry_after", None) or 0.0))
+                await asyncio.sleep(max(pause, error.retry_after or 0.0))
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         raise AssertionError  # the last try returns or raises
 
@@ -142,8 +151,12 @@ class BatchApi:
             fields.add_field("file", form.open("rb"), filename=form.name)
             options["data"] = fields
         address = self._client.address + path
-        async with self._http.request(method, address, **options) as response:
-            raw = await response.read()
+        try:
+            async with self._http.request(method, address, **options) as response:
+                raw = await response.read()
+        except (self._aiohttp.ClientError, OSError) as error:
+            reason = f"{address}: {type(error).__name__}: {error}"
+            raise UnreachableError(reason) from None
         if response.status >= 400:
             raise error_of(response.status, response.headers, raw)
         return json_object(raw, address)

@@ -75,7 +75,7 @@ class BatchDelivery:
             StopRun: The server has not answered everything.
         """
         parts = self._state.parts
-        if not any(not part["collected"] for part in parts.values()):
+        if not self._state.open_parts:
             return
         async with BatchApi(self._client) as api:
             await self._submit(api)
@@ -83,8 +83,7 @@ class BatchDelivery:
                 if not part["collected"]:
                     await self._collect(api, digest, part)
         self._store.take_over()
-        waiting = [part for part in parts.values() if not part["collected"]]
-        if waiting:
+        if self._state.open_parts:
             raise StopRun(self._progress(), waits=True)
 
     async def send(self, requests: "Parts") -> None:
@@ -179,7 +178,7 @@ class BatchState:
 
     Attributes:
         parts: By digest: ``id`` of the batch, its ``mark`` at the server, the number of
-            ``requests``, and ``collected``.
+            ``requests``, and ``collected``; ``cancelled`` if the user did so.
         failed: By key of the request: ``status``, ``body`` and the number of ``tries``.
         refusals: Messages about fields that the server does not know.
         rounds: How often requests were submitted.
@@ -211,7 +210,17 @@ class BatchState:
     @property
     def waiting(self) -> list[str]:
         """The ids of batches that are submitted and not collected."""
-        return [part["id"] for part in self.parts.values() if not part["collected"] and part["id"]]
+        return [part["id"] for part in self.open_parts if part["id"]]
+
+    @property
+    def open_parts(self) -> list[dict[str, Any]]:
+        """The parts whose replies are not collected."""
+        return [part for part in self.parts.values() if not part["collected"]]
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the user cancelled any batch that is not collected."""
+        return any(part.get("cancelled") for part in self.open_parts)
 
     def begin(self, published: str) -> None:
         """Forget errors of earlier results.

@@ -1,0 +1,50 @@
+"""Metadata of operators that ask a language model: the prompt of the first record."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.models.llm_operator import LLMOperator
+from dagster_dataops.operators.definition.operator import Operator
+
+_MAX_CHARACTERS: Final = 4000
+
+
+def prompt_metadata(
+    operator: Operator, inputs: Sequence[JsonlDataset], prefix: str = METADATA_PREFIX
+) -> dict[str, Any]:
+    """Return the messages to the model for the first record, as Markdown.
+
+    Args:
+        operator: The operator.
+        inputs: Its inputs.
+        prefix: Begins the key.
+
+    Returns:
+        Nothing if the operator asks no model, has no template or cannot make a prompt of the
+        record.
+    """
+    if not isinstance(operator, LLMOperator):
+        return {}
+    try:
+        records = inputs[0].head(1)
+        messages = operator.messages(records[0]) if records else ""
+    except Exception:  # noqa: BLE001 - user code; the error file has the error of the record
+        return {}
+    given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+    if not any(one.get("content") for one in given):
+        return {}
+    text = "\n\n".join(f"**{one.get('role')}**\n\n{_fenced(one.get('content'))}" for one in given)
+    return {f"{prefix}/prompt": dg.MetadataValue.md(text)}
+
+
+def _fenced(content: object) -> str:
+    """Return a text so that Markdown shows it as it is."""
+    text = str(content).encode(errors="replace").decode()[:_MAX_CHARACTERS]
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}text\n{text}\n{fence}"

@@ -1,0 +1,73 @@
+"""Tests of dagster_dataops.models.batches.cancellation, and of the command."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops import LLMOperator, ModelClient, config, data_register
+from dagster_dataops.__main__ import main
+from dagster_dataops.errors import ResultMissingError, RunWaitingError, UnreachableError
+from dagster_dataops.models.batches.batch_delivery import BatchState
+from dagster_dataops.models.batches.cancellation import cancel_batches
+from tests.models.running_server import RunningServer
+
+RECORDS = [{"n": number} for number in range(6)]
+
+
+@data_register("data.cancelled")
+class Echo(LLMOperator):
+    prompt = "say {{ n }}"
+
+
+@pytest.fixture
+def waiting(server: RunningServer, monkeypatch: pytest.MonkeyPatch, root: Path) -> Any:
+    """Return an operator whose batch waits for the server."""
+    server.reset(batches="in_progress")
+    monkeypatch.setitem(config.clients, "default", ModelClient(base_url=server.address))
+    monkeypatch.setattr(config, "data_process_resume", True)
+    operator: Any = Echo(model="rule", delivery="batch")
+    with pytest.raises(RunWaitingError):
+        operator(RECORDS)
+    return operator
+
+
+def test_the_command_cancels_what_waits_and_a_later_run_uses_what_was_answered(
+    waiting: Any, server: RunningServer, root: Path, capsys: pytest.CaptureFixture[str]
+):
+    command = ["batches", "cancel", "Echo", "--root", str(root), "--base-url", server.address]
+
+    assert main(command) == 0
+    assert capsys.readouterr().out == "cancelled batch-0\n"
+    assert BatchState.of_node(root / "Echo").cancelled
+
+    with pytest.raises(RunWaitingError, match="3 requests wait"):  # of those not answered
+        waiting(RECORDS)
+    assert not BatchState.of_node(root / "Echo").cancelled
+    server.finish()
+    assert [row["answer"] for row in waiting(RECORDS)] == [f"echo: say {n}" for n in range(6)]
+    assert main(command) == 0
+    assert capsys.readouterr().out == "no batch waits for the server\n"
+
+
+def test_a_batch_that_has_ended_is_only_noted(waiting: Any, server: RunningServer, root: Path):
+    server.finish()
+
+    assert asyncio.run(cancel_batches(root / "Echo", ModelClient(base_url=server.address))) == [
+        "batch-0"
+    ]
+    assert len(waiting(RECORDS)) == 6
+
+
+def test_a_server_that_is_not_there_leaves_the_batches_as_they_are(waiting: Any, root: Path):
+    client = ModelClient(base_url="http://127.0.0.1:9/v1", tries=1)
+
+    with pytest.raises(UnreachableError):
+        asyncio.run(cancel_batches(root / "Echo", client))
+    assert not BatchState.of_node(root / "Echo").cancelled
+
+
+def test_a_node_without_batches_is_an_error(tmp_path: Path):
+    with pytest.raises(ResultMissingError, match="it has no batches"):
+        asyncio.run(cancel_batches(tmp_path, ModelClient()))
