@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import orjson
 
+from dagster_dataops.byte_ranges import Readable, opened, read_range
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import Counts, SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.checkpoints.publish.funnel import funnel
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.datasets.lines import LineCounter, split_lines
 from dagster_dataops.operators.outcomes.dispositions import reasons_in
 from dagster_dataops.operators.outcomes.record_context import shown_counts
@@ -75,13 +75,13 @@ def _examples(table: SpanTable, dataset: JsonlDataset) -> dict[str, list[dict[st
     """Return the first dropped records of each reason."""
     examples: dict[str, list[dict[str, Any]]] = {}
     full: set[bytes] = set()  # dispositions whose reasons have enough examples
-    with dataset.path.open("rb") as file:
-        counter = LineCounter(file.fileno())
+    with opened(dataset.path) as source:
+        counter = LineCounter(source)
         for span, _, _ in table.ordered():
             notes = table.notes.get(span.start)
             if notes is None or full.issuperset(notes.table):
                 continue
-            for disposition, start, line in _unusual_lines(file.fileno(), span, notes):
+            for disposition, start, line in _unusual_lines(source, span, notes):
                 reasons = [one for one in orjson.loads(disposition).get("dropped", ()) if one]
                 wanted = [one for one in reasons if len(examples.get(one, ())) < _EXAMPLES]
                 if not wanted:
@@ -94,7 +94,7 @@ def _examples(table: SpanTable, dataset: JsonlDataset) -> dict[str, list[dict[st
 
 
 def _unusual_lines(
-    descriptor: int, span: Span, notes: SpanNotes
+    descriptor: Readable, span: Span, notes: SpanNotes
 ) -> "list[tuple[bytes, int, bytes]]":
     """Return disposition, byte position and line of the unusual records of a span, in order."""
     found = []

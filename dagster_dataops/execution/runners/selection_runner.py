@@ -18,21 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from typing_extensions import override
 
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.compose import compose
-from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.checkpoints.publish.drafts import Drafts, ResultWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import make_folder
-from dagster_dataops.datasets.lines import (
-    Interval,
-    next_line_start,
-    read_lines,
-    split_lines,
-)
-from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.datasets.lines import line_blocks, split_lines
 from dagster_dataops.errors import DataOpsError, DatasetOperatorError, UnencodableError
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.job import Job
@@ -70,7 +65,7 @@ class _Selection:
         self._job = job
         self.tick = job.tick
 
-    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> None:
+    def write(self, results: ResultWriter, failed: "array[int]", kept: KeptJournal | None) -> None:
         """Write the lines of kept records, and which ones these are.
 
         Raises:
@@ -211,15 +206,15 @@ class _Lines:
 
 
 def _copy(
-    job: Job, failed: "array[int]", verdicts: _Verdicts, made: _Lines, results: JsonlWriter
+    job: Job, failed: "array[int]", verdicts: _Verdicts, made: _Lines, results: ResultWriter
 ) -> Iterator[tuple[Span, bytes, SpanNotes | None]]:
     """Write the lines of kept records, block by block.
 
     Yields:
         Each block as a span of the records that did not fail, its result lines and its notes.
     """
-    with job.dataset.path.open("rb") as source:
-        for start, block in _blocks(source.fileno(), job.content):
+    with opened(job.dataset.path) as source:
+        for start, block in line_blocks(source, job.content, _BLOCK_BYTES):
             lines = _sketched(split_lines(block), start, start + len(block), failed)
             if not made.ours:
                 lines = [line for line in lines if not line.isspace()]
@@ -249,15 +244,6 @@ def _span(start: int, length: int, emitted: Sequence[int], output: bytes) -> Spa
 def _canonical(dataset: JsonlDataset) -> bool:
     """Whether this package wrote every line: the number of rows is known only for its files."""
     return dataset.fingerprint is not None and dataset.rows is not None
-
-
-def _blocks(descriptor: int, content: Interval) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines, some hundred at a time, with the position of the first."""
-    start = content.start
-    while start < content.end:
-        cut = next_line_start(descriptor, min(start + _BLOCK_BYTES, content.end), content.end)
-        yield start, read_lines(descriptor, Interval(start, cut))
-        start = cut
 
 
 def _sketched(lines: list[bytes], start: int, end: int, failed: "array[int]") -> list[bytes]:

@@ -129,6 +129,10 @@ class ExecutionSettings:
         batch_size: Number of records that ``forward_batch`` gets at once; 32 by default. Batches
             begin at fixed records of the input, whatever the mode and the number of workers. A
             change makes finished records count as made with other options.
+        part_records: Number of records in each part of the result; the result is then a folder of
+            files, of which only the last may have fewer. Their bytes joined are those of the
+            single file that is written with 0, the default. After a change the result is split
+            again, and no record is processed.
         agents: What each agent takes of its machine, in the words of the cluster:
             ``{"num_gpus": 1}``. An operator with it needs a cluster. False runs the operator on
             this machine. Otherwise operators in process mode use the cluster of the run, if it has
@@ -149,6 +153,7 @@ class ExecutionSettings:
     stop_after_failures: int | None = field(default=None, metadata=_of(COUNT))
     drain_seconds: float | None = field(default=None, metadata=_of(SECONDS))
     batch_size: int | None = field(default=None, metadata=_of(WORKERS, launchpad=False))
+    part_records: int | None = field(default=None, metadata=_of(COUNT, launchpad=False))
     agents: AgentResources | Literal[False] | None = field(
         default=None, metadata=_of(AGENTS, yaml=False, launchpad=False)
     )
@@ -198,6 +203,7 @@ class ResolvedSettings:
     stop_after_failures: int
     drain_seconds: float
     batch_size: int = DEFAULT_BATCH_SIZE
+    part_records: int = 0
     agents: AgentResources | Literal[False] | None = None
 
 
