@@ -35,9 +35,10 @@ def put_result(folder: NodeFolder, target: Path) -> None:
 
 
 def _join(result: Path, target: Path) -> None:
-    with opened(result) as source, JsonlWriter(target) as writer:
-        for block in read_blocks(source, COPY_BYTES):
-            writer.write(block, 0)
+    with JsonlWriter(target) as writer:
+        with storage(result, "join its parts"), opened(result) as source:
+            for block in read_blocks(source, COPY_BYTES):
+                writer.write(block, 0)
         writer.publish()
 
 
