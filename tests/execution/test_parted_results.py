@@ -20,6 +20,7 @@ from dagster_dataops.datasets.record_samples import spread_sample
 from dagster_dataops.errors import InputError, OperatorOptionError, ResultMissingError
 from dagster_dataops.exporters.exporter import DatasetRecords
 from dagster_dataops.operators.outcomes.named_outputs import To
+from dagster_dataops.streams.factories import read_jsonl
 from dagster_dataops.tracing.tracer import trace
 from tests.execution.helpers import (
     KINDS,
@@ -207,6 +208,7 @@ def test_a_dataset_in_parts_reads_like_one_file(tmp_path: Path) -> None:
     assert spread_sample(dataset, 100).records == records
     assert JsonlDataset.of_file(folder.result).read() == records
     assert b"".join(DatasetRecords(dataset).lines()) == whole(folder)
+    assert list(read_jsonl(folder.result).and_return()) == records
 
 
 def test_a_stream_of_parts_is_shuffled_sharded_and_resumed(tmp_path: Path) -> None:

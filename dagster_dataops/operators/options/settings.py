@@ -129,10 +129,10 @@ class ExecutionSettings:
         batch_size: Number of records that ``forward_batch`` gets at once; 32 by default. Batches
             begin at fixed records of the input, whatever the mode and the number of workers. A
             change makes finished records count as made with other options.
-        part_records: Number of records in each part of the result; the result is then a folder of
-            files, of which only the last may have fewer. Their bytes joined are those of the
-            single file that is written with 0, the default. After a change the result is split
-            again, and no record is processed.
+        part_records: Number of records in each part of the result, of which only the last may have
+            fewer; 0, the default, writes one file. The parts joined are that file, byte by byte. A
+            change does not count as another option: a finished result that is reused is split
+            again, without a call of the operator.
         agents: What each agent takes of its machine, in the words of the cluster:
             ``{"num_gpus": 1}``. An operator with it needs a cluster. False runs the operator on
             this machine. Otherwise operators in process mode use the cluster of the run, if it has
