@@ -24,7 +24,7 @@ import orjson
 import xxhash
 from typing_extensions import override
 
-from dagster_dataops.datasets.dataset import FileState
+from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.errors import InputError, ResultMissingError
 from dagster_dataops.hashing.file_digests import cached_digest, content_digest
 from dagster_dataops.records import Record, encode

@@ -4,11 +4,12 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
+from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.datasets.lines import Interval, Line, count_records, iterate_lines
 
 
 def batches_of(
-    descriptor: int, intervals: Iterable[Interval], first: int, size: int
+    descriptor: Readable, intervals: Iterable[Interval], first: int, size: int
 ) -> Iterator[list[Line]]:
     """Yield the lines of intervals in batches.
 
@@ -48,7 +49,7 @@ class BatchStarts:
         self._starts = array("Q", starts)
 
     @classmethod
-    def of(cls, descriptor: int, content: Interval, size: int) -> "BatchStarts":
+    def of(cls, descriptor: Readable, content: Interval, size: int) -> "BatchStarts":
         """Return where the batches of a file begin.
 
         Args:

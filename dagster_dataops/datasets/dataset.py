@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING
 
+from dagster_dataops.byte_ranges import FileState, opened
 from dagster_dataops.configuration import is_url
 from dagster_dataops.datasets.formats import check_json_lines
 from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
@@ -17,39 +18,6 @@ from dagster_dataops.records import Record, decode
 
 if TYPE_CHECKING:
     from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
-
-
-class FileState(NamedTuple):
-    """The identity of a file's content in the file system.
-
-    The content cannot be changed without changing at least one of these values.
-
-    Attributes:
-        device: The device number.
-        inode: The inode number.
-        size: The size in bytes.
-        modified_ns: The time of the last change of the content, in nanoseconds. Programs can set
-            it.
-        changed_ns: The time of the last change of content or metadata, including links and
-            permissions, in nanoseconds. Programs cannot set it.
-    """
-
-    device: int
-    inode: int
-    size: int
-    modified_ns: int
-    changed_ns: int
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> Self:
-        """Return the state from the result of a ``stat`` call."""
-        return cls(
-            status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-        )
-
-    def resembles(self, other: "FileState") -> bool:
-        """Return whether all values but ``changed_ns`` are equal; a new link changes it too."""
-        return self[:4] == other[:4]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +107,10 @@ class JsonlDataset:
         Raises:
             InputError: The file cannot be read.
         """
-        return FileState.of(self._status())
+        try:
+            return FileState.at(self.path)
+        except OSError as error:
+            raise InputError(str(self.path), f"cannot be read: {error.strerror}") from error
 
     def check_unchanged(self, since: FileState) -> None:
         """Check that the content of the file has not changed since `stamp` returned ``since``.
@@ -157,12 +128,6 @@ class JsonlDataset:
             raise InputError(str(self.path), reason)
         self.check_content()
 
-    def _status(self) -> os.stat_result:
-        try:
-            return self.path.stat()
-        except OSError as error:
-            raise InputError(str(self.path), f"cannot be read: {error.strerror}") from error
-
     @property
     def canonical(self) -> bool:
         """Whether this package wrote every line: the rows are known only of its files."""
@@ -175,8 +140,8 @@ class JsonlDataset:
             InputError: A line is not a record; the message names file and line.
         """
         interval = content_interval(self.path)
-        with self.path.open("rb") as file:
-            for line in iterate_lines(file.fileno(), [interval]):
+        with opened(self.path) as source:
+            for line in iterate_lines(source, [interval]):
                 try:
                     yield decode(line.text)
                 except ValueError as error:
@@ -194,8 +159,8 @@ class JsonlDataset:
     def sample(self, count: int) -> list[Record]:
         """Return the records of the first ``count`` lines; invalid lines are skipped."""
         interval = content_interval(self.path)
-        with self.path.open("rb") as file:
-            lines = list(itertools.islice(iterate_lines(file.fileno(), [interval]), count))
+        with opened(self.path) as source:
+            lines = list(itertools.islice(iterate_lines(source, [interval]), count))
         records = []
         for line in lines:
             with suppress(ValueError):
@@ -213,5 +178,5 @@ class JsonlDataset:
         return read_result(self.path, self.size_bytes, self.fingerprint, self.state)
 
     def _line_number(self, offset: int) -> int:
-        with self.path.open("rb") as file:
-            return LineCounter(file.fileno()).line_at(offset)
+        with opened(self.path) as source:
+            return LineCounter(source).line_at(offset)

@@ -47,19 +47,6 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
             rest = rest[os.write(descriptor, rest) :]
 
 
-def read_range(descriptor: int, start: int, length: int) -> bytes:
-    """Return ``length`` bytes from ``start``; fewer only at the end of the file."""
-    data = os.pread(descriptor, length, start)
-    if len(data) == length or not data:
-        return data
-    parts = [data]
-    missing = length - len(data)
-    while missing and (more := os.pread(descriptor, missing, start + length - missing)):
-        parts.append(more)
-        missing -= len(more)
-    return b"".join(parts)
-
-
 def make_folder(folder: Path) -> None:
     """Create ``folder`` and its parents if missing."""
     with storage(folder, "create the folder"):

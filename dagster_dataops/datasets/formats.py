@@ -1,12 +1,12 @@
 """Detect files in other formats than JSON Lines, and name the reader for each format."""
 
 import csv
-import os
 from pathlib import Path
 from typing import Final
 
 import orjson
 
+from dagster_dataops.byte_ranges import opened, read_range
 from dagster_dataops.errors import InputError
 
 _HEAD_BYTES: Final = 64 << 10
@@ -43,8 +43,8 @@ def check_json_lines(path: Path) -> None:
         InputError: The file has another format; the message names it and the reader for it.
     """
     try:
-        with path.open("rb") as file:
-            head = os.pread(file.fileno(), _HEAD_BYTES, 0)
+        with opened(path) as source:
+            head = read_range(source, 0, _HEAD_BYTES)
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
     lines = _lines(head)

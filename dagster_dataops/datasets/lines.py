@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dagster_dataops.datasets.durable_files import read_range
+from dagster_dataops.byte_ranges import PartedFile, Readable, read_range
 from dagster_dataops.errors import InputError
 
 BLOCK_BYTES = 1 << 20
@@ -43,6 +43,9 @@ class Interval(NamedTuple):
 def content_interval(path: Path) -> Interval:
     """Return the byte range of the lines of ``path``: the whole file without a byte order mark.
 
+    Args:
+        path: Of a file, or of a folder with its parts.
+
     Raises:
         InputError: The file is missing, is not a regular file, cannot be read, is UTF-16, or has a
             path that is not UTF-8.
@@ -61,12 +64,22 @@ def content_interval(path: Path) -> Interval:
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
     if stat.S_ISDIR(status.st_mode):
-        raise InputError(str(path), "this is a folder; give the path of one jsonl file")
+        return Interval(0, _size_of_parts(path))
     if not stat.S_ISREG(status.st_mode):
         raise InputError(str(path), "is a pipe or a device; write it to a file first")
     if head.startswith(_UTF16):
         raise InputError(str(path), "is UTF-16; convert it to UTF-8")
     return Interval(len(_BOM) if head == _BOM else 0, status.st_size)
+
+
+def _size_of_parts(path: Path) -> int:
+    try:
+        return PartedFile.at(path).size
+    except IsADirectoryError:
+        reason = "this is a folder; give the path of one jsonl file"
+        raise InputError(str(path), reason) from None
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
 
 
 def _check_name(path: Path) -> None:
@@ -80,7 +93,7 @@ def _check_name(path: Path) -> None:
         raise InputError(shown, "its path is not UTF-8 text; rename it or link to it") from None
 
 
-def read_lines(descriptor: int, interval: Interval) -> bytes:
+def read_lines(source: Readable, interval: Interval) -> bytes:
     """Return all bytes of ``interval``.
 
     A short read is an error, so that half a line is never taken for a line.
@@ -90,28 +103,30 @@ def read_lines(descriptor: int, interval: Interval) -> bytes:
     """
     length = interval.end - interval.start
     try:
-        block = read_range(descriptor, interval.start, length)
+        block = read_range(source, interval.start, length)
     except OSError as error:
-        raise InputError(_name_of(descriptor), f"cannot be read: {error.strerror}") from error
+        raise InputError(_name_of(source), f"cannot be read: {error.strerror}") from error
     if len(block) < length:
         reason = "became shorter while it was read; run again when no program writes to it"
-        raise InputError(_name_of(descriptor), reason)
+        raise InputError(_name_of(source), reason)
     return block
 
 
-def _name_of(descriptor: int) -> str:
+def _name_of(source: Readable) -> str:
+    if isinstance(source, PartedFile):
+        return str(source.folder)
     try:
-        return str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        return str(Path(f"/proc/self/fd/{source}").readlink())
     except OSError:
         return "file"
 
 
-def next_line_start(descriptor: int, position: int, end: int) -> int:
+def next_line_start(source: Readable, position: int, end: int) -> int:
     """Return the first line start in [position, end]; ``end`` if there is none."""
     probe = 64 << 10
     at = position - 1  # a newline just before ``position`` makes it a line start
     while at < end:
-        block = read_lines(descriptor, Interval(at, min(at + probe, end)))
+        block = read_lines(source, Interval(at, min(at + probe, end)))
         found = block.find(b"\n")
         if found >= 0:
             return at + found + 1
@@ -125,26 +140,35 @@ def split_lines(block: bytes) -> list[bytes]:
     return list(io.BytesIO(block))
 
 
-def iterate_lines(descriptor: int, intervals: Iterable[Interval]) -> Iterator[Line]:
+def iterate_lines(source: Readable, intervals: Iterable[Interval]) -> Iterator[Line]:
     """Yield the non-blank lines of ``intervals``, in order."""
     size = _FIRST_BYTES  # a small first block, for callers that need only the first records
     for interval in intervals:
         start = interval.start
         while start < interval.end:
-            cut = next_line_start(descriptor, min(start + size, interval.end), interval.end)
+            cut = next_line_start(source, min(start + size, interval.end), interval.end)
             size = BLOCK_BYTES
-            for line in split_lines(read_lines(descriptor, Interval(start, cut))):
+            for line in split_lines(read_lines(source, Interval(start, cut))):
                 end = start + len(line)
                 if not line.isspace():
                     yield Line(start, end, line.removesuffix(b"\n"))
                 start = end
 
 
+def line_blocks(source: Readable, interval: Interval, size: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the whole lines of an interval, about ``size`` bytes at a time, with their position."""
+    start = interval.start
+    while start < interval.end:
+        cut = next_line_start(source, min(start + size, interval.end), interval.end)
+        yield start, read_lines(source, Interval(start, cut))
+        start = cut
+
+
 class LineCounter:
     """Converts byte offsets to line numbers; offsets must be in rising order."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, source: Readable) -> None:
+        self._source = source
         self._position = 0
         self._newlines = 0
 
@@ -156,12 +180,12 @@ class LineCounter:
         """
         while self._position < offset:
             end = min(self._position + BLOCK_BYTES, offset)
-            block = read_lines(self._descriptor, Interval(self._position, end))
+            block = read_lines(self._source, Interval(self._position, end))
             self._newlines += block.count(b"\n")
             self._position += len(block)
         return self._newlines + 1
 
 
-def count_records(descriptor: int, interval: Interval) -> int:
+def count_records(source: Readable, interval: Interval) -> int:
     """Return the number of records, i.e. non-blank lines, in ``interval``."""
-    return sum(1 for _ in iterate_lines(descriptor, [interval]))
+    return sum(1 for _ in iterate_lines(source, [interval]))

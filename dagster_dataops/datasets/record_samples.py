@@ -8,8 +8,8 @@ from typing import Final, cast
 
 import orjson
 
+from dagster_dataops.byte_ranges import Readable, opened, read_range
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.datasets.lines import Interval, content_interval, split_lines
 from dagster_dataops.records import Record, decode
 
@@ -43,8 +43,7 @@ def spread_sample(dataset: JsonlDataset, count: int) -> RecordSample:
     """
     interval = content_interval(dataset.path)
     size = interval.end - interval.start
-    with dataset.path.open("rb") as file:
-        descriptor = file.fileno()
+    with opened(dataset.path) as descriptor:
         if size <= _BLOCKS * _BLOCK_BYTES:
             lines = _lines(read_range(descriptor, interval.start, size))
             return RecordSample(_decode_records(_spread(lines, count)), whole=len(lines) <= count)
@@ -64,8 +63,7 @@ def first_records(dataset: JsonlDataset, count: int, max_bytes: int) -> list[Rec
         InputError: The file does not exist or is not a regular file.
     """
     interval = content_interval(dataset.path)
-    with dataset.path.open("rb") as file:
-        descriptor = file.fileno()
+    with opened(dataset.path) as descriptor:
         expected = count * dataset.size_bytes * 5 // (4 * dataset.rows) if dataset.rows else 0
         size = min(max(expected, _BLOCK_BYTES), max_bytes)
         while True:
@@ -75,14 +73,14 @@ def first_records(dataset: JsonlDataset, count: int, max_bytes: int) -> list[Rec
             size = min(4 * size, max_bytes)
 
 
-def _lines_within(descriptor: int, interval: Interval, size: int) -> tuple[list[bytes], bool]:
+def _lines_within(descriptor: Readable, interval: Interval, size: int) -> tuple[list[bytes], bool]:
     """Return the complete lines in the first ``size`` bytes, and whether more data follows."""
     block = read_range(descriptor, interval.start, min(size, interval.end))
     more = interval.start + len(block) < interval.end
     return _lines(block[: block.rfind(b"\n") + 1] if more else block), more
 
 
-def _whole_lines(descriptor: int, start: int, interval: Interval) -> list[bytes]:
+def _whole_lines(descriptor: Readable, start: int, interval: Interval) -> list[bytes]:
     """Return the complete lines in the block at ``start``."""
     first = start == interval.start
     at = start if first else start - 1  # a newline just before ``start`` makes it a line start
@@ -94,7 +92,7 @@ def _whole_lines(descriptor: int, start: int, interval: Interval) -> list[bytes]
     return _lines(block[begin:end])
 
 
-def _first_line(descriptor: int, interval: Interval) -> list[bytes]:
+def _first_line(descriptor: Readable, interval: Interval) -> list[bytes]:
     block = read_range(descriptor, interval.start, min(_LONGEST_LINE, interval.end))
     end = block.find(b"\n")
     if end < 0 and interval.start + len(block) < interval.end:

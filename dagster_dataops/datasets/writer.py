@@ -10,6 +10,7 @@ from typing import Self
 
 import xxhash
 
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import (
     copy_durably,
@@ -132,8 +133,8 @@ def first_lines(dataset: JsonlDataset, path: Path, count: int) -> JsonlDataset:
     Raises:
         InputError: The dataset cannot be read.
     """
-    with JsonlWriter(path) as writer, dataset.path.open("rb") as file:
-        lines = iterate_lines(file.fileno(), [content_interval(dataset.path)])
+    with JsonlWriter(path) as writer, opened(dataset.path) as source:
+        lines = iterate_lines(source, [content_interval(dataset.path)])
         for line in itertools.islice(lines, count):
             writer.write(line.text + b"\n")
         return writer.publish()

@@ -7,11 +7,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.claims import Claim
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.start_decision import StartDecision
-from dagster_dataops.datasets.dataset import FileState, JsonlDataset
+from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import OutageError
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.run_report import RunContext

@@ -15,7 +15,7 @@ from dagster_dataops.checkpoints.publish.commit import (
     published_files,
     write_manifest,
 )
-from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.checkpoints.publish.drafts import Drafts, split
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
@@ -70,6 +70,7 @@ class OperatorExecutor:
                 changed.
         """
         folder = folder.with_outputs(operator.__dataops__.spec.outputs)
+        folder = replace(folder, part_records=operator.__dataops__.resolved.part_records)
         with held(versions_in(operator.__dataops__.options)):
             return self._run_locked(operator, inputs, folder)
 
@@ -110,7 +111,8 @@ class OperatorExecutor:
             request = _start_request(attempt, runner, found, "" if late is None else late.run)
             attempt.start = decide_start(request)
             if attempt.start.published is not None:
-                return _report(attempt, _take_over(attempt, attempt.start.published))
+                published = _split_again(attempt, attempt.start.published)
+                return _report(attempt, _take_over(attempt, published))
             drafts = runner.run(attempt)
             return _report(attempt, _publish(attempt, _manifest(attempt, drafts, runner)))
 
@@ -174,6 +176,25 @@ def _take_over(attempt: Attempt, manifest: Manifest) -> Manifest:
     return manifest
 
 
+def _split_again(attempt: Attempt, manifest: Manifest) -> Manifest:
+    """Return the manifest of a published result, in parts of the wanted size.
+
+    Raises:
+        InputError: The result cannot be read, or was changed.
+    """
+    wanted = attempt.folder.part_records
+    if manifest.part_records == wanted:
+        return manifest
+    result = manifest.dataset(attempt.folder.result)
+    before = result.stamp()
+    made = split(result.path, attempt.folder)
+    result.check_unchanged(before)
+    parts = f"split into parts of {wanted:,} records" if wanted else "joined to one file"
+    attempt.note(f"the published result is {parts}")
+    again = replace(manifest, modified_ns=made.modified_ns, parted=made.parted, part_records=wanted)
+    return _publish(attempt, again)
+
+
 def _publish(attempt: Attempt, manifest: Manifest) -> Manifest:
     """Put the drafts in place.
 
@@ -217,6 +238,8 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         drops=drafts.summary.drops,
         drop_examples=drafts.summary.drop_examples,
         artefact=drafts.artefact,
+        parted=drafts.parted,
+        part_records=drafts.part_records,
         funnel=drafts.summary.funnel,
         kind=attempt.operator.__dataops__.spec.kind,
         traced=attempt.settings.trace,

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
+from dagster_dataops.byte_ranges import Readable, opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
@@ -92,7 +93,7 @@ class Job:
         """Closed when the result is published, or when the attempt fails."""
         return self.attempt.resources
 
-    def batch_starts(self, descriptor: int) -> BatchStarts | None:
+    def batch_starts(self, descriptor: Readable) -> BatchStarts | None:
         """Return where ranges may begin if the operator takes batches; otherwise ``None``."""
         if not self.batches:
             return None
@@ -157,8 +158,8 @@ class Job:
         gaps = self.checkpoint.table.gaps(self.content)
         if not gaps:
             return
-        with self.dataset.path.open("rb") as file:
-            undone = sum(count_records(file.fileno(), gap) for gap in gaps)
+        with opened(self.dataset.path) as source:
+            undone = sum(count_records(source, gap) for gap in gaps)
         if undone:
             reason = f"{undone:,} records were not processed; run again to continue with them"
             raise WorkerError(self.name, reason)
@@ -210,6 +211,6 @@ class Job:
 
     def _place_of(self, offset: int) -> tuple[int, int]:
         """Return index, counted from 0, and line, counted from 1, of the record at ``offset``."""
-        with self.dataset.path.open("rb") as file:
-            line = LineCounter(file.fileno()).line_at(offset)
-            return count_records(file.fileno(), Interval(self.content.start, offset)), line
+        with opened(self.dataset.path) as source:
+            line = LineCounter(source).line_at(offset)
+            return count_records(source, Interval(self.content.start, offset)), line

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.batches import BatchStarts
@@ -86,7 +87,7 @@ class Settlement(Protocol):
         """Closed some time after a complete run."""
         ...
 
-    def batch_starts(self, descriptor: int) -> BatchStarts | None:
+    def batch_starts(self, descriptor: Readable) -> BatchStarts | None:
         """Return where ranges may begin if the operator takes batches; otherwise ``None``."""
         ...
 

@@ -18,8 +18,8 @@ from typing import Final, Self
 import orjson
 import xxhash
 
+from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.datasets.artefact import list_files
-from dagster_dataops.datasets.dataset import FileState
 from dagster_dataops.datasets.durable_files import (
     make_folder_durably,
     read_if_there,

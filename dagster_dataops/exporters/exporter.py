@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from typing_extensions import override
 
+from dagster_dataops.byte_ranges import opened, read_blocks
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
 from dagster_dataops.records import Record, decode, encode
@@ -127,9 +128,8 @@ class DatasetRecords(ExportRecords):
     @override
     def lines(self) -> Iterator[bytes]:
         """Yield the bytes of the result."""
-        with self._dataset.path.open("rb", buffering=0) as file:
-            while block := file.read(_BLOCK_BYTES):
-                yield block
+        with opened(self._dataset.path) as source:
+            yield from read_blocks(source, _BLOCK_BYTES)
 
 
 def line_of_record(dataset: JsonlDataset, index: int) -> int:
@@ -139,10 +139,10 @@ def line_of_record(dataset: JsonlDataset, index: int) -> int:
         dataset: The dataset.
         index: Of the record, from 0; lines that are not records do not count.
     """
-    with dataset.path.open("rb") as file:
-        counter = LineCounter(file.fileno())
+    with opened(dataset.path) as source:
+        counter = LineCounter(source)
         remaining = index
-        for line in iterate_lines(file.fileno(), [content_interval(dataset.path)]):
+        for line in iterate_lines(source, [content_interval(dataset.path)]):
             try:
                 decode(line.text)
             except ValueError:

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
+from dagster_dataops.byte_ranges import PartedFile
+
 _BLOCK_BYTES: Final = 4 << 20  # of lines; a longer line is a `GuessError`
 _EXACT: Final = 2.0**53  # from here on not every integer is a double
 _PLAIN: Final = (pa.types.is_null, pa.types.is_boolean, pa.types.is_integer, pa.types.is_float64)
@@ -35,7 +37,7 @@ def quick_batches(path: Path, schema: Any, rows: int, size: int) -> Iterator[Any
     """Yield the records of a file as record batches.
 
     Args:
-        path: A file of JSON lines without blank lines.
+        path: A file of JSON lines without blank lines; it may be split in parts.
         schema: Their schema; all types fulfil `reads_exactly`.
         rows: How many they are.
         size: The most records in a batch.
@@ -60,7 +62,12 @@ def quick_batches(path: Path, schema: Any, rows: int, size: int) -> Iterator[Any
 
 
 def _blocks(path: Path, schema: Any) -> Iterator[Any]:
-    """Yield record batches, each of the lines of a block."""
+    """Yield record batches, each of the lines of a block of a file or of one of its parts."""
+    for part in PartedFile.at(path).paths if path.is_dir() else (path,):
+        yield from _blocks_of_file(part, schema)
+
+
+def _blocks_of_file(path: Path, schema: Any) -> Iterator[Any]:
     read = arrow_json.ReadOptions(block_size=_BLOCK_BYTES)
     parse = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
     with (

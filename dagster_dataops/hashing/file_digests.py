@@ -1,12 +1,13 @@
 """Digests of the content of files, as in `JsonlDataset.fingerprint`."""
 
-import os
+import stat
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 import xxhash
 
+from dagster_dataops.byte_ranges import opened, read_blocks
 from dagster_dataops.errors import InputError
 
 _BLOCK_BYTES: Final = 8 << 20
@@ -20,8 +21,8 @@ def content_digest(path: Path) -> str:
     """
     digest = xxhash.xxh3_128()
     try:
-        with path.open("rb", buffering=0) as file:
-            while block := os.read(file.fileno(), _BLOCK_BYTES):
+        with opened(path) as source:
+            for block in read_blocks(source, _BLOCK_BYTES):
                 digest.update(block)
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
@@ -43,7 +44,7 @@ def cached_digest(path: Path, state: tuple[int, ...]) -> str:  # noqa: ARG001 - 
 
 
 def has_content(path: Path, size_bytes: int, fingerprint: str | None) -> bool:
-    """Return whether a file has exactly the given content. It is read only if the size matches.
+    """Return whether one file has exactly the given content; it is read if the size matches.
 
     Args:
         path: The file; it may be missing.
@@ -51,6 +52,8 @@ def has_content(path: Path, size_bytes: int, fingerprint: str | None) -> bool:
         fingerprint: The expected digest.
     """
     try:
-        return path.stat().st_size == size_bytes and content_digest(path) == fingerprint
+        status = path.stat()
+        same_size = stat.S_ISREG(status.st_mode) and status.st_size == size_bytes
+        return same_size and content_digest(path) == fingerprint
     except (OSError, InputError):
         return False

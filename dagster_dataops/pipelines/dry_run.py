@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.configuration import config
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -193,5 +194,5 @@ def _price_of(operator: Operator, clients: Mapping[str, Any]) -> Price | None:
 def _rows_of(dataset: JsonlDataset) -> int:
     if dataset.rows is not None:
         return dataset.rows
-    with dataset.path.open("rb") as file:
-        return count_records(file.fileno(), content_interval(dataset.path))
+    with opened(dataset.path) as source:
+        return count_records(source, content_interval(dataset.path))

@@ -1,17 +1,16 @@
 """Results as sources: jsonl files that are identified by a digest of their whole content."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
+from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.errors import InputError, StreamSourceError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES
-from dagster_dataops.streams.files.descriptors import opened_file
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.file_stages import NOWHERE
 from dagster_dataops.streams.files.jsonl import JsonLines
@@ -41,24 +40,23 @@ class ResultRecords(JsonLines):
 
     @override
     def identity(self) -> object:
-        with opened_file(self.where) as descriptor:
-            found = os.fstat(descriptor)
-        if found.st_size != self.size_bytes:
+        found = _state_of(self.files.given[0])
+        if found.size != self.size_bytes:
             reason = (
-                f"has {found.st_size:,} bytes, not the {self.size_bytes:,} of the dataset; create "
+                f"has {found.size:,} bytes, not the {self.size_bytes:,} of the dataset; create "
                 "the dataset again to read the present content"
             )
             raise StreamSourceError(self.where, reason)
-        stamp = _state(found)
-        known = self.content if stamp == self.stamp else None
-        return [known or _digest(self.where, stamp), super().identity()]
+        known = self.content if found == self.stamp else None
+        return [known or _digest(self.files.given[0], found), super().identity()]
 
 
 def read_result(
     path: Path, size_bytes: int, content: str | None, state: tuple[int, ...] | None = None
 ) -> DataPipelineBuilder:
-    """Return a stream of the records of a result file; see `ResultRecords`."""
-    files = FileSet((str(path),), compression=None)
+    """Return a stream of the records of a result; see `ResultRecords`."""
+    present = path.resolve() if path.is_dir() else path  # of parts the version, never changed
+    files = FileSet((str(present),), compression=None)
     stage = ResultRecords(files, BLOCK_BYTES, NOWHERE, str(path), size_bytes, content, state)
     return DataPipelineBuilder(stage)
 
@@ -70,5 +68,8 @@ def _digest(path: str, state: tuple[int, ...]) -> str:
         raise StreamSourceError(error.source, error.reason) from error
 
 
-def _state(status: os.stat_result) -> tuple[int, ...]:
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+def _state_of(path: str) -> FileState:
+    try:
+        return FileState.at(Path(path))
+    except OSError as error:
+        raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.datasets.lines import (
     BLOCK_BYTES,
     Interval,
@@ -87,11 +88,11 @@ class RecordFile:
         """Yield each block, the number of its records and the number of its lines."""
         content = content_interval(self._path)
         start, lines, records = content.start, 0, 0
-        with self._path.open("rb") as file:
+        with opened(self._path) as source:
             while start < content.end:
                 goal = min(start + BLOCK_BYTES, content.end)
-                cut = next_line_start(file.fileno(), goal, content.end)
-                text = read_lines(file.fileno(), Interval(start, cut))
+                cut = next_line_start(source, goal, content.end)
+                text = read_lines(source, Interval(start, cut))
                 count = text.count(b"\n") + (not text.endswith(b"\n"))
                 blank = 0 if self._ours else sum(map(bytes.isspace, split_lines(text)))
                 yield _Block(lines, records, text, bool(blank)), count - blank, count

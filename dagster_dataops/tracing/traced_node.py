@@ -8,8 +8,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.datasets.dataset import FileState
 from dagster_dataops.errors import TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.quantities import counted
@@ -93,7 +93,7 @@ class TracedFile:
             TraceOutdatedError: It was changed since.
         """
         try:
-            state = FileState.of(self.path.stat())
+            state = FileState.at(self.path)
         except OSError:
             return  # a temporary file, such as the records of a call in Python
         if not self._is_in(state):

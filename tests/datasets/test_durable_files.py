@@ -14,7 +14,6 @@ from dagster_dataops.datasets.durable_files import (
     copy_durably,
     draft_of,
     make_folder,
-    read_range,
     storage,
     write_all,
     write_durably,
@@ -37,18 +36,6 @@ def test_every_byte_is_written_though_the_system_stops_short(data, step):
         file.seek(0)
 
         assert file.read() == data
-
-
-@given(st.binary(max_size=60), st.integers(0, 70), st.integers(0, 70), st.integers(1, 7))
-def test_a_range_is_read_whole_though_the_system_stops_short(data, start, length, step):
-    real = os.pread
-    with (
-        tempfile.TemporaryFile(buffering=0) as file,
-        patch("os.pread", lambda d, count, at: real(d, min(count, step), at)),
-    ):
-        file.write(data)
-
-        assert read_range(file.fileno(), start, length) == data[start : start + length]
 
 
 def test_writing_durably_replaces_the_file_and_leaves_no_draft(tmp_path):

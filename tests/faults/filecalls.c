@@ -24,7 +24,7 @@
 
 enum action { NOTHING, KILL_BEFORE, KILL_HALFWAY, KILL_AFTER, FAIL, FAIL_FROM_THEN_ON, SHORTEN };
 enum operation {
-  CREATE, WRITE, TRUNCATE, SYNC, SYNC_DATA, RENAME, LINK, UNLINK, MAKE_FOLDER, REMOVE_FOLDER, READ
+  CREATE, WRITE, TRUNCATE, SYNC, SYNC_DATA, RENAME, LINK, UNLINK, MAKE_FOLDER, REMOVE_FOLDER, SYMLINK, READ
 };
 
 struct control {
@@ -397,6 +397,24 @@ int renameat(int from, const char *old, int to, const char *new) {
 int link(const char *old, const char *new) { return renamed(AT_FDCWD, old, AT_FDCWD, new, 1, 0); }
 int linkat(int from, const char *old, int to, const char *new, int flags) {
   return renamed(from, old, to, new, 1, flags);
+}
+
+int symlinkat(const char *content, int at, const char *given) {
+  REAL(symlinkat);
+  char name[1024];
+  const char *path = watched() ? absolute(at, given, name, sizeof name) : given;
+  if (!watched() || !below(path)) return real_symlinkat(content, at, given);
+  enum action action = enter("symlink", path);
+  if (fails(action)) return -1;
+  int failed = real_symlinkat(content, at, given);
+  struct stat status;
+  if (!failed && !lstat(path, &status))
+    record(SYMLINK, &status, path, 0, 0, content, strlen(content));
+  leave(action);
+  return failed;
+}
+int symlink(const char *content, const char *given) {
+  return symlinkat(content, AT_FDCWD, given);
 }
 
 static int removed(int at, const char *given, int flags) {

@@ -45,6 +45,7 @@ class Operation(IntEnum):
     UNLINK = 7
     MAKE_FOLDER = 8
     REMOVE_FOLDER = 9
+    SYMLINK = 10
 
 
 class Entry(NamedTuple):
@@ -59,7 +60,7 @@ class Entry(NamedTuple):
         target: The new name of a rename or link.
         offset: Position of the write, or the new size.
         modified_ns: The file's modification time afterwards.
-        data: The written bytes.
+        data: The written bytes; of a symbolic link the path that it holds.
     """
 
     operation: Operation

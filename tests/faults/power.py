@@ -40,7 +40,14 @@ class _Folder:
         self.pending.append(change)
 
 
-_Node: TypeAlias = _File | _Folder
+@dataclass
+class _Link:
+    """A symbolic link; its path is as safe as its name."""
+
+    path: str
+
+
+_Node: TypeAlias = _File | _Folder | _Link
 _Choice: TypeAlias = Callable[[int], list[bool]]  # of this many unsynced changes, which survive
 
 
@@ -126,6 +133,8 @@ class Disk:
             status = entry.stat(follow_symlinks=False)
             if entry.is_dir(follow_symlinks=False):
                 node: _Node = self._read(Path(entry.path))
+            elif entry.is_symlink():
+                node = _Link(str(Path(entry.path).readlink()))
             else:
                 node = self._nodes.get(status.st_ino) or _File(
                     Path(entry.path).read_bytes(), status.st_mtime_ns, status.st_mtime_ns
@@ -152,6 +161,9 @@ class Disk:
                     made.modified_ns = made.synced_ns = entry.modified_ns
                 self._nodes[entry.inode] = made
                 self._change(entry.path, made)
+            case Operation.SYMLINK:
+                self._nodes[entry.inode] = link = _Link(os.fsdecode(entry.data))
+                self._change(entry.path, link)
             case Operation.LINK:
                 self._change(entry.target, self._nodes[entry.inode])
             case Operation.RENAME:
@@ -170,6 +182,7 @@ class Disk:
         if isinstance(node, _Folder):
             node.synced, node.pending = dict(node.names), []
             return None
+        assert isinstance(node, _File), entry
         node.synced, node.pending = _written(node, [True] * len(node.pending), zeros=False), []
         if entry.operation is Operation.SYNC:  # the other one need not write the time
             node.synced_ns = entry.modified_ns
@@ -222,6 +235,9 @@ class Disk:
         for name, below in names.items():
             if isinstance(below, _Folder):
                 self._leave(below, path / name, loss, left)
+                continue
+            if isinstance(below, _Link):
+                (path / name).symlink_to(below.path)
                 continue
             if id(below) not in left:  # all names of a file show the same
                 left[id(below)] = _left(below, loss)

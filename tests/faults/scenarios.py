@@ -15,6 +15,7 @@ import pytest
 from typing_extensions import override
 
 from dagster_dataops import Operational, To
+from dagster_dataops.byte_ranges import PartedFile, read_blocks
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
@@ -270,7 +271,7 @@ class Scenario:
         counts = ("rows_in", "rows_out", "dropped", "failed", "size_bytes", "fingerprint")
         names = {path.name for path in folder.path.iterdir()} if folder.path.exists() else set()
         return {
-            "result": folder.result.read_bytes() if folder.result.exists() else None,
+            "result": folder.result.read_bytes() if folder.result.is_file() else None,
             "errors": folder.errors.read_bytes() if folder.errors.exists() else b"",
             "manifest": manifest and {name: getattr(manifest, name) for name in counts},
             "published": self.is_published(),
@@ -435,6 +436,45 @@ class Split(Over):
         return all(found in states for found, *states in parts)
 
 
+class Parts(Over):
+    """A result in parts, in place of an older one."""
+
+    options: ClassVar[dict[str, Any]] = {"_part_records": 7}
+    modes = ("single", "process")
+
+    @override
+    def state(self) -> dict[str, Any]:
+        """Return what a reader finds, with the parts joined."""
+        place = self.folder.result
+        result = b"".join(read_blocks(PartedFile.at(place), 100)) if place.is_dir() else None
+        if place.is_file():
+            result = place.read_bytes()
+        return {**super().state(), "result": result}
+
+
+class PartsAgain(Parts):
+    """A published result is split in parts of another size."""
+
+    modes = ("single",)
+
+    @override
+    def prepare(self) -> None:
+        Scenario.prepare(self)
+        self.options = {"_part_records": 5}  # type: ignore[misc]
+        self._run("next", self.inputs, "single")
+        self.options = Parts.options  # type: ignore[misc]
+
+    @override
+    def paid(self) -> set[int]:
+        return set(range(COUNT))
+
+
+class RetryParts(Retry, Parts):
+    """Failed records of a published result in parts are retried."""
+
+    modes = ("single",)
+
+
 class RetrySplit(Retry, Split):
     """Failed records of two published outputs are retried."""
 
@@ -590,6 +630,9 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "selection": Selection,
     "split": Split,
     "retry-split": RetrySplit,
+    "parts": Parts,
+    "parts-again": PartsAgain,
+    "retry-parts": RetryParts,
     "join": Join,
     "artefact": Artefact,
     "export": ExportFile,

@@ -9,6 +9,7 @@ import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import plain
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.datasets.lines import LineCounter
 
 EXAMPLES: Final = 10
@@ -65,8 +66,8 @@ class Finding:
         if not self.violations.first or self.path is None:
             return []
         found: list[dict[str, Cell]] = []
-        with self.path.open("rb") as file:
-            counter = LineCounter(file.fileno())
+        with opened(self.path) as source:
+            counter = LineCounter(source)
             for start, problem, value in self.violations.first:
                 row: dict[str, Cell] = {"line": counter.line_at(start), "problem": problem}
                 found.append({**self._where(), **row, "value": value})

@@ -11,6 +11,7 @@ from typing import Any
 from typing_extensions import override
 
 from dagster_dataops.assets.checks.findings import Finding, Violations
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
@@ -137,8 +138,8 @@ def inspect(
     if not readers and dataset.rows is not None:
         return Inspected(dataset, manifest, dataset.rows)
     rows = 0
-    with dataset.path.open("rb") as file:
-        for line in iterate_lines(file.fileno(), [content_interval(dataset.path)]):
+    with opened(dataset.path) as source:
+        for line in iterate_lines(source, [content_interval(dataset.path)]):
             rows += 1
             if readers:
                 _show(line.start, line.text, readers)

@@ -10,11 +10,13 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
+from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.configuration import bucket_of, config, root_setting
 from dagster_dataops.datasets.artefact import SUFFIX, Artefact, damage, is_version
-from dagster_dataops.datasets.dataset import FileState, JsonlDataset
-from dagster_dataops.datasets.durable_files import write_durably
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import storage, write_durably
+from dagster_dataops.datasets.parted_writer import is_intact, remove_other_parts
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import ResultMissingError
 
@@ -31,11 +33,13 @@ class NodeFolder:
         name: The node's name. All file names begin with it.
         outputs: The folders of the results of a node with named outputs, by name; else empty. The
             node's own folder then has checkpoints, error file and manifest.
+        part_records: Records in each part of a result that is written; 0 for one file.
     """
 
     path: Path
     name: str
     outputs: Mapping[str, "NodeFolder"] = field(default_factory=dict, hash=False)
+    part_records: int = field(default=0, compare=False)
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> "NodeFolder":
@@ -79,6 +83,11 @@ class NodeFolder:
     def artefact(self) -> Path:
         """The folder of the versions of an artefact; other operators have none."""
         return self.path / f"{self.name}{SUFFIX}"
+
+    @property
+    def parts(self) -> Path:
+        """The folder of the parts of a result that is split; other results have none."""
+        return self.path / f"{self.name}_parts"
 
     @property
     def receipt(self) -> Path:
@@ -152,6 +161,10 @@ class Manifest:
             it passed on, dropped and failed, and its seconds.
         artefact: Of an artefact the name of its version, which is its digest; the result is the
             listing of its files.
+        parted: Of a result in parts the name of the folder with them, which is the digest of their
+            listing; empty for a result in one file. Size and digest of the result are those of the
+            parts joined.
+        part_records: Of a result in parts the records a part; 0 for a result in one file.
         kind: The kind of the operator, such as ``record``; empty for a source function.
         traced: Whether the map was to be written. There is none if every record became one line.
         combined: Of a stream that only combines its inputs by position: how, as
@@ -188,6 +201,8 @@ class Manifest:
     drop_examples: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     funnel: list[dict[str, Any]] = field(default_factory=list)
     artefact: str = ""
+    parted: str = ""
+    part_records: int = 0
     kind: str = ""
     traced: bool = False
     combined: dict[str, Any] = field(default_factory=dict)
@@ -262,7 +277,7 @@ class Manifest:
         """
         made = JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
         try:
-            state = FileState.of(path.stat())
+            state = FileState.at(path)
             published_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
         except OSError:  # a missing file is reported when it is read
             return made
@@ -271,10 +286,10 @@ class Manifest:
     def tells_of(self, result: Path) -> bool:
         """Whether ``result`` is the published file: neither replaced nor edited since."""
         try:
-            status = result.stat()
+            state = FileState.at(result)
         except OSError:
             return False
-        return (status.st_size, status.st_mtime_ns) == (self.size_bytes, self.modified_ns)
+        return (state.size, state.modified_ns) == (self.size_bytes, self.modified_ns)
 
     def made_by(self, fingerprint: RunFingerprint) -> bool:
         """Whether the whole result was made by this operator, options, code and input."""
@@ -286,9 +301,9 @@ class Manifest:
 
 
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
-    **dict.fromkeys(("operator", "fingerprint", "run", "artefact", "kind"), (str,)),
+    **dict.fromkeys(("operator", "fingerprint", "run", "artefact", "parted", "kind"), (str,)),
     **dict.fromkeys(("rows_in", "rows_out", "dropped", "failed", "resumed"), (int,)),
-    **dict.fromkeys(("size_bytes", "modified_ns"), (int,)),
+    **dict.fromkeys(("size_bytes", "modified_ns", "part_records"), (int,)),
     **dict.fromkeys(("attempts", "kept_from", "resumed_from"), (list,)),
     "seconds": (float, int),
     "made_from": (dict,),
@@ -334,8 +349,8 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
 
 
 def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
-    """Whether a result and the files of an artefact are as they were published."""
-    if not manifest.tells_of(folder.result):
+    """Whether a result, its parts and the files of an artefact are as they were published."""
+    if not manifest.tells_of(folder.result) or not is_intact(folder.result, manifest.parted):
         return False
     return not (manifest.artefact and damage(folder.artefact / manifest.artefact))
 
@@ -473,6 +488,8 @@ def write_result(
         made_from=dict(made_from),
     )
     write_durably(folder.manifest, manifest.to_bytes())
+    with storage(folder.path, "remove the parts of an earlier result"):
+        remove_other_parts(folder.parts, "")
     files = {folder.result: folder.result}
     if bucket_of(folder.path) is not None:
         from dagster_dataops.checkpoints.homes.node_home import publish_files

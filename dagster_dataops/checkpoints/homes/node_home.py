@@ -16,9 +16,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
+from dagster_dataops.datasets.durable_files import draft_of, make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.open_stores import store_of
+from dagster_dataops.datasets.parted_writer import link_draft, remove_other_parts
 from dagster_dataops.datasets.result_store import ConflictError, ResultStore, Version
 from dagster_dataops.errors import LostError, ResultMissingError
 
@@ -145,8 +146,18 @@ class NodeHome:
             _removed(self.folder / name)
         manifest = self.folder / f"{self.name}{_SUFFIX}"
         make_folder(manifest.parent)
+        self._link_parts(manifest.with_suffix(""), head.content.get("parted", ""))
         write_durably(manifest, head.manifest())
         self.remember(head)
+
+    def _link_parts(self, result: Path, version: str) -> None:
+        """Make the link to the parts of a result, which are there; remove other parts."""
+        parts = self.folder / f"{self.name}_parts"
+        with storage(result, "link it to its parts"):
+            if version:
+                link_draft(result, parts / version)
+                draft_of(result).replace(result)
+            remove_other_parts(parts, version)
 
     def _forget(self) -> None:
         """Delete the local files of a result that was deleted from the store."""

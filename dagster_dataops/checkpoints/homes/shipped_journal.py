@@ -13,13 +13,14 @@ from typing import Final, NamedTuple
 
 from typing_extensions import override
 
+from dagster_dataops.byte_ranges import read_range
 from dagster_dataops.checkpoints.homes.object_journal import ObjectEntry, ObjectJournal
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import Position
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span
 from dagster_dataops.checkpoints.journal.span_notes import IntArray, SpanNotes
-from dagster_dataops.datasets.durable_files import make_folder, read_range, storage, write_all
+from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.datasets.result_store import ResultStore
 from dagster_dataops.errors import StorageError
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Self
 
 import xxhash
 
+from dagster_dataops.byte_ranges import Readable, read_range
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import checksum
@@ -24,7 +25,7 @@ from dagster_dataops.checkpoints.journal.span_notes import (
     joined,
 )
 from dagster_dataops.checkpoints.journal.stored_outcomes import span_digests
-from dagster_dataops.datasets.durable_files import read_range, storage
+from dagster_dataops.datasets.durable_files import storage
 
 SEGMENT: Final = 1  # the only one
 _PIECE_BYTES: Final = 1 << 20
@@ -86,7 +87,7 @@ class _Piece:
         """Whether more bytes from ``start`` on still fit into a megabyte of input and output."""
         return start >= self.end and max(end - self.start, self.size + size) <= _PIECE_BYTES
 
-    def span(self, source: int | None) -> Span:
+    def span(self, source: Readable | None) -> Span:
         """Return the piece as one span; with a checksum of its input if ``source`` is given."""
         length = self.end - self.start
         return Span(
@@ -114,7 +115,9 @@ class KeptJournal:
             single records are found by it; else spans are joined.
     """
 
-    def __init__(self, path: Path, source: int, *, check_input: bool, apart: bool = False) -> None:
+    def __init__(
+        self, path: Path, source: Readable, *, check_input: bool, apart: bool = False
+    ) -> None:
         with storage(path, "replace the file"):
             path.unlink(missing_ok=True)
         self._journal = JournalWriter(path)

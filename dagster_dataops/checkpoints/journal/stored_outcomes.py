@@ -4,7 +4,6 @@ Where an operator reuses outcomes, the journal holds a digest of the input of ev
 that another input holds again, at any place, is found by it.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 from pathlib import Path
@@ -12,10 +11,11 @@ from typing import Final, NamedTuple
 
 import xxhash
 
+from dagster_dataops.byte_ranges import Readable, opened, read_range
 from dagster_dataops.checkpoints.journal.frames import DIGEST
 from dagster_dataops.checkpoints.journal.journal_reader import read_journal
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
-from dagster_dataops.datasets.durable_files import read_range, storage
+from dagster_dataops.datasets.durable_files import storage
 
 _BLANK: Final = b" \t\r\n"
 _NONE: Final = bytes(DIGEST)  # of a span that is not one record
@@ -48,7 +48,7 @@ def line_digest(line: bytes) -> bytes:
     return xxhash.xxh3_128_digest(line.strip(_BLANK))
 
 
-def span_digests(descriptor: int, spans: Iterable[Span]) -> list[bytes]:
+def span_digests(descriptor: Readable, spans: Iterable[Span]) -> list[bytes]:
     """Return the digest of the input of each span; zeros for a span that is not one record.
 
     Args:
@@ -67,12 +67,8 @@ def digests_in(path: Path, spans: Iterable[Span]) -> list[bytes]:
     Raises:
         StorageError: It cannot be read.
     """
-    with storage(path, "read it again"):
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return span_digests(descriptor, spans)
-        finally:
-            os.close(descriptor)
+    with storage(path, "read it again"), opened(path) as source:
+        return span_digests(source, spans)
 
 
 def outcomes_in(journal: Path) -> Iterator[StoredOutcome]:

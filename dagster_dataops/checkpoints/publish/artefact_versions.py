@@ -28,6 +28,7 @@ from dagster_dataops.datasets.durable_files import (
     sync_tree,
     write_durably,
 )
+from dagster_dataops.errors import InputError, StorageError
 from dagster_dataops.records import Record, encode
 
 _DRAFT = ".draft-"
@@ -80,7 +81,7 @@ class ArtefactVersions:
             StorageError: The disk refuses.
         """
         with storage(draft, "publish the artefact"):
-            rows = list_files(draft)
+            rows = _listed(draft)
             sync_tree(draft)
             name = digest_of_listing(rows)
             version = self._path / name
@@ -106,3 +107,10 @@ class ArtefactVersions:
 
     def _free(self, prefix: str) -> Path:
         return self._path / f"{prefix}{os.urandom(6).hex()}"
+
+
+def _listed(draft: Path) -> list[Record]:
+    try:
+        return list_files(draft)
+    except InputError as error:
+        raise StorageError(error.source, "read it back", error.reason) from error

@@ -29,6 +29,7 @@ from dagster_dataops.datasets.durable_files import (
     write_draft,
     write_durably,
 )
+from dagster_dataops.datasets.parted_writer import remove_other_parts
 from dagster_dataops.hashing.file_digests import has_content
 
 Publishing: TypeAlias = Callable[[Mapping[Path, Path], bytes], AbstractContextManager[None]]
@@ -66,7 +67,11 @@ def published_files(folder: NodeFolder, manifest: Manifest) -> dict[Path, Path]:
     """Return the files of a publication but for manifests, each with its draft or itself."""
     files: dict[Path, Path] = {}
     for place, own in manifest.parts(folder).values():
-        _add(files, place.result)
+        if own.parted:
+            version = place.parts / own.parted
+            files |= {path: path for path in (*sorted(version.iterdir()), listing_of(version))}
+        else:
+            _add(files, place.result)
         if manifest.outputs and bucket_of(folder.path) is not None:
             write_draft(place.manifest, own.to_bytes())
             _add(files, place.manifest)
@@ -104,7 +109,11 @@ def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
     outputs = dict(manifest.outputs)
     for name, (place, own) in manifest.parts(folder).items():
         found = published_here(place)
-        if found is None or not has_content(place.result, own.size_bytes, own.fingerprint):
+        if (
+            found is None
+            or own.parted
+            or not has_content(place.result, own.size_bytes, own.fingerprint)
+        ):
             continue
         draft_of(place.result).unlink()
         if not name:
@@ -156,6 +165,7 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
     _sync_folders(folder, manifest)
     if manifest.outputs:
         _write_parts(folder, manifest)
+    remove_other_parts(folder.parts, manifest.parted)
     _replace(folder.manifest)  # the last step: after an earlier crash, all steps are done again
     sync_folder(folder.path)
 

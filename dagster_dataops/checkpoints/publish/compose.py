@@ -6,13 +6,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, Protocol
 
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
 from dagster_dataops.checkpoints.journal.span import Span
-from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter
+from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, ResultWriter, split
 from dagster_dataops.checkpoints.publish.error_rows import draft_quarantined, error_row
 from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -28,7 +29,7 @@ class Select(Protocol):
         """Show progress and check for a stop request; called once per span."""
         ...
 
-    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
+    def write(self, results: ResultWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
         """Write the chosen lines of the input, and return the number of records without one.
 
         Args:
@@ -98,6 +99,9 @@ def compose_stream(
     """
     checkpoint.check_quarantine()
     dataset, modified_ns = checkpoint.draft(folder.result)
+    parted = ""
+    if folder.part_records:
+        _, modified_ns, parted = split(draft_of(folder.result), folder)
     draft_quarantined(checkpoint.quarantine, folder.errors)
     return Drafts(
         dataset=dataset,
@@ -107,6 +111,8 @@ def compose_stream(
         seeds=seeds,
         combined=combined,
         leaves=leaves,
+        parted=parted,
+        part_records=folder.part_records,
     )
 
 
@@ -154,8 +160,8 @@ def _kept_journal(
     """Yield the writer of the draft of the map."""
     path = draft_of(folder.kept)
     with (
-        dataset.path.open("rb") as source,
-        KeptJournal(path, source.fileno(), check_input=check_input, apart=apart) as keeping,
+        opened(dataset.path) as source,
+        KeptJournal(path, source, check_input=check_input, apart=apart) as keeping,
     ):
         yield keeping
 
@@ -206,8 +212,8 @@ def _spans(
         tick: Called once a span.
     """
     records = 0
-    with dataset.path.open("rb") as source:
-        counter = LineCounter(source.fileno())
+    with opened(dataset.path) as source:
+        counter = LineCounter(source)
         for span, output in outputs(checkpoint.folder, checkpoint.table, damaged):
             failed = failed_records(output[span.output_bytes :]) if span.failed else []
             for record in failed:

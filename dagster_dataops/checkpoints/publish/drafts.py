@@ -2,16 +2,22 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
+from dagster_dataops.byte_ranges import FileState, opened
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of, storage
+from dagster_dataops.datasets.lines import BLOCK_BYTES, content_interval, line_blocks
+from dagster_dataops.datasets.parted_writer import PartedWriter
 from dagster_dataops.datasets.writer import JsonlWriter
+
+ResultWriter: TypeAlias = JsonlWriter | PartedWriter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +36,8 @@ class Drafts:
         summary: What became of the records.
         seeds: Seeds that a stream has drawn, by the paths of its stages.
         outputs: Facts about each named output, as in `Manifest.outputs`.
+        parted: The version of the parts that the result is split in; empty for one file.
+        part_records: Records a part; 0 for one file.
         artefact: The version of an artefact that the result lists; empty for other results.
         combined: How a stream combines its inputs, as in `Manifest.combined`.
         leaves: The datasets that a stream mixes, as in `Manifest.leaves`.
@@ -45,9 +53,63 @@ class Drafts:
     summary: RecordSummary = field(default_factory=RecordSummary)
     seeds: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, OutputFacts] = field(default_factory=dict)
+    parted: str = ""
+    part_records: int = 0
     artefact: str = ""
     combined: dict[str, Any] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
+
+
+def result_writer(folder: NodeFolder) -> ResultWriter:
+    """Return a writer of the draft of the only result of a node."""
+    if not folder.part_records:
+        return JsonlWriter(folder.result)
+    return PartedWriter(folder.result, folder.parts, folder.part_records)
+
+
+def _open(folder: NodeFolder, stack: ExitStack) -> ResultWriter:
+    writer = result_writer(folder)
+    stack.enter_context(writer)
+    return writer
+
+
+class Split(NamedTuple):
+    """The draft of a result that was made from a file with its lines.
+
+    Attributes:
+        dataset: The handle that it will have in place.
+        modified_ns: Its modification time, in nanoseconds.
+        parted: The version of its parts; empty for one file.
+    """
+
+    dataset: JsonlDataset
+    modified_ns: int
+    parted: str
+
+
+def split(lines: Path, folder: NodeFolder) -> Split:
+    """Make the draft of a result from a file with its lines, durably.
+
+    Args:
+        lines: The file; it may be the draft itself, which is replaced then.
+        folder: Of the node.
+
+    Raises:
+        InputError: The file cannot be read.
+        StorageError: The disk refuses.
+    """
+    content = content_interval(lines)
+    with opened(lines) as source, result_writer(folder) as writer:
+        for _, block in line_blocks(source, content, BLOCK_BYTES):
+            writer.write(block, block.count(b"\n"))
+        dataset = writer.finish()
+        return Split(dataset, *_place_of(writer))
+
+
+def _place_of(writer: ResultWriter) -> tuple[int, str]:
+    """Return modification time and version of a finished draft."""
+    parted = writer.version if isinstance(writer, PartedWriter) else ""
+    return FileState.at(draft_of(writer.path)).modified_ns, parted
 
 
 class DraftWriter:
@@ -62,18 +124,15 @@ class DraftWriter:
     """
 
     def __init__(self, folder: NodeFolder, action: str) -> None:
+        self._folder = folder
         with ExitStack() as stack:
             stack.enter_context(storage(folder.path, action))
-            self._results: JsonlWriter | RoutedWriter = (
-                RoutedWriter(folder, stack)
-                if folder.outputs
-                else stack.enter_context(JsonlWriter(folder.result))
-            )
+            self._results = RoutedWriter(folder, stack) if folder.outputs else _open(folder, stack)
             self.errors = stack.enter_context(JsonlWriter(folder.errors))
             self._stack = stack.pop_all()
 
     @property
-    def results(self) -> JsonlWriter:
+    def results(self) -> ResultWriter:
         """Writes the lines of an operator with one result.
 
         Raises:
@@ -114,7 +173,7 @@ class DraftWriter:
         """
         dataset = self._results.finish()
         outputs = dict(self._results.outputs) if isinstance(self._results, RoutedWriter) else {}
-        modified_ns = 0 if outputs else draft_of(dataset.path).stat().st_mtime_ns
+        modified_ns, parted = (0, "") if outputs else _place_of(self.results)
         if self.errors.rows:
             self.errors.finish()
         missing = max(0, records - failed - self._results.rows)
@@ -126,6 +185,8 @@ class DraftWriter:
             failed=failed,
             outcomes=outcomes,
             outputs=outputs,
+            parted=parted,
+            part_records=self._folder.part_records,
         )
 
     def __enter__(self) -> Self:

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import orjson
 
+from dagster_dataops.byte_ranges import Readable, opened, read_range
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import Counts, SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.checkpoints.publish.funnel import funnel
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.datasets.lines import LineCounter, split_lines
 from dagster_dataops.operators.outcomes.dispositions import reasons_in
 from dagster_dataops.operators.outcomes.record_context import shown_counts
@@ -82,16 +82,16 @@ class DropExamples:
     """Collects the first dropped records of each reason.
 
     Args:
-        descriptor: Of the input.
+        source: The input.
 
     Attributes:
         found: As `RecordSummary.drop_examples`.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, source: Readable) -> None:
         self.found: dict[str, list[dict[str, Any]]] = {}
         self._full: set[bytes] = set()  # dispositions whose reasons have enough examples
-        self._counter = LineCounter(descriptor)
+        self._counter = LineCounter(source)
 
     def add(self, notes: SpanNotes, lines: Callable[[], Iterable[tuple[int, bytes]]]) -> None:
         """Add the dropped records of a span; call it in input order.
@@ -118,17 +118,17 @@ class DropExamples:
 
 
 def _examples(table: SpanTable, dataset: JsonlDataset) -> dict[str, list[dict[str, Any]]]:
-    with dataset.path.open("rb") as file:
-        examples = DropExamples(file.fileno())
+    with opened(dataset.path) as source:
+        examples = DropExamples(source)
         for span, _, _ in table.ordered():
             notes = table.notes.get(span.start)
             if notes is not None:
-                examples.add(notes, partial(_records_of, file.fileno(), span))
+                examples.add(notes, partial(_records_of, source, span))
     return examples.found
 
 
-def _records_of(descriptor: int, span: Span) -> Iterator[tuple[int, bytes]]:
+def _records_of(source: Readable, span: Span) -> Iterator[tuple[int, bytes]]:
     """Yield byte position and line of the records of a span, in order."""
-    lines = split_lines(read_range(descriptor, span.start, span.length))
+    lines = split_lines(read_range(source, span.start, span.length))
     places = accumulate(map(len, lines), initial=span.start)
     return ((at, line) for at, line in zip(places, lines, strict=False) if not line.isspace())

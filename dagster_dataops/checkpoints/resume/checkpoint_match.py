@@ -1,11 +1,11 @@
 """Compare a checkpoint with a run: the parts that differ, and the spans that are still valid."""
 
+from dagster_dataops.byte_ranges import opened, read_range
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.datasets.lines import content_interval
 
 
@@ -57,8 +57,7 @@ def _input_unchanged(
 
 def holds_settled(dataset: JsonlDataset, table: SpanTable) -> bool:
     """Whether a file contains the input of every settled span, by the checksums of the spans."""
-    with dataset.path.open("rb") as file:
-        descriptor = file.fileno()
+    with opened(dataset.path) as descriptor:
         return all(
             checksum(read_range(descriptor, span.start, span.length)) == span.input_check
             for span, _, _ in table.ordered()
@@ -80,8 +79,8 @@ def _torn(content: CheckpointContent, dataset: JsonlDataset) -> list[int]:
     """Return the starts of the spans that `without_torn` removes."""
     interval = content_interval(dataset.path)
     edges = {edge for gap in content.table.gaps(interval) for edge in gap} - {interval.start}
-    with dataset.path.open("rb") as file:
-        within = {at for at in edges if read_range(file.fileno(), at - 1, 1) != b"\n"}
+    with opened(dataset.path) as source:
+        within = {at for at in edges if read_range(source, at - 1, 1) != b"\n"}
     if not within:
         return []
     spans = (span for span, _, _ in content.table.ordered())

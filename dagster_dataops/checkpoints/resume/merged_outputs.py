@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+from dagster_dataops.byte_ranges import opened, read_blocks
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.datasets.durable_files import COPY_BYTES, storage
 from dagster_dataops.datasets.writer import JsonlWriter, link_or_copy
 
 
@@ -21,12 +22,23 @@ def put_result(folder: NodeFolder, target: Path) -> None:
         target: The file to make.
     """
     manifest = Manifest.load(folder.manifest)
-    if manifest is None or not manifest.outputs:
+    if manifest is None or not (manifest.outputs or manifest.parted):
         link_or_copy(folder.result.resolve(), target)
+        return
+    if manifest.parted:
+        _join(folder.result, target)
         return
     with JsonlWriter(target) as writer:
         for lines in _merged(folder, manifest):
             writer.write(b"".join(lines), len(lines))
+        writer.publish()
+
+
+def _join(result: Path, target: Path) -> None:
+    with JsonlWriter(target) as writer:
+        with storage(result, "join its parts"), opened(result) as source:
+            for block in read_blocks(source, COPY_BYTES):
+                writer.write(block, 0)
         writer.publish()
 
 

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import published_manifest
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
@@ -139,7 +140,7 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
     if not usable(content):
         return
     result = folder.result.resolve()
-    if manifest.outputs:
+    if manifest.outputs or manifest.parted:
         result = continued.folder / "outcomes.jsonl"  # it is deleted with the checkpoint
         put_result(folder, result)
     yield OutcomeSource(content, folder.kept, result)  # another result does not match its checksums
@@ -164,11 +165,11 @@ def settle_known(
     used: set[int] = set()
     made_by: list[CheckpointContent] = []
     with (
-        dataset.path.open("rb") as file,
+        opened(dataset.path) as source,
         RecordCache(checkpoint.folder / "outcomes.db", sources) as cache,
         closing(checkpoint.new_segment()) as segment,
     ):
-        for lines in _batches(iterate_lines(file.fileno(), gaps)):
+        for lines in _batches(iterate_lines(source, gaps)):
             records += len(lines)
             known = [(line, *one) for line in lines if (one := cache.find(line.text))]
             if not known:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from dagster_dataops.byte_ranges import Readable, opened, read_range
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
 from dagster_dataops.checkpoints.journal.kept_journal import Cut, parts_between
@@ -19,7 +20,6 @@ from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import read_range
 
 
 def reopen(
@@ -40,10 +40,10 @@ def reopen(
     starts: list[int] = []
     parts: list[SettledSpan] = []
     with (
-        dataset.path.open("rb") as source,
+        opened(dataset.path) as source,
         closing(checkpoint.new_segment()) as segment,
     ):
-        descriptor = source.fileno() if dataset.fingerprint is None else None
+        descriptor = source if dataset.fingerprint is None else None
         for span, output in _with_failed(checkpoint.folder, checkpoint.table):
             records = failed_records(output[span.output_bytes :])
             again = [one for one in records if failed is None or one.offset in failed]
@@ -83,7 +83,7 @@ def _parts(
     output: bytes,
     again: Sequence[FailedRecord],
     stay: Sequence[FailedRecord],
-    source: int | None,
+    source: Readable | None,
     notes: SpanNotes | None,
 ) -> Iterator[SettledSpan]:
     """Yield a span in parts, without the records that are to be tried ``again``.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from typing_extensions import override
 
+from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
@@ -137,7 +138,7 @@ class LeasedJob(Settlement):
         return self._resources
 
     @override
-    def batch_starts(self, descriptor: int) -> BatchStarts | None:
+    def batch_starts(self, descriptor: Readable) -> BatchStarts | None:
         return self._starts
 
     @override

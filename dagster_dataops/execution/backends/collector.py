@@ -7,7 +7,6 @@ worker settles about once per millisecond all records that have finished since. 
 that are settled together form one span.
 """
 
-import os
 import threading
 import time
 from collections import deque
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Final
 
+from dagster_dataops.byte_ranges import close_readable, open_readable
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import (
@@ -59,7 +59,7 @@ class Collector:
         self._fork_guard = ForkGuard()
         self._apart = job.keeps_outcomes
         self._segment = job.checkpoint.new_segment()
-        self._descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptor = open_readable(job.dataset.path)
         self._lines = iterate_lines(self._descriptor, job.todo)
         self._batches = batches_of(
             self._descriptor, job.todo, job.content.start, job.settings.batch_size
@@ -281,7 +281,7 @@ class Collector:
         """Close the input, after the last line was taken."""
         with self._read_lock:
             self._stop.set()
-            os.close(self._descriptor)
+            close_readable(self._descriptor)
 
 
 def _neighbours(finished: list[Finished]) -> Iterator[list[Finished]]:

@@ -5,19 +5,18 @@ only the location of each span's output to the parent. A worker that dies is rep
 divided until the record that kills workers is found; that record goes to the error file.
 """
 
-import os
 import signal
 import time
 from contextlib import suppress
 from typing import Final
 
+from dagster_dataops.byte_ranges import Readable, close_readable, open_readable, read_range
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.concurrency.cores import usable_cores
 from dagster_dataops.concurrency.fork_safety import may_fork
-from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.errors import (
     OperatorOpenError,
@@ -59,15 +58,15 @@ def run(job: Settlement) -> None:
         OperatorOpenError: The operator cannot be opened.
         RunStoppedError: The operator stopped the run.
     """
-    descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = open_readable(job.dataset.path)
     try:
         _Run(job, descriptor).run()
     finally:
-        os.close(descriptor)
+        close_readable(descriptor)
 
 
 class _Run:
-    def __init__(self, job: Settlement, descriptor: int) -> None:
+    def __init__(self, job: Settlement, descriptor: Readable) -> None:
         self._job = job
         self._descriptor = descriptor
         batches = job.batch_starts(descriptor)

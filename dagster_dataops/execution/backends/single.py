@@ -1,10 +1,10 @@
 """Single mode: all work in the caller's thread, so that ``breakpoint()`` works."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, TypeVar
 
+from dagster_dataops.byte_ranges import Readable, close_readable, open_readable
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.errors import RunStoppedError
@@ -42,7 +42,7 @@ def run(job: Job) -> None:
         job.settle(segment.number, offset, [settled.span], [settled.notes])
         job.tick()
 
-    descriptor = os.open(job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = open_readable(job.dataset.path)
     breaker = Breaker(job.settings.stop_after_failures)
     retries, tally = Retries(job.settings, breaker=breaker), Tally()
     try:
@@ -66,7 +66,7 @@ def run(job: Job) -> None:
     except StopRun as stop:
         raise RunStoppedError(job.name, stop.reason) from stop
     finally:
-        os.close(descriptor)
+        close_readable(descriptor)
         segment.close()
         retries.report(job.context.progress)
 
@@ -122,7 +122,7 @@ def _alarm(job: Job, tally: Tally) -> Alarm | None:
     return None
 
 
-def _ranges(descriptor: int, todo: list[Interval]) -> Iterator[Interval]:
+def _ranges(descriptor: Readable, todo: list[Interval]) -> Iterator[Interval]:
     for start, last in todo:
         position = start
         while position < last:

@@ -5,10 +5,10 @@ dies, or is silent for long, is replaced, and its parts are leased again. No rec
 cause of an agent's death. Only a record that ends a worker process is reported, by the agent.
 """
 
-import os
 import time
 from typing import TYPE_CHECKING, Final
 
+from dagster_dataops.byte_ranges import close_readable, open_readable
 from dagster_dataops.errors import ClusterError, EnvironmentDiffersError
 from dagster_dataops.execution.agent_pool import (
     AgentEnvironment,
@@ -75,7 +75,7 @@ class Head:
             ClusterError: No cluster answers, its machines differ, or its agents die.
             RunStoppedError: A stop was requested.
         """
-        descriptor = os.open(self._job.dataset.path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_readable(self._job.dataset.path)
         try:
             batches = self._job.batch_starts(descriptor)
             self._schedule = LeaseSchedule(descriptor, self._job.todo, batches)
@@ -85,7 +85,7 @@ class Head:
             finally:
                 self._end()
         finally:
-            os.close(descriptor)
+            close_readable(descriptor)
         if self._failure is not None:
             self._job.last_failed = set(self._last_failed)
             raise self._job.error_of(self._failure)

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from itertools import chain
 from typing import Final
 
+from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.lines import Interval, count_records, next_line_start
 from dagster_dataops.execution.agent_pool import Lease
@@ -28,7 +29,7 @@ class LeaseSchedule:
     """
 
     def __init__(
-        self, descriptor: int, todo: list[Interval], batches: BatchStarts | None = None
+        self, descriptor: Readable, todo: list[Interval], batches: BatchStarts | None = None
     ) -> None:
         self._descriptor = descriptor
         self._batches = batches

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from threading import Lock
 
+from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Interval, Line
@@ -38,7 +39,7 @@ class BatchLoop:
     def __init__(  # noqa: PLR0913 - made in one place
         self,
         settle: Callable[[list[Line]], list[Finished]],
-        descriptor: int,
+        descriptor: Readable,
         write: Callable[[SettledSpan], None],
         *,
         size: int,

@@ -2,13 +2,13 @@
 
 import copy
 import inspect
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from dagster_dataops.byte_ranges import Readable, close_readable, open_readable
 from dagster_dataops.datasets.lines import Interval, content_interval, count_records
 from dagster_dataops.errors import OperatorOpenError
 from dagster_dataops.execution.records.record_failures import failure_of
@@ -38,28 +38,29 @@ class _RecordIndex:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._descriptor = -1
+        self._source: Readable | None = None
         self._position = self._records = 0
 
     def at(self, position: int) -> int:
         """Return the number of records before ``position``."""
         with self._lock:
-            if self._descriptor < 0 or position < self._position:
+            if self._source is None:
+                self._source = open_readable(self._path)
+                self._begin()
+            elif position < self._position:
                 self._begin()
             between = Interval(self._position, position)
-            self._records += count_records(self._descriptor, between)
+            self._records += count_records(self._source, between)
             self._position = position
             return self._records
 
     def _begin(self) -> None:
-        if self._descriptor < 0:
-            self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         self._position, self._records = content_interval(self._path).start, 0
 
     def __del__(self) -> None:
-        if self._descriptor >= 0:
+        if self._source is not None:
             with suppress(OSError):
-                os.close(self._descriptor)
+                close_readable(self._source)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
+from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines
 from dagster_dataops.execution.records.breaker import Breaker
@@ -55,7 +56,7 @@ class SpanLoop:
     def __init__(  # noqa: PLR0913 - made in few places
         self,
         settle: Settle,
-        descriptor: int,
+        descriptor: Readable,
         write: Callable[[SettledSpan], None],
         *,
         operator: str,

@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import COPY_BYTES
 from dagster_dataops.datasets.lines import Interval, content_interval, read_lines
@@ -44,11 +45,11 @@ def _copy(dataset: JsonlDataset, writer: JsonlWriter) -> None:
     before = dataset.stamp()
     dataset.check_content()
     position, end = content_interval(dataset.path)
-    with dataset.path.open("rb") as file:
+    with opened(dataset.path) as source:
         last = b"\n"
         while position < end:
             cut = min(position + COPY_BYTES, end)
-            block = read_lines(file.fileno(), Interval(position, cut))
+            block = read_lines(source, Interval(position, cut))
             writer.write(block, 0)
             position = cut
             last = block[-1:]

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 from typing_extensions import override
 
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -145,9 +146,9 @@ class _Call:
 
     def _read(self, dataset: JsonlDataset) -> Iterator[Record]:
         """Yield the records of an input; lines that are not records go to the error file."""
-        with dataset.path.open("rb") as file:
-            counter = LineCounter(file.fileno())
-            lines = iterate_lines(file.fileno(), [content_interval(dataset.path)])
+        with opened(dataset.path) as source:
+            counter = LineCounter(source)
+            lines = iterate_lines(source, [content_interval(dataset.path)])
             for index, line in zip(itertools.count(), lines, strict=False):
                 self._records += 1
                 self._bytes += line.end - line.start

@@ -11,6 +11,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
@@ -149,8 +150,8 @@ class _Records(ExportRecords):
             yield record
 
     def _again(self) -> Iterator[Record]:
-        with self._dataset.path.open("rb") as file:
-            lines = iterate_lines(file.fileno(), [content_interval(self._dataset.path)])
+        with opened(self._dataset.path) as source:
+            lines = iterate_lines(source, [content_interval(self._dataset.path)])
             for line in lines:
                 try:
                     yield decode(line.text)

@@ -21,25 +21,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 from typing_extensions import override
 
+from dagster_dataops.byte_ranges import Readable, opened
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.compose import compose
-from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.checkpoints.publish.drafts import Drafts, ResultWriter
 from dagster_dataops.checkpoints.publish.record_summary import (
     DropExamples,
     RecordSummary,
     drops_in,
 )
 from dagster_dataops.datasets.durable_files import make_folder
-from dagster_dataops.datasets.lines import (
-    Interval,
-    next_line_start,
-    read_lines,
-    split_lines,
-)
-from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.datasets.lines import line_blocks, split_lines
 from dagster_dataops.errors import DataOpsError, DatasetOperatorError, UnencodableError
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.job import Job
@@ -94,7 +89,7 @@ class _Selection:
         self.tally: Counter[Disposition] = Counter()
         self.examples: dict[str, list[dict[str, Any]]] = {}
 
-    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
+    def write(self, results: ResultWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
         """Write the lines of kept records, and which ones these are; return how many were dropped.
 
         Raises:
@@ -106,13 +101,13 @@ class _Selection:
         with (
             closing(SegmentReader(job.checkpoint.folder)) as reader,
             _scratch(job.checkpoint.folder / "scratch") as scratch,
-            job.dataset.path.open("rb") as source,
+            opened(job.dataset.path) as source,
         ):
             sketches = chain.from_iterable(_sketches(job, reader))
             verdicts = _Verdicts(job, sketches, scratch)
             made = _Lines(job, verdicts)
-            examples = DropExamples(source.fileno())
-            for block in _copy(job, source.fileno(), failed, verdicts, made, results):
+            examples = DropExamples(source)
+            for block in _copy(job, source, failed, verdicts, made, results):
                 dropped += block.span.dropped
                 if kept is not None:
                     kept.add(block.span, block.output, (), block.notes)
@@ -264,23 +259,23 @@ class _Block(NamedTuple):
 
 def _copy(
     job: Job,
-    source: int,
+    source: Readable,
     failed: "array[int]",
     verdicts: _Verdicts,
     made: _Lines,
-    results: JsonlWriter,
+    results: ResultWriter,
 ) -> Iterator[_Block]:
     """Write the lines of kept records, and yield each block of the input.
 
     Args:
         job: The job of the operator.
-        source: Descriptor of the input.
+        source: The input.
         failed: Byte positions of the failed records, in rising order.
         verdicts: The verdicts.
         made: Makes the lines.
         results: Takes them.
     """
-    for start, block in _blocks(source, job.content):
+    for start, block in line_blocks(source, job.content, _BLOCK_BYTES):
         lines = _sketched(split_lines(block), start, start + len(block), failed)
         if not made.ours:
             lines = [line for line in lines if not line.isspace()]
@@ -306,15 +301,6 @@ def _span(start: int, length: int, emitted: Sequence[int], output: bytes) -> Spa
         input_check=0,
         output_check=0,
     )
-
-
-def _blocks(descriptor: int, content: Interval) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines, some hundred at a time, with the position of the first."""
-    start = content.start
-    while start < content.end:
-        cut = next_line_start(descriptor, min(start + _BLOCK_BYTES, content.end), content.end)
-        yield start, read_lines(descriptor, Interval(start, cut))
-        start = cut
 
 
 def _sketched(lines: list[bytes], start: int, end: int, failed: "array[int]") -> list[bytes]:

@@ -10,8 +10,8 @@ may follow quick ones: a worker whose range takes too long returns the lines tha
 from collections import deque
 from typing import Final
 
+from dagster_dataops.byte_ranges import Readable, read_range
 from dagster_dataops.datasets.batches import BatchStarts
-from dagster_dataops.datasets.durable_files import read_range
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.workers.protocol import Mode, Range
 
@@ -40,7 +40,7 @@ class Scheduler:
 
     def __init__(
         self,
-        descriptor: int,
+        descriptor: Readable,
         todo: list[Interval],
         workers: int,
         batches: BatchStarts | None = None,

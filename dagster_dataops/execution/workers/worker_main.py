@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import orjson
 
+from dagster_dataops.byte_ranges import FileState, Readable, close_readable, open_readable
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.concurrency.fork_safety import register_waiting_threads
@@ -228,7 +229,7 @@ class _Worker:
         self._ended.set()
         self._watch.join()
         _watching.discard(self._watch.native_id or 0)
-        os.close(self._input)
+        close_readable(self._input)
         if self._segment is not None:
             self._segment.close()
 
@@ -286,14 +287,12 @@ class _Worker:
 register_waiting_threads(_watching.copy)
 
 
-def _opened(assignment: Assignment) -> int:
-    descriptor = os.open(assignment.input, os.O_RDONLY | os.O_CLOEXEC)
-    status = os.fstat(descriptor)
-    stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-    if stamp != assignment.stamp[:4]:  # the parent compares links and rights
+def _opened(assignment: Assignment) -> Readable:
+    source = open_readable(Path(assignment.input))
+    if FileState.of_readable(source)[:4] != assignment.stamp[:4]:  # the parent compares the rest
         msg = f"input {assignment.input} changed while it was being processed"
         raise OSError(msg)
-    return descriptor
+    return source
 
 
 def end() -> NoReturn:

@@ -57,6 +57,7 @@ _SAVED: Final = {  # kinds of operators whose result is always saved
     "artefact": "an artefact is used by others and must be saved",
     "export": "the result of an export lists its files, and tells whether they are current",
 }
+_UNPARTED: Final = {"artefact", "export"}  # kinds of operators whose result lists files
 _MAX_CAUSES: Final = 20  # the maximum number of chained exceptions to inspect
 
 
@@ -432,6 +433,9 @@ def check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
     if settings.batch_size is not None and not spec.batch:
         reason = "needs an operator with forward_batch or forward_window; this one has neither"
         raise OperatorOptionError(spec.qualified_name, "_batch_size", reason)
+    if settings.part_records and (spec.outputs or spec.outputs_of or spec.kind in _UNPARTED):
+        reason = "needs an operator with one result of records"
+        raise OperatorOptionError(spec.qualified_name, "_part_records", reason)
     _check_agents(spec, settings)
     mode = settings.concurrency_mode
     if mode is not None and MODES[mode].only_coroutines and not spec.asynchronous:

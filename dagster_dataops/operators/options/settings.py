@@ -129,6 +129,10 @@ class ExecutionSettings:
         batch_size: Number of records that ``forward_batch`` gets at once; 32 by default. Batches
             begin at fixed records of the input, whatever the mode and the number of workers. A
             change makes finished records count as made with other options.
+        part_records: Number of records in each part of the result, of which only the last may have
+            fewer; 0, the default, writes one file. The parts joined are that file, byte by byte. A
+            change does not count as another option: a finished result that is reused is split
+            again, without a call of the operator.
         agents: Resources of its machine that each agent reserves, by the cluster's names:
             ``{"num_gpus": 1}``. An operator with it needs a cluster. False runs the operator on
             this machine. Otherwise operators in process mode use the cluster of the run, if it has
@@ -149,6 +153,7 @@ class ExecutionSettings:
     stop_after_failures: int | None = field(default=None, metadata=_of(COUNT))
     drain_seconds: float | None = field(default=None, metadata=_of(SECONDS))
     batch_size: int | None = field(default=None, metadata=_of(WORKERS, launchpad=False))
+    part_records: int | None = field(default=None, metadata=_of(COUNT, launchpad=False))
     agents: AgentResources | Literal[False] | None = field(
         default=None, metadata=_of(AGENTS, yaml=False, launchpad=False)
     )
@@ -198,6 +203,7 @@ class ResolvedSettings:
     stop_after_failures: int
     drain_seconds: float
     batch_size: int = DEFAULT_BATCH_SIZE
+    part_records: int = 0
     agents: AgentResources | Literal[False] | None = None
 
 

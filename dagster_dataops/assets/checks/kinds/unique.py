@@ -28,6 +28,7 @@ from dagster_dataops.assets.checks.inspectors import (
     finding_of,
 )
 from dagster_dataops.assets.checks.severity import Severity
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.records import Record, decode
 
@@ -100,8 +101,8 @@ def _read(file: IO[bytes]) -> Iterator[bytes]:
 
 def _records_at(path: Path, positions: Sequence[int]) -> Iterator[tuple[int, Record]]:
     """Yield the records at ascending ``positions``, counted from 0, each with its line's start."""
-    with path.open("rb") as file:
-        lines = iterate_lines(file.fileno(), [content_interval(path)])
+    with opened(path) as source:
+        lines = iterate_lines(source, [content_interval(path)])
         done = 0
         for position in positions:
             line = next(islice(lines, position - done, None))

@@ -1,0 +1,233 @@
+"""Read byte ranges of a file, or of a file that is split in parts."""
+
+import errno
+import os
+import re
+import stat
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from typing import Final, NamedTuple, Self, TypeAlias
+
+_PART: Final = re.compile(r"(.+-)(\d{5,})\.jsonl")
+
+
+class PartedFile(NamedTuple):
+    """A jsonl file that is split in parts: files of one folder, ``<name>-00000.jsonl`` and so on.
+
+    Its content is that of the parts in order. Each part ends with a newline. No file is kept open,
+    so that it can be used by several threads and processes, whatever the number of parts.
+
+    Attributes:
+        folder: The folder; a link to it was followed.
+        names: The names of the parts, in order.
+        starts: The byte position of each part in the whole, and the size of the whole.
+    """
+
+    folder: Path
+    names: tuple[str, ...]
+    starts: tuple[int, ...]
+
+    @classmethod
+    def at(cls, folder: Path) -> Self:
+        """Return the file whose parts are in a folder.
+
+        Raises:
+            IsADirectoryError: The folder holds anything else, or a part is missing in between.
+            OSError: It cannot be read.
+        """
+        real, parts = _parts_in(folder)
+        starts = accumulate((status.st_size for _, status in parts), initial=0)
+        return cls(real, tuple(name for name, _ in parts), tuple(starts))
+
+    @property
+    def size(self) -> int:
+        """The size of the whole in bytes."""
+        return self.starts[-1]
+
+    @property
+    def paths(self) -> list[Path]:
+        """The paths of the parts, in order."""
+        return [self.folder / name for name in self.names]
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return ``length`` bytes from ``start``; fewer only at the end.
+
+        Raises:
+            OSError: A part cannot be read, for example because the file was replaced.
+        """
+        pieces = []
+        end = min(start + length, self.size)
+        number = bisect_right(self.starts, start) - 1
+        while start < end:
+            upto = min(end, self.starts[number + 1])
+            piece = self._read_part(number, start - self.starts[number], upto - start)
+            pieces.append(piece)
+            if len(piece) < upto - start:  # it became shorter
+                break
+            start, number = upto, number + 1
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _read_part(self, number: int, start: int, length: int) -> bytes:
+        descriptor = os.open(self.folder / self.names[number], os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return read_range(descriptor, start, length)
+        finally:
+            os.close(descriptor)
+
+
+Readable: TypeAlias = int | PartedFile
+"""The descriptor of an open file, or a file in parts."""
+
+
+def read_range(source: Readable, start: int, length: int) -> bytes:
+    """Return ``length`` bytes from ``start``; fewer only at the end of the file."""
+    if isinstance(source, PartedFile):
+        return source.read(start, length)
+    data = os.pread(source, length, start)
+    if len(data) == length or not data:
+        return data
+    parts = [data]
+    missing = length - len(data)
+    while missing and (more := os.pread(source, missing, start + length - missing)):
+        parts.append(more)
+        missing -= len(more)
+    return b"".join(parts)
+
+
+def read_blocks(source: Readable, size: int) -> Iterator[bytes]:
+    """Yield the whole file, in blocks of ``size`` bytes."""
+    start = 0
+    while block := read_range(source, start, size):
+        yield block
+        start += len(block)
+
+
+def open_readable(path: Path) -> Readable:
+    """Open a file; close it with `close_readable`.
+
+    Raises:
+        OSError: It cannot be read, or is a folder of other files than parts.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            return descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return PartedFile.at(path)
+
+
+def close_readable(source: Readable) -> None:
+    """Close a file."""
+    if isinstance(source, int):
+        os.close(source)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Readable]:
+    """Yield a file, open inside the block.
+
+    Raises:
+        OSError: It cannot be read, or is a folder of other files than parts.
+    """
+    source = open_readable(path)
+    try:
+        yield source
+    finally:
+        close_readable(source)
+
+
+class FileState(NamedTuple):
+    """The identity of a file's content in the file system.
+
+    The content cannot be changed without changing at least one of these values.
+
+    Attributes:
+        device: The device number.
+        inode: The inode number; of a file in parts that of the folder.
+        size: The size in bytes.
+        modified_ns: The time of the last change of the content, in nanoseconds. Programs can set
+            it.
+        changed_ns: The time of the last change of content or metadata, including links and
+            permissions, in nanoseconds. Programs cannot set it.
+    """
+
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Self:
+        """Return the state from the result of a ``stat`` call on a file."""
+        return cls(
+            status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        )
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """Return the state of a file, or of a file in parts: the latest times of any part.
+
+        Raises:
+            OSError: It does not exist, or is a folder of other files than parts.
+        """
+        status = path.stat()
+        if not stat.S_ISDIR(status.st_mode):
+            return cls.of(status)
+        return cls._of_parts(path)
+
+    @classmethod
+    def of_readable(cls, source: Readable) -> Self:
+        """Return the state of an open file.
+
+        Raises:
+            OSError: A part cannot be read any more.
+        """
+        if isinstance(source, PartedFile):
+            return cls._of_parts(source.folder)
+        return cls.of(os.fstat(source))
+
+    @classmethod
+    def _of_parts(cls, path: Path) -> Self:
+        folder, parts = _parts_in(path)
+        found, status = [one for _, one in parts], folder.stat()
+        return cls(
+            status.st_dev,
+            status.st_ino,
+            sum(one.st_size for one in found),
+            max(one.st_mtime_ns for one in found),
+            max(one.st_ctime_ns for one in found),
+        )
+
+    def resembles(self, other: "FileState") -> bool:
+        """Return whether all values but ``changed_ns`` are equal; a new link changes it too."""
+        return self[:4] == other[:4]
+
+
+def part_name(name: str, number: int) -> str:
+    """Return the file name of a part.
+
+    Args:
+        name: The name of the whole.
+        number: Of the part, from 0.
+    """
+    return f"{name}-{number:05d}.jsonl"
+
+
+def _parts_in(folder: Path) -> "tuple[Path, list[tuple[str, os.stat_result]]]":
+    """Return a folder, after links, and name and status of each part in it, in order."""
+    real = folder.resolve(strict=True)
+    with os.scandir(real) as entries:
+        found = [(_PART.fullmatch(entry.name), entry.stat()) for entry in entries]
+    parts = [(name[1], int(name[2]), name[0], status) for name, status in found if name]
+    parts.sort(key=lambda one: one[:2])
+    names = [name for _, _, name, _ in parts]
+    if not parts or names != [part_name(parts[0][0][:-1], one) for one in range(len(found))]:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(folder))
+    return real, [(name, status) for _, _, name, status in parts]

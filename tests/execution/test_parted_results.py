@@ -1,0 +1,377 @@
+"""Results in parts: in every mode their bytes joined are those of the single file."""
+
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dagster_dataops.byte_ranges import PartedFile
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.data import data_register
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.record_samples import spread_sample
+from dagster_dataops.errors import InputError, OperatorOptionError, ResultMissingError
+from dagster_dataops.exporters import arrow_types
+from dagster_dataops.exporters.exporter import DatasetRecords
+from dagster_dataops.operators.outcomes.named_outputs import To
+from dagster_dataops.streams.factories import read_jsonl
+from dagster_dataops.tracing.tracer import trace
+from tests.execution.helpers import (
+    KINDS,
+    MODES,
+    SMALL,
+    TINY,
+    USUAL,
+    Listener,
+    SpanSizes,
+    act,
+    cut_by,
+    error_rows,
+    expected_failures,
+    expected_results,
+    node,
+    operator_for,
+    plan,
+    run,
+    write_input,
+)
+
+_MIXED = plan(random.Random(9).choices(KINDS, weights=(5, 5, 5, 3, 2, 1, 1, 1), k=150))
+_GROUP = "data.parted"
+_calls: list[int] = []
+
+
+@data_register(_GROUP)
+def noted(record):
+    _calls.append(record["n"])
+    if record.get("fails"):
+        raise ValueError("no")
+    record["noted"] = True
+
+
+@data_register(_GROUP, outputs=("left", "right"))
+def sided(record):
+    return To("left")
+
+
+@data_register(_GROUP, rewrite_func="forward_batch_input")
+def backwards(records):
+    return list(reversed(records))
+
+
+@data_register(_GROUP)
+class EveryThird:
+    def sketch(self, record):
+        return record["n"]
+
+    def keep(self, sketches):
+        return (number % 3 == 0 for number in sketches)
+
+
+@data_register(_GROUP)
+class Mixed:
+    def stream(self, records):
+        return records.shuffle(8, seed=3)
+
+
+@data_register(_GROUP)
+class Built:
+    def build(self, records, folder):
+        (folder / "count").write_text(str(len(list(records))))
+
+
+@pytest.fixture(autouse=True)
+def _no_calls() -> None:
+    _calls.clear()
+
+
+def whole(folder: NodeFolder) -> bytes:
+    """Return the joined bytes of the parts of a result."""
+    found = PartedFile.at(folder.result)
+    return b"".join(path.read_bytes() for path in found.paths)
+
+
+def rows_of_parts(folder: NodeFolder) -> list[int]:
+    """Return the number of lines in each part, as the files and the listing have it."""
+    found = PartedFile.at(folder.result)
+    listing = found.folder.with_name(f"{found.folder.name}.jsonl")
+    rows = [orjson.loads(line) for line in listing.read_bytes().splitlines()]
+    assert [row["path"] for row in rows] == list(found.names)
+    counts = [path.read_bytes().count(b"\n") for path in found.paths]
+    assert [row["rows"] for row in rows] == counts
+    assert [row["size_bytes"] for row in rows] == [path.stat().st_size for path in found.paths]
+    return counts
+
+
+def numbered(path: Path, count: int = 20) -> JsonlDataset:
+    return write_input(path / "in.jsonl", [{"n": n} for n in range(count)])
+
+
+def is_tidy(folder: NodeFolder) -> bool:
+    """Whether the folder of the parts holds the present ones only."""
+    found = {path.name for path in folder.parts.iterdir()}
+    return found == {folder.result.resolve().name, f"{folder.result.resolve().name}.jsonl"}
+
+
+@pytest.mark.parametrize("sizes", [TINY, SMALL, USUAL], ids=["tiny", "small", "usual"])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_parts_joined_are_the_single_file_in_every_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, sizes: SpanSizes
+) -> None:
+    cut_by(monkeypatch, sizes)
+    dataset = write_input(tmp_path / "in.jsonl", _MIXED)
+    one, parts = node(tmp_path / "one"), node(tmp_path / "parts")
+    single = run(operator_for(mode, 3), dataset, one)
+
+    report = run(operator_for(mode, 3, _part_records=7), dataset, parts)
+
+    assert whole(parts) == one.result.read_bytes() == expected_results(_MIXED)
+    rows = report.dataset.rows or 0
+    assert rows_of_parts(parts) == [7] * (rows // 7) + [rows % 7] * bool(rows % 7)
+    assert report.dataset.fingerprint == single.dataset.fingerprint
+    assert report.dataset.size_bytes == single.dataset.size_bytes
+    assert [row["index"] for row in error_rows(parts)] == expected_failures(_MIXED)
+    assert is_tidy(parts)
+    assert load_result(parts) == report.dataset
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.sampled_from(KINDS), max_size=30), st.integers(1, 40))
+def test_any_outcomes_are_split_at_the_same_lines(
+    tmp_path_factory: pytest.TempPathFactory, kinds: list[str], part: int
+) -> None:
+    path = tmp_path_factory.mktemp("parted")
+    records, folder = plan(kinds), node(path)
+    run(operator_for("single", 1, _part_records=part), write_input(path / "i", records), folder)
+    assert whole(folder) == expected_results(records)
+    counts = rows_of_parts(folder)
+    assert set(counts[:-1]) <= {part}
+    assert counts == [0] or 0 < counts[-1] <= part
+
+
+@pytest.mark.parametrize("made", [backwards, EveryThird, Mixed], ids=["all", "selection", "stream"])
+def test_every_kind_of_operator_can_write_parts(tmp_path: Path, made: Any) -> None:
+    dataset = numbered(tmp_path)
+    one, parts = node(tmp_path / "one"), node(tmp_path / "parts")
+    run(made(), dataset, one)
+    report = run(made(_part_records=3), dataset, parts)
+    assert whole(parts) == one.result.read_bytes()
+    assert max(rows_of_parts(parts)) == 3
+    assert is_tidy(parts)
+    assert report.dataset.read() == JsonlDataset.of_file(one.result).read()
+
+
+@pytest.mark.parametrize("made", [sided, Built], ids=["named outputs", "artefact"])
+def test_parts_are_refused_where_there_is_no_single_result_of_records(made: Any) -> None:
+    with pytest.raises(OperatorOptionError, match="one result of records"):
+        made(_part_records=3)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_next_operator_reads_parts_like_one_file(tmp_path: Path, mode: str) -> None:
+    """Index, line and bytes of all outcomes are those of one file."""
+    made = {}
+    for part in (0, 4):
+        first, second = node(tmp_path / str(part), "first"), node(tmp_path / str(part), "second")
+        source = write_input(tmp_path / str(part) / "in.jsonl", _MIXED)
+        upstream = run(noted(_part_records=part), source, first).dataset
+        report = run(operator_for(mode, 3), upstream, second)
+        rows = [(row["index"], row["line"], row["input"]) for row in error_rows(second)]
+        made[part] = second.result.read_bytes(), rows, report.manifest.made_from
+    assert made[4] == made[0]
+
+
+def test_several_inputs_in_parts_are_joined(tmp_path: Path) -> None:
+    inputs = []
+    for name in ("a", "b"):
+        source = write_input(tmp_path / f"{name}.jsonl", [{"n": n, "of": name} for n in range(5)])
+        inputs.append(run(noted(_part_records=2), source, node(tmp_path, name)).dataset)
+    report = run(act(_stop_after_failures=0), inputs, node(tmp_path, "both"))
+    read = [*inputs[0].read(), *inputs[1].read()]
+    assert [row["input"] for row in error_rows(node(tmp_path, "both"))] == read
+    assert report.manifest.failed == 10
+
+
+def test_a_dataset_in_parts_reads_like_one_file(tmp_path: Path) -> None:
+    folder = node(tmp_path)
+    dataset = run(noted(_part_records=3), numbered(tmp_path), folder).dataset
+    records = [{"n": n, "noted": True} for n in range(20)]
+    assert dataset.read() == list(dataset) == records
+    assert dataset.head(5) == records[:5]
+    assert dataset.sample(5) == records[:5]
+    assert spread_sample(dataset, 100).records == records
+    assert JsonlDataset.of_file(folder.result).read() == records
+    assert b"".join(DatasetRecords(dataset).lines()) == whole(folder)
+    assert list(read_jsonl(folder.result).and_return()) == records
+
+
+def test_arrow_reads_a_dataset_in_parts_like_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = run(noted(_part_records=3), numbered(tmp_path), node(tmp_path)).dataset
+    monkeypatch.setattr(arrow_types, "GuessError", ZeroDivisionError)  # no second, slow way
+    made = arrow_types.write_batches(DatasetRecords(dataset), {}, lambda _, batches: list(batches))
+    rows = [row for batch in made for row in batch.to_pylist()]
+    assert rows == [{"n": n, "noted": True} for n in range(20)]
+
+
+def test_a_stream_of_parts_is_shuffled_sharded_and_resumed(tmp_path: Path) -> None:
+    dataset = run(noted(_part_records=3), numbered(tmp_path), node(tmp_path)).dataset
+    builder = dataset.stream().shuffle(0, seed=1)
+    shuffled = [record["n"] for record in builder.and_return()]
+    assert sorted(shuffled) == list(range(20)) != shuffled
+
+    reading = dataset.stream().and_return()
+    records = iter(reading)
+    first = [next(records)["n"] for _ in range(8)]
+    again = dataset.stream().and_return()
+    again.load_state_dict(reading.state_dict())
+    assert first + [record["n"] for record in again] == list(range(20))
+
+
+def test_a_stream_state_is_refused_after_the_result_was_split_otherwise(tmp_path: Path) -> None:
+    source, folder = numbered(tmp_path), node(tmp_path)
+    reading = run(noted(_part_records=3), source, folder).dataset.stream().and_return()
+    next(iter(reading))
+    state = reading.state_dict()
+    again = run(noted(_part_records=4), source, folder, run="again", reuse_finished=True)
+    with pytest.raises(Exception, match="other|changed|different"):
+        again.dataset.stream().and_return().load_state_dict(state)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 4), (4, 0), (4, 7)])
+def test_another_size_splits_again_without_a_call(tmp_path: Path, before: int, after: int) -> None:
+    source = write_input(tmp_path / "in.jsonl", [{"n": n, "fails": n % 5 == 0} for n in range(23)])
+    folder, listener = node(tmp_path), Listener()
+    first = run(noted(_part_records=before, _concurrency_mode="single"), source, folder)
+    bytes_before = b"".join(DatasetRecords(first.dataset).lines())
+    errors, called = folder.errors.read_bytes(), len(_calls)
+
+    report = run(
+        noted(_part_records=after, _concurrency_mode="single"),
+        source,
+        folder,
+        run="again",
+        reuse_finished=True,
+        progress=listener,
+    )
+
+    assert len(_calls) == called
+    assert b"".join(DatasetRecords(report.dataset).lines()) == bytes_before
+    assert report.dataset.identity == first.dataset.identity
+    assert folder.errors.read_bytes() == errors
+    assert any("published result is" in note for note in listener.notes)
+    if after:
+        assert rows_of_parts(folder)[0] == after
+        assert is_tidy(folder)
+    else:
+        assert folder.result.is_file()
+        assert not folder.parts.exists()
+    same = run(noted(_part_records=after), source, folder, run="third", reuse_finished=True)
+    assert same.reused
+    assert same.manifest == report.manifest
+
+
+def test_failed_records_of_parts_are_retried_alone(tmp_path: Path) -> None:
+    records = [{"n": n, "fails": n % 5 == 0} for n in range(23)]
+    folder = node(tmp_path)
+    source = write_input(tmp_path / "in.jsonl", records)
+    operator = noted(_part_records=4, _concurrency_mode="single")
+    run(operator, source, folder)
+    kept = whole(folder)
+    called = len(_calls)
+    run(operator, source, folder, run="again", resume=ResumePolicy.FAILED_RECORDS)
+    assert _calls[called:] == [0, 5, 10, 15, 20]
+    assert whole(folder) == kept
+    assert is_tidy(folder)
+
+
+def test_outcomes_in_parts_are_reused_for_a_grown_input(tmp_path: Path) -> None:
+    folder = node(tmp_path)
+    operator = noted(_part_records=4, _concurrency_mode="single", _reuse_outcomes=True)
+    run(operator, numbered(tmp_path, 20), folder)
+    called = len(_calls)
+    run(operator, numbered(tmp_path, 30), folder, run="again", resume=ResumePolicy.AUTO)
+    assert _calls[called:] == list(range(20, 30))
+    assert rows_of_parts(folder) == [4] * 7 + [2]
+
+
+def test_an_edited_part_is_noticed_and_made_again(tmp_path: Path) -> None:
+    source, folder = numbered(tmp_path), node(tmp_path)
+    operator = noted(_part_records=4, _concurrency_mode="single")
+    handle = run(operator, source, folder).dataset
+    before, part = whole(folder), PartedFile.at(folder.result).paths[2]
+    times = part.stat()
+    part.write_bytes(part.read_bytes().replace(b"true", b"null"))
+    os.utime(part, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    assert published(folder) is None
+    with pytest.raises(InputError, match="changed after its handle was made"):
+        handle.check_content()
+    run(operator, source, folder, run="again", reuse_finished=True)
+    assert whole(folder) == before
+    assert is_tidy(folder)
+
+
+def test_a_missing_part_is_an_error_and_not_a_shorter_result(tmp_path: Path) -> None:
+    folder = node(tmp_path)
+    handle = run(noted(_part_records=4), numbered(tmp_path), folder).dataset
+    PartedFile.at(folder.result).paths[-1].unlink()
+    assert published(folder) is None
+    with pytest.raises(InputError):
+        handle.check_content()
+    PartedFile.at(folder.result).paths[1].unlink()
+    with pytest.raises(InputError):
+        handle.read()
+
+
+def test_a_reader_of_replaced_parts_gets_no_records_of_others(tmp_path: Path) -> None:
+    folder = node(tmp_path)
+    handle = run(noted(_part_records=2), numbered(tmp_path, 400_000 // 40), folder).dataset
+    records = iter(handle)
+    stream = iter(handle.stream().and_return())
+    next(records)
+    next(stream)
+    run(noted(_part_records=2), numbered(tmp_path, 11_000), folder, run="again")
+    with pytest.raises(InputError):
+        list(records)
+    with pytest.raises(Exception, match="cannot be read"):
+        list(stream)
+
+
+def test_a_copied_folder_is_a_result(tmp_path: Path) -> None:
+    folder = node(tmp_path)
+    handle = run(noted(_part_records=4), numbered(tmp_path), folder).dataset
+    shutil.copytree(folder.path, tmp_path / "copy", symlinks=True)
+    moved = load_result(NodeFolder(tmp_path / "copy", folder.name))
+    assert moved.path == tmp_path / "copy" / folder.result.name
+    assert moved.read() == handle.read()
+    assert moved.identity == handle.identity
+
+
+def test_a_line_of_parts_is_traced_like_one_of_a_single_file(tmp_path: Path) -> None:
+    source = write_input(tmp_path / "in.jsonl", _MIXED)
+    found = []
+    for part in (0, 7):
+        first, second = node(tmp_path / str(part), "first"), node(tmp_path / str(part), "second")
+        upstream = run(operator_for("single", 1, _part_records=part), source, first).dataset
+        run(noted(_part_records=part), upstream, second)
+        made = [trace(second.path, line=line) for line in (1, 30, 60)]
+        forward = trace(second.path, source_line=40)
+        found.append([(one.sources, [at.line for at in one.results]) for one in (*made, forward)])
+    assert found[0] == found[1]
+
+
+def test_without_the_result_the_parts_are_no_result(tmp_path: Path) -> None:
+    folder = node(tmp_path)
+    run(noted(_part_records=4), numbered(tmp_path), folder)
+    folder.result.unlink()
+    with pytest.raises(ResultMissingError):
+        load_result(folder)
