@@ -1,6 +1,7 @@
 """The functions and loops with which streams are measured."""
 
 import random
+import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -69,9 +70,10 @@ def plain_all(source: Path) -> Iterator[Any]:
 def report(watch: Stopwatch, items: Iterable[Any]) -> None:
     """Read all items and report their number, and the sum of their lengths."""
     count = length = 0
+    began = time.process_time()
     for item in items:
         count += 1
         length += len(item)
     result = Path(watch.specification["out"]) / "result.jsonl"
     result.write_bytes(orjson.dumps({"items": count, "length": length}) + b"\n")
-    watch.finish([result], items=count)
+    watch.finish([result], items=count, cpu=time.process_time() - began)
