@@ -227,6 +227,7 @@ def test_a_stream_of_parts_is_shuffled_sharded_and_resumed(tmp_path: Path) -> No
     builder = dataset.stream().shuffle(0, seed=1)
     shuffled = [record["n"] for record in builder.and_return()]
     assert sorted(shuffled) == list(range(20)) != shuffled
+    assert [record["n"] for record in dataset.stream().workers(2).and_return()] == list(range(20))
 
     reading = dataset.stream().and_return()
     records = iter(reading)
