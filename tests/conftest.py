@@ -31,19 +31,6 @@ hypothesis.settings.register_profile("thorough", deadline=None)
 hypothesis.settings.load_profile("tests")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Without the slow tests, sync no file: tests wait for the disk, and none loses its power.
-
-    A descriptor that is closed stays an error. Tests of syncs replace these functions themselves.
-    """
-    if config.option.markexpr == "not slow":
-        os.fsync = os.fdatasync = _check_open
-
-
-def _check_open(file: Any) -> None:
-    os.fstat(file if isinstance(file, int) else file.fileno())
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Distribute tests one by one; tests that share a server go to one process."""
