@@ -21,7 +21,7 @@ from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.errors import RunStoppedError
+from dagster_dataops.errors import InputError, RunStoppedError
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.result_exports import exported, exported_by_node
 from dagster_dataops.execution.run_report import RunContext, RunReport
@@ -189,6 +189,9 @@ def _split_again(attempt: Attempt, manifest: Manifest) -> Manifest:
     before = result.stamp()
     made = split(result.path, attempt.folder)
     result.check_unchanged(before)
+    if made.dataset.fingerprint != manifest.fingerprint:
+        reason = "differs from what was published; check the disk, then run again without resuming"
+        raise InputError(str(result.path), reason)
     parts = f"split into parts of {wanted:,} records" if wanted else "joined to one file"
     attempt.note(f"the published result is {parts}")
     again = replace(manifest, modified_ns=made.modified_ns, parted=made.parted, part_records=wanted)

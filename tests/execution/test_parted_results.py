@@ -334,13 +334,13 @@ def test_a_missing_part_is_an_error_and_not_a_shorter_result(tmp_path: Path) -> 
 
 
 def test_a_reader_of_replaced_parts_gets_no_records_of_others(tmp_path: Path) -> None:
-    folder = node(tmp_path)
-    handle = run(noted(_part_records=2), numbered(tmp_path, 400_000 // 40), folder).dataset
+    folder, operator = node(tmp_path), noted(_part_records=500, _concurrency_mode="single")
+    handle = run(operator, numbered(tmp_path, 10_000), folder).dataset
     records = iter(handle)
     stream = iter(handle.stream().and_return())
     next(records)
     next(stream)
-    run(noted(_part_records=2), numbered(tmp_path, 11_000), folder, run="again")
+    run(operator, numbered(tmp_path, 11_000), folder, run="again")
     with pytest.raises(InputError):
         list(records)
     with pytest.raises(Exception, match="cannot be read"):
