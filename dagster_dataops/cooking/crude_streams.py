@@ -198,7 +198,7 @@ def _with_rows(stage: Stage, *, digests: bool) -> Stage:
         return stage.index_source(digests=digests)
     if not isinstance(stage, _CHOOSING):
         reason = (
-            "the source is crude (samples with bytes), and what is written of it is its index; "
+            "the source is crude: only its index can be written, as samples hold bytes; "
             f"cook it first: crude(...).cook(cookers), then {stage.name}"
         )
         raise StreamDefinitionError(stage.name, reason)

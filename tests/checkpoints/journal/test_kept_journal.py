@@ -37,7 +37,9 @@ def test_a_finished_journal_survives_a_power_loss(
         synced.append((status.st_ino, status.st_size))
 
     monkeypatch.setattr(os, "fdatasync", sync)
-    with (tmp_path / "input.jsonl").open("rb") as source:
-        with KeptJournal(path, source.fileno(), check_input=False) as keeping:
-            keeping.finish({}, {})
+    with (
+        (tmp_path / "input.jsonl").open("rb") as source,
+        KeptJournal(path, source.fileno(), check_input=False) as keeping,
+    ):
+        keeping.finish({}, {})
     assert synced[-1:] == [(path.stat().st_ino, path.stat().st_size)]
