@@ -16,16 +16,20 @@ _SAFE: Final = " @+=,"
 PARTITIONS: Final = "partitions"
 _OURS: Final = frozenset({"checkpoints", PARTITIONS})  # names of folders beside an asset's files
 _FILES: Final = (".jsonl", ".jsonl.json")  # suffixes of an asset's own files
+_FOLDERS: Final = ("_artefact", "_parts")  # suffixes of an asset's own folders
 _LONGEST: Final = 150  # of 255 bytes: file names begin with the name of their folder
 
 
 def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> NodeFolder:
     """Return the node folder of an asset or partition, always inside ``root``.
 
-    Different keys and partitions have different folders. No folder is inside the checkpoints of
-    another.
+    Different keys and partitions have different folders. No folder is inside the checkpoints, the
+    artefact or the parts of another.
     """
-    parts = [safe_part(part) for part in key]
+    parts: list[str] = []
+    for part in map(safe_part, key):
+        ours = parts and part in {f"{parts[-1]}{suffix}" for suffix in _FOLDERS}
+        parts.append(f"{part[:-1]}%{ord(part[-1]):02X}" if ours else part)
     path = root.joinpath(*parts)
     if partition is not None:
         path = path / PARTITIONS / safe_part(partition)

@@ -66,7 +66,13 @@ def test_ordinary_names_stay_readable(part: str) -> None:
     assert safe_part(part) == part
 
 
-@pytest.mark.parametrize("file", ["result", "manifest", "errors", "input"])
-def test_no_asset_is_in_place_of_a_file_of_another(file: str) -> None:
-    taken: Path = getattr(folder_of(ROOT, ["a"]), file)
-    assert folder_of(ROOT, ["a", taken.name]).path != taken
+@pytest.mark.parametrize(
+    "entry", ["result", "manifest", "errors", "input", "checkpoints", "artefact", "parts"]
+)
+def test_no_asset_is_in_place_of_a_file_or_folder_of_another(entry: str) -> None:
+    taken: Path = getattr(folder_of(ROOT, ["ä"]), entry)
+    assert folder_of(ROOT, ["ä", taken.name.replace("%C3%A4", "ä")]).path != taken
+
+
+def test_no_asset_is_in_place_of_the_partitions_of_another() -> None:
+    assert folder_of(ROOT, ["a", "partitions", "x"]).path != folder_of(ROOT, ["a"], "x").path
