@@ -101,7 +101,7 @@ def storm(operator: Any, count: int, root: Path) -> Storm:
 
 
 def _errors_in(root: Path) -> list[dict[str, Any]]:
-    lines = [line for path in root.rglob("*_error.jsonl") for line in path.open()]
+    lines = [line for path in root.rglob("*_error.jsonl") for line in path.read_text().splitlines()]
     return [json.loads(line) for line in lines]
 
 

@@ -76,7 +76,10 @@ def test_a_source_that_is_not_cooked_is_refused_when_it_is_defined(folder):
     with pipeline("captions") as ppl:
         ppl.unique = data.dedup.Exact(input_key="text")
     for use in (lambda: build_definitions(ppl, source=crude(folder)), lambda: ppl(crude(folder))):
-        with pytest.raises(PipelineDefinitionError, match=r"'unique' takes .*crude.*cook it first"):
+        with pytest.raises(
+            PipelineDefinitionError,
+            match=r"'unique' takes .*crude.*cook\(cookers\) before the node",
+        ):
             use()
     with pytest.raises(StreamDefinitionError, match="cook it first"):
         with pipeline("other") as other:

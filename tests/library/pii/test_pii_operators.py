@@ -6,7 +6,7 @@ from dagster_dataops import data
 
 ALL = {"phones": True, "cards": True, "ibans": True, "keys": True, "public_ips_only": False}
 OPTIONS = {"Replace": ALL, "Secrets": {"mode": "both"}}
-NAMES = dir(data.pii)
+NAMES = [name for name in dir(data.pii) if name != "Entities"]  # which takes the time of a model
 HOSTILE = {
     "at": "a@" * 50_000,
     "locals": "a!" * 50_000 + "@",

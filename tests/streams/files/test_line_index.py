@@ -36,6 +36,7 @@ def test_lines_are_found_across_blocks(tmp_path, monkeypatch):
 
 
 def test_the_index_takes_eight_bytes_a_line_and_is_shared(source):
+    line_index._known.clear()
     streams = [read_jsonl(source).shuffle(0, seed=seed).and_return() for seed in range(3)]
     iterators = [iter(stream) for stream in streams]
     for iterator in iterators:
