@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import IO, Any, Final, NamedTuple, Self
 
 import orjson
 
@@ -142,21 +143,21 @@ class BatchApi:
     async def _once(
         self, method: str, path: str, body: object, form: Path | None
     ) -> dict[str, Any]:
-        options: dict[str, Any] = {}
-        if body is not None:
-            options["json"] = body
-        if form is not None:
-            fields = self._aiohttp.FormData()
-            fields.add_field("purpose", "batch")
-            fields.add_field("file", form.open("rb"), filename=form.name)
-            options["data"] = fields
         address = self._client.address + path
         try:
-            async with self._http.request(method, address, **options) as response:
-                raw = await response.read()
+            with form.open("rb") if form is not None else nullcontext() as file:
+                options = {"json": body} if file is None else {"data": self._form(file)}
+                async with self._http.request(method, address, **options) as response:
+                    raw = await response.read()
         except (self._aiohttp.ClientError, OSError) as error:
             reason = f"{address}: {type(error).__name__}: {error}"
             raise UnreachableError(reason) from None
         if response.status >= 400:
             raise error_of(response.status, response.headers, raw)
         return json_object(raw, address)
+
+    def _form(self, file: IO[bytes]) -> Any:
+        fields = self._aiohttp.FormData()
+        fields.add_field("purpose", "batch")
+        fields.add_field("file", file, filename=Path(file.name).name)
+        return fields
