@@ -27,6 +27,7 @@ def cell(value: object, width: int = _WIDTHS[0]) -> str:
     return _escaped(_cut(plain(value), width))
 
 
+@functools.lru_cache(maxsize=4096)
 def _escaped(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", text)
 

@@ -7,6 +7,7 @@ Both decisions use the words in a name:
   ``eos_token``, ``license_key`` and ``mask_password`` change the result of an operator.
 """
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -53,11 +54,13 @@ _LOGIN_IN_URL: Final = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/?#'\"]+@", re.I
 _IN_QUERY: Final = re.compile(r"([?&]([\w.-]+)=)[^\s&#'\"]+")
 _IN_YAML: Final = re.compile(r"(([\w.-]+)[\"']?\s*:\s+)(?![\[{|>&*!\s]|\{\{)[^,}\]\n]+")
 _IN_HEADER: Final = re.compile(r"\b(Bearer|Basic) [\w.~+/=-]{6,}")
+_PLAIN: Final = re.compile(r"[^:= ]*")  # each of the three has one of these characters
 _MIN_LENGTH: Final = 4  # characters; shorter texts also occur by chance
 _MAX_DEPTH: Final = 20
 _MAX_OBJECTS: Final = 10_000  # the maximum number of inspected containers and objects
 
 
+@functools.lru_cache(maxsize=1024)  # a thousand operators have the names of a few
 def is_secret(name: str) -> bool:
     """Return whether a name marks its value as secret: ``api_key``, ``hfToken``."""
     words = _words(name)
@@ -149,6 +152,8 @@ def without_secrets(text: str, options: Mapping[str, Any]) -> str:
 
 def without_logins(text: str) -> str:
     """Return ``text`` without logins in URLs, keys in query strings and tokens in HTTP headers."""
+    if _PLAIN.fullmatch(text):
+        return text
     text = _LOGIN_IN_URL.sub(rf"\g<1>{HIDDEN}@", text)
     text = _IN_QUERY.sub(lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], text)
     return _IN_HEADER.sub(rf"\g<1> {HIDDEN}", text)
