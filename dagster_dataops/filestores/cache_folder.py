@@ -9,7 +9,6 @@ that is too small; the next eviction corrects it.
 """
 
 import contextlib
-import fcntl
 import os
 import struct
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from typing import Final, NamedTuple
 import orjson
 import xxhash
 
+from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.filestores.source_info import SourceInfo
 
 _VERSION: Final = "v1"
@@ -108,10 +108,9 @@ class CacheFolder:
         self._folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._folder / "account", os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield _Account(descriptor)
+            with locked(descriptor):
+                yield _Account(descriptor)
         finally:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a process forked meanwhile has it open, too
             os.close(descriptor)
 
     def _evict(self, account: "_Account", size: int, kept: set[str]) -> None:

@@ -16,7 +16,6 @@ _SAFE: Final = " @+=,"
 PARTITIONS: Final = "partitions"
 _OURS: Final = frozenset({"checkpoints", PARTITIONS})  # names of folders beside an asset's files
 _FILES: Final = (".jsonl", ".jsonl.json")  # suffixes of an asset's own files
-_FOLDERS: Final = ("_artefact", "_parts")  # suffixes of an asset's own folders
 _LONGEST: Final = 150  # of 255 bytes: file names begin with the name of their folder
 
 
@@ -26,14 +25,15 @@ def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> N
     Different keys and partitions have different folders. No folder is inside the checkpoints, the
     artefact or the parts of another.
     """
-    parts: list[str] = []
-    for part in map(safe_part, key):
-        ours = parts and part in {f"{parts[-1]}{suffix}" for suffix in _FOLDERS}
-        parts.append(f"{part[:-1]}%{ord(part[-1]):02X}" if ours else part)
-    path = root.joinpath(*parts)
+    first, *others = map(safe_part, key)
+    folder = NodeFolder(root / first, first)
+    for name in others:
+        if folder.path / name in {folder.artefact, folder.parts}:
+            name = f"{name[:-1]}%{ord(name[-1]):02X}"  # noqa: PLW2901 - escaped
+        folder = NodeFolder(folder.path / name, name)
     if partition is not None:
-        path = path / PARTITIONS / safe_part(partition)
-    return NodeFolder(path, parts[-1])
+        folder = NodeFolder(folder.path / PARTITIONS / safe_part(partition), folder.name)
+    return folder
 
 
 def address_of(

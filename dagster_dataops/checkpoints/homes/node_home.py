@@ -5,7 +5,6 @@ every publication, and the head is replaced on condition that it is the one that
 run began. So a publication is one request, and a reader finds the old files or the new ones.
 """
 
-import fcntl
 import os
 import uuid
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.datasets.durable_files import draft_of, make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.open_stores import store_of
@@ -186,8 +186,8 @@ class NodeHome:
         with storage(path, "lock the file"):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                yield
+                with locked(descriptor):
+                    yield
             finally:
                 os.close(descriptor)
 

@@ -43,7 +43,7 @@ def publish(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def mark_used(path: Path) -> None:
-    """Note that a file is used now."""
+    """Set the time at which a file was last used to now."""
     with contextlib.suppress(OSError):  # missing, or of another user
         os.utime(path)
 
