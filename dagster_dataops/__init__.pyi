@@ -38,9 +38,11 @@ from dagster_dataops.cooking.cookers import SkipSample as SkipSample
 from dagster_dataops.cooking.cookers import cooker as cooker
 from dagster_dataops.cooking.crude_streams import crude as crude
 from dagster_dataops.cooking.crude_streams import read_tar as read_tar
-from dagster_dataops.cooking.metadatasets import Metadataset as Metadataset
-from dagster_dataops.cooking.metadatasets import metadataset as metadataset
-from dagster_dataops.cooking.mixed_leaves import MetadatasetLeaf as MetadatasetLeaf
+from dagster_dataops.cooking.metadataset.metadataset_leaves import (
+    MetadatasetLeaf as MetadatasetLeaf,
+)
+from dagster_dataops.cooking.metadataset.metadataset_streams import Metadataset as Metadataset
+from dagster_dataops.cooking.metadataset.metadataset_streams import metadataset as metadataset
 from dagster_dataops.cooking.restoring import restore_record as restore_record
 from dagster_dataops.cooking.samples import CaptioningSample as CaptioningSample
 from dagster_dataops.cooking.samples import CrudeSample as CrudeSample

@@ -11,7 +11,7 @@ import dagster as dg
 from dagster_dataops.assets.inputs.artefact_inputs import with_loaded
 from dagster_dataops.assets.inputs.source_results import source_result
 from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of, resume_policy
-from dagster_dataops.assets.metadata.column_metadata import column_metadata
+from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, argument_of
 from dagster_dataops.assets.runtime.asset_paths import key_of

@@ -53,7 +53,7 @@ Duplicates: TypeAlias = Literal["error", "first", "last"]
 Aux: TypeAlias = Mapping[str, str | os.PathLike[str] | FileStore]
 
 _YAML_SUFFIXES: Final = (".yaml", ".yml")
-_METADATASETS: Final = "dagster_dataops.cooking.metadatasets"
+_METADATASETS: Final = "dagster_dataops.cooking.metadataset.metadataset_streams"
 DUPLICATES: Final = ("error", "first", "last")
 _CHOOSING: Final = (  # stages that choose samples by position alone
     *(ConcatStage, Prefetch, Repeat, RoundRobinStage, SampleStage, Shuffle, ShardStage),

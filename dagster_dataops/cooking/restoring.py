@@ -8,8 +8,8 @@ from dagster_dataops.cooking.cookers import listed_cookers
 from dagster_dataops.cooking.crude_sources import CrudeSource
 from dagster_dataops.errors import UnknownSampleError
 from dagster_dataops.streams.core.stage import Stage, UnaryStage
+from dagster_dataops.streams.stages.grouping.window_packing import PACK, Pack, packs_of
 from dagster_dataops.streams.stages.mapping import Filter, Map
-from dagster_dataops.streams.stages.window_packing import PACK, Pack, packs_of
 
 _KEY_PARTS = 3  # dataset, shard and key
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dagster_dataops.cooking.crude_streams import CrudeStream, crude
-from dagster_dataops.cooking.metadataset_plan import YAML_SUFFIXES
-from dagster_dataops.cooking.metadatasets import metadataset
+from dagster_dataops.cooking.metadataset.metadataset_plan import YAML_SUFFIXES
+from dagster_dataops.cooking.metadataset.metadataset_streams import metadataset
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.filestores.cache_pool import CachePool, NoCachePool
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder

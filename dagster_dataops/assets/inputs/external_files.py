@@ -17,7 +17,7 @@ from typing import Final
 import dagster as dg
 import xxhash
 
-from dagster_dataops.assets.metadata.column_metadata import schema_metadata
+from dagster_dataops.assets.metadata.columns.column_metadata import schema_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_context import StepContext

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops.assets.inputs.multi_partition import PartitionResult
-from dagster_dataops.assets.metadata.column_metadata import column_metadata
+from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, refreshes

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 import dagster as dg
 from typing_extensions import override
 
-from dagster_dataops.assets.metadata.column_schema import whole_schema
+from dagster_dataops.assets.metadata.columns.column_schema import whole_schema
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.datasets.dataset import JsonlDataset
 

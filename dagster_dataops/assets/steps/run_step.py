@@ -18,7 +18,7 @@ from dagster_dataops.assets.launchpad.operator_config import (
     limit_of,
     resume_policy,
 )
-from dagster_dataops.assets.metadata.column_metadata import column_metadata
+from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import report_metadata
 from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.planning.asset_plan import PARTITION, AssetPlan

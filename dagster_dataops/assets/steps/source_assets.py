@@ -33,7 +33,7 @@ from dagster_dataops.assets.planning.translator import code_version, definition_
 from dagster_dataops.assets.runtime.asset_paths import key_of, located
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
-from dagster_dataops.cooking.mixed_leaves import leaves_of
+from dagster_dataops.cooking.metadataset.metadataset_leaves import leaves_of
 from dagster_dataops.errors import (
     ConfigurationError,
     OperatorDefinitionError,

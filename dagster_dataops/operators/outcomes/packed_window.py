@@ -32,7 +32,7 @@ def forward_window(self: Any, records: list[Record]) -> PackedWindow:
     records of the window.
     """
     from dagster_dataops.filestores.lazy_files import with_lazy_files  # few operators need it
-    from dagster_dataops.streams.stages.window_packing import packs_of
+    from dagster_dataops.streams.stages.grouping.window_packing import packs_of
 
     samples = [with_lazy_files(record) for record in records]
     try:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.assets.metadata.column_schema import _parts, schema_of, type_of, union
+from dagster_dataops.assets.metadata.columns.column_schema import _parts, schema_of, type_of, union
 from dagster_dataops.datasets.writer import write_records
 
 JSON = st.recursive(

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.cooking.joined_samples import Joiner, NonMatch
-from dagster_dataops.cooking.metadataset_nodes import YamlNode
+from dagster_dataops.cooking.metadataset.metadataset_nodes import YamlNode
 
 Kind: TypeAlias = Literal["blend", "blend_epochized", "concat"]
 

@@ -19,8 +19,13 @@ from dagster_dataops.cooking.crude_sources import CrudeSource, SourceLabels
 from dagster_dataops.cooking.crude_streams import CrudeStream
 from dagster_dataops.cooking.crude_streams import crude as crude_dataset
 from dagster_dataops.cooking.joined_samples import JoinedSamples, JoinTable
-from dagster_dataops.cooking.metadataset_nodes import YamlNode
-from dagster_dataops.cooking.metadataset_plan import (
+from dagster_dataops.cooking.metadataset.metadataset_leaves import (
+    MetadatasetLeaf,
+    leaves_of,
+    with_leaves,
+)
+from dagster_dataops.cooking.metadataset.metadataset_nodes import YamlNode
+from dagster_dataops.cooking.metadataset.metadataset_plan import (
     YAML_SUFFIXES,
     Planned,
     PlannedDataset,
@@ -28,7 +33,6 @@ from dagster_dataops.cooking.metadataset_plan import (
     PlannedMixture,
     plan,
 )
-from dagster_dataops.cooking.mixed_leaves import MetadatasetLeaf, leaves_of, with_leaves
 from dagster_dataops.errors import CookerError, DataOpsError
 from dagster_dataops.filestores.store_opening import absolute_store, file_store
 from dagster_dataops.hashing.values import digest

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.column_metadata import column_metadata
+from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.datasets.dataset import JsonlDataset
 from tests.assets.metadata.upstream import dataset
 

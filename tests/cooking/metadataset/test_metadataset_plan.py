@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.cooking.metadataset_plan import (
+from dagster_dataops.cooking.metadataset.metadataset_plan import (
     PlannedDataset,
     PlannedJoin,
     PlannedMixture,

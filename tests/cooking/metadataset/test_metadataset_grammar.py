@@ -4,8 +4,14 @@ from fractions import Fraction
 import pytest
 
 from dagster_dataops.cooking.joined_samples import Joiner
-from dagster_dataops.cooking.metadataset_grammar import Join, Limit, Mixture, Reference, splits_of
-from dagster_dataops.cooking.metadataset_nodes import parse
+from dagster_dataops.cooking.metadataset.metadataset_grammar import (
+    Join,
+    Limit,
+    Mixture,
+    Reference,
+    splits_of,
+)
+from dagster_dataops.cooking.metadataset.metadataset_nodes import parse
 from dagster_dataops.errors import MetadatasetError
 
 HEAD = "__module__: megatron.energon\n__class__: MetadatasetV2\nsplits:\n"

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.column_values import (
+from dagster_dataops.assets.metadata.columns.column_values import (
     INPUT_RECORDS,
     comparable,
     compared_records,

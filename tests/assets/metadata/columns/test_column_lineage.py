@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.column_lineage import (
+from dagster_dataops.assets.metadata.columns.column_lineage import (
     UNKNOWN_ORIGIN,
     ColumnTracer,
     column_lineage,

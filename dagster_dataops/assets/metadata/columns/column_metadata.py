@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.column_lineage import (
+from dagster_dataops.assets.metadata.columns.column_lineage import (
     DROPPED,
     ColumnOrigin,
     ColumnTracer,
     KeyedDatasets,
     as_dagster,
 )
-from dagster_dataops.assets.metadata.column_schema import ColumnSchema, schema_of
-from dagster_dataops.assets.metadata.column_values import remember
+from dagster_dataops.assets.metadata.columns.column_schema import ColumnSchema, schema_of
+from dagster_dataops.assets.metadata.columns.column_values import remember
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.datasets.dataset import JsonlDataset

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from dagster_dataops.cooking.metadataset_grammar import (
+from dagster_dataops.cooking.metadataset.metadataset_grammar import (
     Entry,
     Join,
     Kind,
@@ -20,7 +20,7 @@ from dagster_dataops.cooking.metadataset_grammar import (
     Subset,
     splits_of,
 )
-from dagster_dataops.cooking.metadataset_nodes import YamlNode, parse
+from dagster_dataops.cooking.metadataset.metadataset_nodes import YamlNode, parse
 from dagster_dataops.errors import InputError, MetadatasetError
 from dagster_dataops.filestores.energon_layout import read_text
 from dagster_dataops.filestores.store_opening import absolute

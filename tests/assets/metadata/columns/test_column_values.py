@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.assets.metadata.column_values import (
+from dagster_dataops.assets.metadata.columns.column_values import (
     INPUT_RECORDS,
     compared_records,
     inputs_to_see,
