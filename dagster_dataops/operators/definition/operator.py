@@ -271,10 +271,12 @@ class Operator(metaclass=OperatorMeta):
 
     @override
     def __repr__(self) -> str:
-        options = ", ".join(
-            f"{name}={shown(name, value)}" for name, value in self.__dataops__.options.items()
-        )
-        return f"{self.__dataops__.spec.reference}({options})"
+        """Return the call that constructs the operator, without options that have their default."""
+        spec = self.__dataops__.spec
+        defaults = {option.name: shown(option.name, option.default) for option in spec.options}
+        texts = {name: shown(name, value) for name, value in self.__dataops__.options.items()}
+        given = [f"{name}={text}" for name, text in texts.items() if text != defaults.get(name)]
+        return f"{spec.reference}({', '.join(given)})"
 
 
 def reconfigured(

@@ -544,10 +544,9 @@ def test_set_output_returns_the_operator_itself(step):
     assert operator.__dataops__.output == Path("somewhere")
 
 
-def test_an_operator_shows_its_name_and_options(step):
-    shown = repr(step(output_key="out"))
-
-    assert shown == "data.construction.step(input_key='text', output_key='out')"
+def test_an_operator_shows_its_name_and_the_options_that_differ_from_the_defaults(step):
+    assert repr(step(output_key="out")) == "data.construction.step(output_key='out')"
+    assert repr(step()) == "data.construction.step()"
 
 
 def test_a_reconfigured_operator_is_a_new_one(step):
