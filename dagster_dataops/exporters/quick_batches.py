@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from dagster_dataops.byte_ranges import PartedFile
+from dagster_dataops.quantities import counted
 
 _BLOCK_BYTES: Final = 4 << 20  # of lines; a longer line is a `GuessError`
 _EXACT: Final = 2.0**53  # from here on not every integer is a double
@@ -57,7 +58,7 @@ def quick_batches(path: Path, schema: Any, rows: int, size: int) -> Iterator[Any
     except pa.ArrowException as error:
         raise GuessError(str(error)) from None
     if left:
-        msg = f"{rows - left:,} records were read, not {rows:,}"
+        msg = f"{counted(rows - left, 'records')} read, not {rows:,}"
         raise GuessError(msg)
 
 
