@@ -10,7 +10,7 @@ from pathlib import Path
 class locked:  # noqa: N801 - used like a statement; a generator takes three times as long
     """Hold the lock of an open file in the block; wait for it first.
 
-    It ends with the block, even if a process that was forked meanwhile has the file open.
+    The lock ends with the block, even if a process that was forked inside it has the file open.
 
     Raises:
         OSError: The file system has no locks.

@@ -109,7 +109,7 @@ class Job:
         raise NotImplementedError
 
     def finish(self, start: int, end: int) -> None:
-        """Do nothing: the journal says which records are settled."""
+        """Do nothing: the journal lists the settled records."""
 
     def note(self, text: str) -> None:
         """Show a line to the user."""

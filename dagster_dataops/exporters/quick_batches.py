@@ -22,7 +22,7 @@ _TEXTS: Final = (pa.types.is_string, pa.types.is_large_string)
 
 
 class GuessError(Exception):
-    """A line does not fit the schema of the lines before it, or may lose something."""
+    """A line does not fit the schema of the lines before it, or may lose a value."""
 
 
 def reads_exactly(kind: Any) -> bool:

@@ -112,7 +112,7 @@ class LLMOperator(ModelOperator):
         self._check()
 
     async def forward(self, record: Record) -> Any:
-        """Ask about a record, and return what `parse` makes of the reply."""
+        """Ask about a record, and `parse` the reply."""
         reply = await self.ask(self.messages(record))
         parsed = self.parse(record, reply)
         return await parsed if inspect.isawaitable(parsed) else parsed

@@ -112,13 +112,13 @@ class Step:
 
 @dataclass(frozen=True)
 class TrailEnd:
-    """Where a trail ends although records go on.
+    """An end of a trail at a node whose records cannot be followed.
 
     Attributes:
         node: Name of the node.
         operator: Qualified name of its operator.
         place: The last known line.
-        reason: Why it is not known what comes before, or after.
+        reason: The reason.
     """
 
     node: str

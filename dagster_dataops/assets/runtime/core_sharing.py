@@ -29,7 +29,7 @@ _LOG: Final = logging.getLogger("dagster_dataops")
 
 @contextmanager
 def fair_settings(operator: Operator, settings: ExecutionSettings) -> Iterator[ExecutionSettings]:
-    """Yield the settings of a step with its share of the cores, and count the step meanwhile.
+    """Yield the settings of a step with its share of the cores; count the step inside the block.
 
     The number of worker processes is lowered only if it is the default.
 

@@ -1,4 +1,4 @@
-"""The estimate of a preview: what the calls of models for all records of its input would cost."""
+"""The estimate of a preview: the cost of the model calls for all records of its input."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -20,7 +20,7 @@ def preview_estimate(
     folder: NodeFolder,
     clients: Mapping[str, Any],
 ) -> str:
-    """Return what all records of the input would take, in words; empty without calls of models.
+    """Return the estimate for all records of the input, in words; empty without calls of models.
 
     Args:
         operator: The operator.

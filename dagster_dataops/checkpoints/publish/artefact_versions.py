@@ -47,7 +47,7 @@ class ArtefactVersions:
         self._path = folder.artefact
 
     def new_draft(self) -> Path:
-        """Return an empty folder to build the next version in; remove what a crash has left.
+        """Return an empty folder for the next version; remove drafts that a crash has left.
 
         Raises:
             StorageError: The disk refuses.

@@ -118,7 +118,7 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
 
     Args:
         request: Of the start.
-        continued: The checkpoint that the run writes to. What it holds needs no source.
+        continued: The checkpoint that the run writes to. Its outcomes need no source.
     """
     folder, fingerprint = request.folder, request.fingerprint
     across = request.policy is ResumePolicy.ACROSS_CODE

@@ -128,9 +128,9 @@ def metadataset(
 ) -> Metadataset:
     """Return the stream of a split of a metadataset, which is a YAML file of datasets.
 
-    A ``blend`` never ends; `take` ends it. Its order depends on the seed alone, and its position is
-    small, whatever was read. Files that are missing, and misspelt keys, are errors here, which name
-    file, line and key.
+    A ``blend`` never ends; `take` ends it. Its order depends only on the seed, and its position has
+    a fixed size. Files that are missing, and misspelt keys, are errors here, which name file, line
+    and key.
 
     Args:
         path: The path or URL of the YAML file, or its content as a dict.

@@ -71,7 +71,7 @@ class Retries:
     async def again_async(
         self, failure: Failure, attempt: Callable[[], Awaitable[Outcome]]
     ) -> Outcome:
-        """Do what `again` does, in an event loop."""
+        """Try again in an event loop, like `again`."""
         tries = _Tries(failure)
         for seconds in self.pauses(tries):
             await self.pause_async(seconds)

@@ -265,7 +265,7 @@ class Parts:
 
     Args:
         folder: The folder of the batches.
-        dialect: What the server accepts.
+        dialect: The API of the server.
 
     Attributes:
         count: The number of requests.
