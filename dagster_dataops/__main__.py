@@ -13,6 +13,7 @@ from dagster_dataops.errors import DataOpsError
 from dagster_dataops.filestores.energon_preparation import prepare_energon
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.quantities import counted
 from dagster_dataops.tracing.tracer import trace
 
 
@@ -47,7 +48,7 @@ def _trace(given: argparse.Namespace) -> str:
 def _prepare(given: argparse.Namespace) -> str:
     split = dict(given.split) if given.split else None
     counts = prepare_energon(given.folder, split=split, overwrite=given.overwrite)
-    return f"{sum(counts.values()):,} samples in {len(counts):,} shards"
+    return f"{counted(sum(counts.values()), 'samples')} in {counted(len(counts), 'shards')}"
 
 
 def _share(text: str) -> tuple[str, float]:

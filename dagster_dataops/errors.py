@@ -275,8 +275,8 @@ class ExportError(OperatorError):
         path: The file with the record.
         line: The line of the record in ``path``, counted from 1.
         column: The column, or the path in it; empty for the whole record.
-        found: A clause that says what it holds.
-        remedy: A sentence that says what to do.
+        found: A clause that describes its content.
+        remedy: A sentence with the remedy.
     """
 
     sentence = (
@@ -517,7 +517,7 @@ class OperatorOpenError(DataOpsError):
 
 
 class OperatorContextError(DataOpsError):
-    """An operator asked its context for something that is not there."""
+    """An operator asked its context for a name that it does not have."""
 
     sentence = "context.{wanted} {reason}"
     wanted: str
@@ -533,9 +533,9 @@ class RunStoppedError(DataOpsError):
 
 
 class RunWaitingError(RunStoppedError):
-    """The operator waits for something that takes long, such as a batch of requests.
+    """The operator waits for a long time, for example for a batch of requests.
 
-    Finished records are kept. A later run goes on.
+    Finished records are kept. A later run continues.
     """
 
     sentence = "Operator {operator} waits: {reason}."

@@ -36,7 +36,7 @@ def assert_resumes_anywhere(
         stream = _pipeline(make_stream)
         stream.load_state_dict(json.loads(state))
         again = _state_text(stream)
-        assert again == state, f"after {position} items: loaded {state}, which became {again}"  # noqa: S101
+        assert again == state, f"at position {position}: loaded {state}, which became {again}"  # noqa: S101
         _compare(stream, expected, position, "in a new stream")
         used.load_state_dict(json.loads(state))
         _compare(used, expected, position, "in a stream that was read before")
@@ -51,14 +51,14 @@ def _check_workers(
 ) -> None:
     for number in numbers:
         found = _record_states(_pipeline(make_stream).workers(number), len(expected))
-        assert found[0] == expected, f"{number} workers: got {found[0]}, expected {expected}"  # noqa: S101
+        assert found[0] == expected, f"workers={number}: got {found[0]}, expected {expected}"  # noqa: S101
         for position, (state, same) in enumerate(zip(found[1], states, strict=True)):
-            where = f"{number} workers, after {position} items"
+            where = f"workers={number}, at position {position}"
             assert state == same, f"{where}: the state is {state}, with one process {same}"  # noqa: S101
     for position, (state, number) in enumerate(zip(states, cycle(numbers), strict=False)):
         stream = _pipeline(make_stream).workers(number)
         stream.load_state_dict(json.loads(state))
-        _compare(stream, expected, position, f"with {number} workers")
+        _compare(stream, expected, position, f"with workers={number}")
 
 
 def _pipeline(make_stream: Callable[[], Operations]) -> PositionedStream:
@@ -78,7 +78,7 @@ def _record_states(stream: PositionedStream, limit: int) -> tuple[list[Any], lis
         given.append(stream.state_dict())
         written.append(json.dumps(given[-1]))
     for position, (state, text) in enumerate(zip(given, written, strict=True)):
-        assert json.dumps(state) == text, f"the state after {position} items has changed since"  # noqa: S101
+        assert json.dumps(state) == text, f"the state at position {position} has changed since"  # noqa: S101
     return items, written
 
 
@@ -89,5 +89,5 @@ def _state_text(stream: PositionedStream) -> str:
 def _compare(stream: PositionedStream, expected: list[Any], position: int, where: str) -> None:
     left = len(expected) - position
     found = [json.dumps(item, default=repr) for item in islice(stream, left)]
-    message = f"after {position} items, {where}: got {found}, expected {expected[position:]}"
+    message = f"at position {position}, {where}: got {found}, expected {expected[position:]}"
     assert found == expected[position:], message  # noqa: S101

@@ -6,7 +6,6 @@ operator. The lock file names the holder.
 """
 
 import errno
-import fcntl
 import os
 import socket
 import time
@@ -18,6 +17,7 @@ from typing import Final
 
 import orjson
 
+from dagster_dataops.concurrency.file_lock import lock_at_once
 from dagster_dataops.datasets.durable_files import make_folder_durably, storage
 from dagster_dataops.errors import FolderLockedError, StorageError
 
@@ -86,16 +86,14 @@ class FolderLock:
         began = time.monotonic()
         while True:
             try:
-                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waited = time.monotonic() - began
-                if waited >= wait_seconds:
-                    raise FolderLockedError(str(folder), self._holder(), waited) from None
-                time.sleep(_POLL_SECONDS)
+                if lock_at_once(self.descriptor):
+                    return
             except OSError as error:
                 raise _unlockable(folder, error) from error
-            else:
-                return
+            waited = time.monotonic() - began
+            if waited >= wait_seconds:
+                raise FolderLockedError(str(folder), self._holder(), waited)
+            time.sleep(_POLL_SECONDS)
 
     def _holder(self) -> str:
         try:

@@ -43,7 +43,7 @@ class HomeClaim(FolderLock):
             raise
 
     def _restore(self, folder: NodeFolder) -> bool:
-        """Make the checkpoints of unfinished runs; what the store does not have is dropped.
+        """Make the checkpoints of unfinished runs; data that the store lacks is dropped.
 
         Returns:
             Whether all objects were there. Another run deletes them after it has published.

@@ -110,7 +110,7 @@ class RayCluster(Cluster):
 class RayAgents(AgentPool):
     """Agents that are actors of Ray.
 
-    Ray does not restart them, or repeat their calls: what is unsure is done again by the head.
+    Ray does not restart them, or repeat their calls: the head does lost work again.
 
     Args:
         cluster: The name of the cluster, for errors.

@@ -33,8 +33,8 @@ def sample(
         inputs: The inputs.
         weights: The relative frequency of each input; equal if ``None``.
         seed: The seed of the choices.
-        allow_repeats: Whether an input that has ended starts again until all have ended. If
-            false, every record comes once.
+        allow_repeats: Whether an input that has ended starts again until all have ended. If false,
+            every record is taken once.
 
     Raises:
         PipelineDefinitionError: The inputs cannot be combined.

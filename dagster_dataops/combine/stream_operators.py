@@ -19,9 +19,9 @@ class Sample(_group):
     """Choose records by weight, until every input has ended once.
 
     An input that has ended starts again, so that the weights hold to the end. With
-    ``allow_repeats=False`` its weight goes to the others, so that every record comes once. Without
-    ``weights`` all inputs are equally frequent. Without ``seed`` one is derived that is the same in
-    every run.
+    ``allow_repeats=False`` its weight is given to the others, so that every record is taken once.
+    Without ``weights`` all inputs are equally frequent. Without ``seed`` one is derived that is the
+    same in every run.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class RoundRobin(_group):
 
     With ``stop_at_shortest`` it stops when the first input ends. An input that has ended starts
     again while others continue. With ``allow_repeats=False`` it is left out, so that every record
-    comes once.
+    is taken once.
     """
 
     def __init__(

@@ -1,12 +1,16 @@
-"""Lock a file for the length of a block, against all other processes."""
+"""Lock files and folders against all other processes: `locked`, `lock_at_once` and `unused`."""
 
 import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 
 class locked:  # noqa: N801 - used like a statement; a generator takes three times as long
     """Hold the lock of an open file in the block; wait for it first.
 
-    It ends with the block, even if a process that was forked meanwhile has the file open.
+    The lock ends with the block, even if a process that was forked inside it has the file open.
 
     Raises:
         OSError: The file system has no locks.
@@ -22,3 +26,36 @@ class locked:  # noqa: N801 - used like a statement; a generator takes three tim
 
     def __exit__(self, *_: object) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+
+def lock_at_once(descriptor: int) -> bool:
+    """Lock an open file or folder until it is closed; return ``False`` if it is locked already.
+
+    Raises:
+        OSError: The file system has no locks.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def unused(path: Path) -> Iterator[bool]:
+    """Yield whether no process has locked a file or folder; none can lock it inside the block.
+
+    It counts as used if the file system has no locks.
+
+    Raises:
+        OSError: The path cannot be opened, or it is a link.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        try:
+            free = lock_at_once(descriptor)
+        except OSError:
+            free = False
+        yield free
+    finally:
+        os.close(descriptor)

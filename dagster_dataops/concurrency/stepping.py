@@ -52,7 +52,7 @@ def run_steps(steps: Steps[T], do: Callable[[Any], Any], is_interrupt: IsInterru
 async def run_steps_async(
     steps: Steps[T], do: Callable[[Any], Any], is_interrupt: IsInterrupt
 ) -> T:
-    """Do what `run_steps` does in an event loop; ``do`` may return an awaitable."""
+    """Run steps in an event loop, like `run_steps`; ``do`` may return an awaitable."""
     try:
         step = next(steps)
         while True:

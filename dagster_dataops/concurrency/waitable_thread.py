@@ -10,7 +10,7 @@ class WaitableThread(threading.Thread):
     """A daemon thread whose end can be waited for in spite of interrupts.
 
     `threading.Thread.join` cannot be used for that before Python 3.13: if a signal handler raises
-    an exception while it waits, it marks the thread as ended, although the thread goes on.
+    an exception while it waits, it marks the thread as ended, although the thread is still running.
 
     Args:
         work: The function to run.

@@ -34,6 +34,7 @@ from dagster_dataops.filestores.tars.tar_samples import (
 )
 from dagster_dataops.filestores.tars.uncommon_tars import cut_with_tarfile
 from dagster_dataops.hashing.values import digest
+from dagster_dataops.quantities import counted
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.random_access import MISSING, IndexedItems, RandomAccess
 from dagster_dataops.streams.core.stage import BlockwiseCursor, ReadContext, SourceStage, State
@@ -215,10 +216,10 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     def form(self) -> str:
         counts = prepared_counts(self.data)
         known = [counts.get(shard.name) for shard in self.data.shards]
-        shards = f"{len(known):,} tar shard{'s' if len(known) != 1 else ''}"
+        shards = counted(len(known), "tar shards")
         if None in known or not known:
             return shards
-        return f"{sum(filter(None, known)):,} samples in {shards}, prepared by Energon"
+        return f"{counted(sum(filter(None, known)), 'samples')} in {shards}, prepared by Energon"
 
     @override
     def store(self) -> FileStore:

@@ -62,7 +62,7 @@ _CHOOSING: Final = (  # stages that choose samples by position alone
 
 
 class _OfCrudeSources:
-    """The part of a stream that tells of its crude sources."""
+    """The crude sources of a stream."""
 
     stage: Stage
 
@@ -139,7 +139,7 @@ class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
     def index(self) -> "IndexStream":
         """Return the stream of the lines of the index in place of the samples.
 
-        A line says where the parts of a sample lie: ``key``, ``dataset``, ``shard``, ``index``,
+        A line has the places of the parts of a sample: ``key``, ``dataset``, ``shard``, ``index``,
         ``at`` and ``parts`` (offset and size by name). A crude source is published in this form.
 
         Raises:

@@ -28,7 +28,7 @@ _NEEDED: Final = ("key", "dataset", "shard", "index", "parts")
 class IndexCooker:
     """Cooks the samples that lines of an index describe.
 
-    It can be pickled, and used by several threads. Files are opened in each process anew.
+    It can be pickled, and used by several threads. Each process opens the files itself.
 
     Args:
         cookers: The cookers, in order.

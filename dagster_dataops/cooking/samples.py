@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
 from dagster_dataops.operators.options.signature import nearest
+from dagster_dataops.quantities import counted
 
 KEYS: Final = ("__key__", "__restore_key__", "__subflavors__", SOURCES)
 """The keys that a record takes over from its sample."""
@@ -82,7 +83,8 @@ class Sample(dict[str, Any]):
         if len(values) == 1 and isinstance(values[0], Mapping) and type(self) is Sample:
             return dict(values[0])
         if len(values) > len(self._declared):
-            msg = f"{type(self).__name__} has {len(self._declared)} fields, not {len(values)}"
+            fields = counted(len(self._declared), "fields")
+            msg = f"{type(self).__name__} has {fields}, not {len(values)}"
             raise TypeError(msg)
         return dict(zip(self._declared, values, strict=False))
 

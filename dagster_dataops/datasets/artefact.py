@@ -167,21 +167,6 @@ def held(versions: Sequence[Path]) -> Iterator[None]:
 
 
 @contextmanager
-def owned(version: Path) -> Iterator[bool]:
-    """Yield whether no process holds a version by `held`; none can hold it inside the block."""
-    descriptor = os.open(version, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        free = True
-    except OSError:  # held, or the file system has no locks
-        free = False
-    try:
-        yield free
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
 def _shared(version: Path) -> Iterator[None]:
     try:
         descriptor = os.open(version, os.O_RDONLY | os.O_CLOEXEC)

@@ -23,7 +23,7 @@ def store_of(path: Path, *, read_only: bool = False) -> tuple[ResultStore, str] 
 
     Raises:
         MissingExtraError: The package for object stores is not installed.
-        StoreRefusedError: The store cannot be reached, or lacks what results need.
+        StoreRefusedError: The store cannot be reached, or lacks a feature that results need.
     """
     found = bucket_of(path)
     if found is None:

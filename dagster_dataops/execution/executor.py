@@ -30,6 +30,7 @@ from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_
 from dagster_dataops.operators.definition.operator import Operator, in_run
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
+from dagster_dataops.quantities import counted
 
 
 class OperatorExecutor:
@@ -192,7 +193,7 @@ def _split_again(attempt: Attempt, manifest: Manifest) -> Manifest:
     if made.dataset.fingerprint != manifest.fingerprint:
         reason = "differs from what was published; check the disk, then run again without resuming"
         raise InputError(str(result.path), reason)
-    parts = f"split into parts of {wanted:,} records" if wanted else "joined to one file"
+    parts = f"split into parts of {counted(wanted, 'records')}" if wanted else "joined to one file"
     attempt.note(f"the published result is {parts}")
     again = replace(manifest, modified_ns=made.modified_ns, parted=made.parted, part_records=wanted)
     return _publish(attempt, again)

@@ -24,6 +24,7 @@ from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import Failure, failure_text
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.outcomes.record_context import shown_counts
+from dagster_dataops.quantities import counted
 
 
 class Job:
@@ -108,7 +109,7 @@ class Job:
         raise NotImplementedError
 
     def finish(self, start: int, end: int) -> None:
-        """Do nothing: the journal says which records are settled."""
+        """Do nothing: the journal lists the settled records."""
 
     def note(self, text: str) -> None:
         """Show a line to the user."""
@@ -161,7 +162,7 @@ class Job:
         with opened(self.dataset.path) as source:
             undone = sum(count_records(source, gap) for gap in gaps)
         if undone:
-            reason = f"{undone:,} records were not processed; run again to continue with them"
+            reason = f"not processed: {counted(undone, 'records')}; run again to continue with them"
             raise WorkerError(self.name, reason)
 
     def check_any_succeeded(self) -> None:

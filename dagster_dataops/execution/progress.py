@@ -31,7 +31,7 @@ class ProgressState:
         total_bytes: Bytes of the whole input.
         total_records: Records of the whole input; ``None`` if they are not counted.
         resumed: Records that earlier attempts settled.
-        counts: Sums of what the operator counted.
+        counts: Sums of the operator's counts.
     """
 
     records: int

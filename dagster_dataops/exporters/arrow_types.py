@@ -54,7 +54,7 @@ def batches(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
 def write_batches(
     records: ExportRecords, given: Mapping[str, str], write: Callable[[Any, Iterator[Any]], T]
 ) -> T:
-    """Return what ``write`` returns for the schema and the record batches of records.
+    """Call ``write`` with the schema and the record batches of records; return its value.
 
     Args:
         records: The records.
@@ -239,7 +239,7 @@ def _type_of(values: list[Any]) -> Any:
 
 
 def fitting(kind: Any) -> Callable[[Any], bool]:
-    """Return a function that tells whether a value fits a type without a loss.
+    """Return a function that returns whether a value fits a type without a loss.
 
     Arrow itself writes 1.5 as the integer 1, ``true`` as the number 1.0, and a text as a list of
     its characters.

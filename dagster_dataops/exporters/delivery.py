@@ -7,7 +7,6 @@ its origin and its files are unchanged since. A draft that a crash left is remov
 export to the same target.
 """
 
-import fcntl
 import os
 import shutil
 from contextlib import suppress
@@ -19,6 +18,7 @@ import orjson
 import xxhash
 
 from dagster_dataops.byte_ranges import FileState
+from dagster_dataops.concurrency.file_lock import lock_at_once, unused
 from dagster_dataops.datasets.artefact import list_files
 from dagster_dataops.datasets.durable_files import (
     make_folder_durably,
@@ -283,24 +283,13 @@ def _is_unchanged(path: Path, row: Record, written_ns: int) -> bool:
 def _is_locked(descriptor: int) -> bool:
     """Lock a draft; return whether no other process has locked it to remove it."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return lock_at_once(descriptor)
     except OSError:  # a file system without locks
         return True
-    return True
 
 
 def _remove_unused(draft: Path) -> None:
     """Remove the draft of a process that has ended."""
-    try:
-        descriptor = os.open(draft, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(draft, ignore_errors=True)
-    except OSError:  # in use, or the file system has no locks
-        pass
-    finally:
-        os.close(descriptor)
+    with suppress(FileNotFoundError), unused(draft) as free:
+        if free:
+            shutil.rmtree(draft, ignore_errors=True)

@@ -25,8 +25,8 @@ class UnfitValueError(Exception):
     Args:
         index: Of the record, from 0.
         column: Its column or path; empty for the whole record.
-        found: A clause that says what it holds.
-        remedy: A sentence that says what to do.
+        found: A clause that describes its content.
+        remedy: A sentence with the remedy.
     """
 
     def __init__(self, index: int, column: str, found: str, remedy: str) -> None:

@@ -10,7 +10,7 @@ def require(package: str, feature: str, extra: str) -> None:
 
     Args:
         package: The package.
-        feature: What needs it, for the error.
+        feature: The feature that needs it, for the error.
         extra: The extra that installs it.
 
     Raises:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from dagster_dataops.byte_ranges import PartedFile
+from dagster_dataops.quantities import counted
 
 _BLOCK_BYTES: Final = 4 << 20  # of lines; a longer line is a `GuessError`
 _EXACT: Final = 2.0**53  # from here on not every integer is a double
@@ -21,7 +22,7 @@ _TEXTS: Final = (pa.types.is_string, pa.types.is_large_string)
 
 
 class GuessError(Exception):
-    """A line does not fit the schema of the lines before it, or may lose something."""
+    """A line does not fit the schema of the lines before it, or may lose a value."""
 
 
 def reads_exactly(kind: Any) -> bool:
@@ -57,7 +58,7 @@ def quick_batches(path: Path, schema: Any, rows: int, size: int) -> Iterator[Any
     except pa.ArrowException as error:
         raise GuessError(str(error)) from None
     if left:
-        msg = f"{rows - left:,} records were read, not {rows:,}"
+        msg = f"{counted(rows - left, 'records')} read, not {rows:,}"
         raise GuessError(msg)
 
 

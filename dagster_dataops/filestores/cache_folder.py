@@ -40,7 +40,7 @@ class CacheFolder:
     """The files of a cache.
 
     Args:
-        parent: The folder in which the cache lies.
+        parent: The folder of the cache.
         max_bytes: The largest number of bytes of all files.
         max_count: The largest number of files.
     """

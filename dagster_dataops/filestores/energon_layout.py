@@ -24,7 +24,7 @@ _MAX_TEXT: Final = 64 << 20
 
 @dataclass(frozen=True)
 class ShardedDataset:
-    """The shards of a dataset, and what its files say about it.
+    """The shards of a dataset, and the metadata in its files.
 
     Attributes:
         path: The absolute path or the URL.

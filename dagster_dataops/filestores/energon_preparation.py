@@ -55,8 +55,8 @@ def prepare_energon(
 
     The folder ``.nv-meta`` gets ``.info.json``, ``dataset.yaml``, ``split.yaml``, ``index.sqlite``
     and ``index.uuid``; ``.tar.idx`` is written beside each shard. Only headers of the shards are
-    read, and the shards are not changed. ``.nv-meta`` comes last and whole: after a crash the
-    folder is as it was before, or not prepared.
+    read, and the shards are not changed. ``.nv-meta`` is written last, and atomically: after a
+    crash the folder is as it was before, or not prepared.
 
     Args:
         folder: The local folder with the shards, in natural order of their names.

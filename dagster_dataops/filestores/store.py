@@ -15,8 +15,8 @@ _MAX_COMPARED = 10_000  # names that are compared with a missing one
 class FileStore(ABC):
     """Files by name: tar shards, a folder or a jsonl file, on this machine or by URL.
 
-    A store can be pickled, and used by several threads. It opens files when they are first read,
-    in each process anew.
+    A store can be pickled, and used by several threads. Each process opens files when it first
+    reads them.
 
     Attributes:
         path: The absolute path or the URL of the store.

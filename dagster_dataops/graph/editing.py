@@ -85,7 +85,7 @@ def find(graph: Operations | OperatorGraph, wanted: Wanted) -> list[Stage] | lis
 
 
 def replace(graph: _Graph, old: Part, new: New) -> _Graph:
-    """Return a stream or graph with something else in the place of a stage or node.
+    """Return a stream or graph in which a stage or node is replaced by another.
 
     Args:
         graph: A stream or a graph.
@@ -111,7 +111,7 @@ def insert(
     new: New,
     name: str | None = None,
 ) -> _Graph:
-    """Return a stream or graph with something behind a stage or node, for all that read it.
+    """Return a stream or graph with a stage or node added behind another, for all its readers.
 
     Args:
         graph: A stream or a graph.
@@ -133,7 +133,7 @@ def insert(
 
 
 def remove(graph: _Graph, old: Part) -> _Graph:
-    """Return a stream or graph without a stage or node; what read it reads its input.
+    """Return a stream or graph without a stage or node; its readers read its input.
 
     Raises:
         StreamDefinitionError: The stage is not in the stream, several have the name, or it has

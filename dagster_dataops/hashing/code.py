@@ -219,7 +219,7 @@ class _CodeForms(FormBuilder):
 
     @override
     def _is_proxy(self, value: Any) -> bool:
-        """Return whether an object may load something when an attribute of it is read."""
+        """Return whether reading an attribute of an object may run code of its class."""
         return isinstance(type(value).__getattribute__, types.FunctionType) or super()._is_proxy(
             value
         )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import DefinitionError, MissingColumnError, NoTextError
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 from dagster_dataops.selectors.selector import Selector, is_selector
 
@@ -31,7 +32,8 @@ def key_pairs(input_key: Keys, output_key: Keys | None) -> list[tuple[str, str]]
         return [(key, key) for key in read]
     written = [output_key] if isinstance(output_key, str) else list(output_key)
     if len(read) != len(written):
-        msg = f"input_key names {len(read)} keys ({read}), output_key {len(written)} ({written})"
+        keys = counted(len(read), "keys")
+        msg = f"input_key names {keys} ({read}), output_key {len(written)} ({written})"
         raise DefinitionError(msg)
     return list(zip(read, written, strict=True))
 

@@ -40,7 +40,7 @@ class DistributedReadingService(ReadingServiceInterface):
         rank: The rank of this process. If ``None``, it is taken from ``torch.distributed`` or from
             the environment variables ``RANK`` and ``WORLD_SIZE`` when reading begins.
         world_size: The number of ranks; give both or neither.
-        ending: What becomes of the last items if they are fewer than the ranks. ``exact``: the
+        ending: The treatment of the last items if they are fewer than the ranks. ``exact``: the
             first ranks have one item more. ``drop``: no rank has them. ``repeat``: the other ranks
             have one of them, too.
 

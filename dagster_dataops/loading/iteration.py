@@ -49,7 +49,7 @@ class DataLoader2Iterator:
         return other
 
     def release(self) -> None:
-        """Hold the items no longer, so that what reads them can end."""
+        """Release the items, so that their readers can end."""
         self._items = iter(())
 
     def __iter__(self) -> Self:
@@ -60,7 +60,7 @@ class DataLoader2Iterator:
 
         Raises:
             StopIteration: The epoch has ended, the limit is reached, or the iterator is paused.
-            DataPipelineError: Something newer has ended the iterator.
+            DataPipelineError: A newer iterator, or the loader, has ended this one.
         """
         if self._has_ended or self._is_paused or self._count == self._limit:
             raise StopIteration
@@ -86,7 +86,7 @@ class DataLoader2Iterator:
     def limit(self, num_batches: int | None) -> None:
         """Stop after ``num_batches`` more items; ``None`` for no limit.
 
-        The epoch goes on with `resume`, which allows as many items again.
+        The epoch continues with `resume`, which allows as many items again.
         """
         if num_batches is not None:
             check_count("limit", "num_batches", num_batches, 0)
@@ -97,5 +97,5 @@ class DataLoader2Iterator:
         self._is_paused = True
 
     def resume(self) -> None:
-        """Go on after `pause`, or after the limit was reached."""
+        """Continue after `pause`, or after the limit was reached."""
         self._is_paused, self._count = False, 0

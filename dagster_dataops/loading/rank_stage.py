@@ -81,7 +81,7 @@ class Share(NamedTuple):
     Attributes:
         rank: The rank.
         world_size: The number of ranks.
-        ending: What becomes of the last items if they are fewer than the ranks.
+        ending: The treatment of the last items if they are fewer than the ranks.
     """
 
     rank: int

@@ -32,7 +32,7 @@ class SeedGenerator:
         return self._root
 
     def seed(self, seed: int | None = None) -> None:
-        """Set the root seed, and start to count anew.
+        """Set the root seed, and restart the count.
 
         Raises:
             StreamArgumentError: ``seed`` is no integer from 0 to 2^64 - 1.

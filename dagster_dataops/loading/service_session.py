@@ -42,7 +42,7 @@ class ServiceSession:
         """Return the stream of the service, which begins with the first call.
 
         Args:
-            state: What `checkpoint` returned. A service that has begun ends, and begins anew.
+            state: What `checkpoint` returned. A service that has begun is ended and restarted.
         """
         if state and self._adapted is not None:
             self.end()

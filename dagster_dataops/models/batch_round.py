@@ -36,9 +36,9 @@ class Asking(Protocol):
 async def deliver_in_batches(operator: Asking, context: OperatorContext) -> None:
     """Return once every reply that the records of the input need is in the reply store.
 
-    Each record is processed once more than without batches: to find its requests. What such a
-    call returns or raises is not used. Retries of failed records, previews, and clients that are
-    objects make their calls online.
+    Each record is processed once more than without batches: to find its requests. The result of
+    such a call is not used. Retries of failed records, previews, and clients that are objects make
+    their calls online.
 
     Raises:
         StopRun: The server has not answered everything.

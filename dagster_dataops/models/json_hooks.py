@@ -10,6 +10,7 @@ from typing_extensions import override
 from dagster_dataops.errors import InvalidOutputError, ModelError
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.models.output_format import json_part
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, encode_anything
 
 _FIELD: Final = re.compile(r"\{(\w+)\}")
@@ -87,7 +88,7 @@ class LLMDataJson(LLMOperator):
                 raise
             except Exception as error:  # noqa: BLE001 - the hooks are user code
                 faults.append(f"{type(error).__name__}: {error}")
-        reason = f"none of {self.max_retries} replies is usable: {'; '.join(faults)}"
+        reason = f"none of {counted(self.max_retries, 'replies')} is usable: {'; '.join(faults)}"
         raise InvalidOutputError(reason[:_MAX_TEXT])
 
 

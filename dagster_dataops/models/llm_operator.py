@@ -23,6 +23,7 @@ from dagster_dataops.models.output_format import OutputFormat, plain
 from dagster_dataops.models.prompt_templates import compiled, rendered
 from dagster_dataops.models.replies.reply import Reply, reply_of
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 Messages: TypeAlias = str | Sequence[Mapping[str, Any]]
@@ -111,7 +112,7 @@ class LLMOperator(ModelOperator):
         self._check()
 
     async def forward(self, record: Record) -> Any:
-        """Ask about a record, and return what `parse` makes of the reply."""
+        """Ask about a record, and `parse` the reply."""
         reply = await self.ask(self.messages(record))
         parsed = self.parse(record, reply)
         return await parsed if inspect.isawaitable(parsed) else parsed
@@ -274,7 +275,7 @@ def _correction(reply: Reply, fault: str) -> list[dict[str, str]]:
 
 def _truncated(reply: Reply) -> ModelError:
     usage = reply.usage
-    used = "" if usage is None else f" after {usage.tokens_out} tokens"
+    used = "" if usage is None else f" after {counted(usage.tokens_out, 'tokens')}"
     thought = (
         ""
         if not usage or not usage.tokens_reasoning

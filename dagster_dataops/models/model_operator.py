@@ -54,7 +54,7 @@ class ModelOperator:
         reask: int = 0,
         endpoint: Endpoint = CHAT,
     ) -> tuple[dict[str, Any], bool]:
-        """Return what `ModelSession.complete` returns for the same arguments.
+        """Return the reply of `ModelSession.complete` for the same arguments.
 
         Raises:
             ModelError: There is no reply.

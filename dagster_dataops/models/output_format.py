@@ -43,7 +43,7 @@ class OutputFormat:
         """Return the value in the text of a reply.
 
         Raises:
-            ValueError: It does not have the form; the message says where.
+            ValueError: It does not have the form; the message names the place.
         """
         text = json_part(text)
         if self._model is None:

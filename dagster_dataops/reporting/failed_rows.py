@@ -43,7 +43,7 @@ def failed_rows(path: Path, budget: RowBudget) -> dict[str, Any]:
 
     Args:
         path: The error file.
-        budget: What may be shown; the first rows of each group are shown in any case.
+        budget: The limit of rows; the first rows of each group are always shown.
 
     Returns:
         ``path``, ``total``, ``groups`` (``exception``, ``part``, ``records``, ``message`` of the

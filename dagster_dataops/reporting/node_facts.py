@@ -42,7 +42,7 @@ def details_of(node: PublishedNode, names: Mapping[Path, str], budget: RowBudget
     Args:
         node: The node.
         names: Name of the node that wrote a result, by path.
-        budget: What the report may still hold of failed records.
+        budget: The number and size of failed records that the report may still hold.
     """
     manifest = node.manifest
     if manifest is None:

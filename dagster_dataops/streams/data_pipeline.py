@@ -7,6 +7,7 @@ from collections.abc import Sequence as SequenceOf
 from typing import Any, TypeAlias
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
+from dagster_dataops.quantities import counted
 from dagster_dataops.streams.core.arguments import check_seed
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.sequences import ConstantSource, CountSource, fresh
@@ -117,7 +118,7 @@ class DataPipeline(PositionedStream):
         stages = _stages("sample", pipelines)
         given = [1.0] * len(stages) if weights is None else list(weights)
         if len(given) != len(stages):
-            reason = f"there are {len(stages)} streams and {len(given)} weights"
+            reason = f"got {counted(len(stages), 'streams')} and {counted(len(given), 'weights')}"
             raise StreamDefinitionError("sample", reason)
         for weight in given:
             if not (weight > 0 and math.isfinite(weight)):
@@ -154,7 +155,7 @@ class DataPipeline(PositionedStream):
             raise StreamDefinitionError("zip", "names and flatten cannot be used together")
         if keys and len(keys) != len(stages):
             raise StreamDefinitionError(
-                "zip", f"there are {len(stages)} streams, {len(keys)} names"
+                "zip", f"got {counted(len(stages), 'streams')} and {counted(len(keys), 'names')}"
             )
         return DataPipelineBuilder(ZipStage(stages, keys, zip_to_shortest, flatten))
 

@@ -257,8 +257,8 @@ class PositionedStream(Operations):
 
         Args:
             state_dict: The state.
-            across_weights: Whether to accept the state of a stream with other weights. Each
-                dataset goes on at its position, and further draws follow the new weights.
+            across_weights: Whether to accept the state of a stream with other weights. Each dataset
+                continues at its position, and further draws follow the new weights.
 
         Raises:
             StreamStateError: The state does not belong to this stream. The position is not changed.

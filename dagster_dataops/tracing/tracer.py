@@ -1,6 +1,6 @@
 """trace: follow a record back to its source line, or a source line to its records.
 
-Both directions collect what each node made of each record as `NodeEntry`, without reading a
+Both directions collect the results of each record in each node as `NodeEntry`, without reading a
 record. At the end the texts of all lines are read, file by file.
 """
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.operators.outcomes.dispositions import reasons_in
+from dagster_dataops.quantities import counted
 from dagster_dataops.tracing.crude_origins import CrudeFile
 
 _SHOWN_CHARACTERS: Final = 160
@@ -96,8 +97,9 @@ class Step:
         text = _numbers(self.made)
         if self.left_out:
             text = f"{text} and {self.left_out:,} more"
-        merged = f" made of {len(self.given):,} records" if self.outcome == "merged" else ""
-        return f"{text}{merged}{self._why(', dropped on the way')}"
+        if self.outcome == "merged":
+            text = f"{text} made of {counted(len(self.given), 'records')}"
+        return f"{text}{self._why(', dropped on the way')}"
 
     def _why(self, before: str = "") -> str:
         named = [
@@ -110,13 +112,13 @@ class Step:
 
 @dataclass(frozen=True)
 class TrailEnd:
-    """Where a trail ends although records go on.
+    """An end of a trail at a node whose records cannot be followed.
 
     Attributes:
         node: Name of the node.
         operator: Qualified name of its operator.
         place: The last known line.
-        reason: Why it is not known what comes before, or after.
+        reason: The reason.
     """
 
     node: str

@@ -1,6 +1,5 @@
 """Test that of several runs at one node of an object store one publishes, with the right bytes."""
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.publish.commit import commit
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.errors import LostError
+from tests.faults.cases import cases
 from tests.object_stores import FakeStore, Request, machine
 
 FINGERPRINT = RunFingerprint("6", "op", "options", "code", "input")
@@ -198,8 +198,8 @@ def test_two_runs_that_take_turns_twice_publish_one_right_result(tmp_path):
 
 @pytest.mark.slow
 def test_two_runs_that_take_turns_three_times_publish_one_right_result(tmp_path):
-    """With ``DATAOPS_CAMPAIGN`` every order of requests is tried: 9,261 of them."""
-    step = 1 if "DATAOPS_CAMPAIGN" in os.environ else 4
+    """In a campaign every order of requests is tried: 9,261 of them."""
+    step = cases(4, campaign=1)
     assert check_interleavings(3, step, tmp_path) == len(range(1, REQUESTS, step)) ** 3
 
 

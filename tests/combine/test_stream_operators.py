@@ -100,9 +100,9 @@ def test_streams_are_combined_into_a_stream() -> None:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda inputs: combine.sample(inputs, weights=[1]), "2 streams and 1 weights"),
+        (lambda inputs: combine.sample(inputs, weights=[1]), "2 streams and 1 weight"),
         (lambda inputs: combine.sample(inputs, weights=[1, 0]), "must be a number above 0"),
-        (lambda inputs: combine.zip(inputs, names=["x"]), "2 streams, 1 names"),
+        (lambda inputs: combine.zip(inputs, names=["x"]), "2 streams and 1 name"),
         (lambda _: combine.concat([]), "at least one"),
         (lambda inputs: combine.concat(inputs[0]), "a list of results"),
         (lambda inputs: combine.concat([*inputs, Path("x.jsonl")]), "combines a PosixPath"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import config, data_register, load_artefact
+from dagster_dataops.concurrency.file_lock import unused
 from dagster_dataops.datasets.artefact import (
     Artefact,
     damage,
@@ -15,7 +16,6 @@ from dagster_dataops.datasets.artefact import (
     held,
     is_version,
     list_files,
-    owned,
     path_form,
 )
 from dagster_dataops.errors import ResultMissingError
@@ -148,13 +148,13 @@ def test_a_version_may_be_missing_or_lie_elsewhere(tmp_path: Path, version: Path
     assert load_artefact(copy).path == copy
 
 
-def test_a_version_that_is_held_cannot_be_owned(version: Path) -> None:
+def test_a_version_that_is_held_is_used(version: Path) -> None:
     with held([version]):
-        with owned(version) as free:
+        with unused(version) as free:
             assert not free
         with held([version]):  # by several at once
             pass
-    with owned(version) as free:
+    with unused(version) as free:
         assert free
 
 

@@ -200,7 +200,7 @@ def test_a_backend_that_leaves_records_undone_publishes_nothing(
     tmp_path: Path, dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(record_runner, "run_backend", lambda *_: None)
-    with pytest.raises(WorkerError, match="20 records were not processed; run again"):
+    with pytest.raises(WorkerError, match="not processed: 20 records; run again"):
         run(counted(), dataset, node(tmp_path))
     assert not node(tmp_path).result.exists()
 

@@ -7,14 +7,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 from dagster_dataops import load_artefact
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.errors import ResultMissingError
+from tests.faults.cases import cases
 from tests.faults.crashing import Script, alive_in_session, wait_until
 
 _FILES = 12
+_KILLS = cases(6, campaign=100)
 _CODE = """
 class Files(data_register.new_group("killed_artefacts")):
     # Writes its number to several files, and reads them again before the end.
@@ -60,12 +60,11 @@ def published_by(script: Script) -> int:
     return max((int(number) for _, number in script.log("published")), default=-1)
 
 
-@pytest.mark.parametrize("rounds", [6, pytest.param(100, marks=pytest.mark.slow)])
-def test_an_artefact_is_whole_after_a_kill_at_any_instant(tmp_path: Path, rounds: int) -> None:
+def test_an_artefact_is_whole_after_a_kill_at_any_instant(tmp_path: Path) -> None:
     script = script_in(tmp_path)
-    chance = random.Random(rounds)
+    chance = random.Random(_KILLS)
     latest = -1
-    for _ in range(rounds):
+    for _ in range(_KILLS):
         before = len(script.log("published"))
         process = script.start(str(latest + 1), "1")
         wait_until(lambda n=before: len(script.log("published")) > n, 30, "a publication")

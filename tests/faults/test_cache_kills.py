@@ -1,7 +1,4 @@
-"""Processes that share a file cache are killed at random moments: no wrong byte, no exceeded limit.
-
-``DATAOPS_CACHE_KILLS=300 python -m pytest -m slow tests/faults/test_cache_kills.py`` kills more.
-"""
+"""Processes that share a file cache are killed: no wrong byte, no exceeded limit."""
 
 import logging
 import multiprocessing
@@ -18,11 +15,12 @@ import pytest
 
 from dagster_dataops.filestores.cache_pool import FileStoreCachePool
 from dagster_dataops.filestores.folder_store import FolderStore
+from tests.faults.cases import cases
 
 _LOGGER = logging.getLogger(__name__)
 PROCESSES = 8
 FILES = 60
-KILLS = int(os.environ.get("DATAOPS_CACHE_KILLS", "12"))
+KILLS = cases(12, campaign=300)
 LIMIT = 400 << 10
 LARGEST = 41 << 10
 

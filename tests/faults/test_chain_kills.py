@@ -12,12 +12,13 @@ import pytest
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from tests.execution.helpers import lines, node
+from tests.faults.cases import cases
 from tests.faults.crashing import HANG_SECONDS, Script, alive_in_session, wait_until
 from tests.operators.chain_parts import funnel_of
 
 pytestmark = pytest.mark.slow
 
-_KILLS = int(os.environ.get("CHAIN_KILLS", "5"))  # of one mode
+_KILLS = cases(5, campaign=100)  # of one mode
 _SCRIPT = """
 from dagster_dataops import Drop, OperatorContext, chain
 

@@ -11,11 +11,12 @@ import pytest
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from tests.execution.helpers import node, write_input
+from tests.faults.cases import cases
 from tests.faults.crashing import HANG_SECONDS, Script, alive_in_session, wait_until
 
 pytestmark = pytest.mark.slow
 
-_KILLS = int(os.environ.get("COUNT_KILLS", "4"))  # of one mode
+_KILLS = cases(4, campaign=100)  # of one mode
 _RECORDS = 400
 _CODE = """
 from dagster_dataops import OperatorContext

@@ -1,4 +1,7 @@
-"""Tests with parts of the campaigns of disk faults: disturbed calls, and losses of power."""
+"""Samples of the campaigns of disk faults: disturbed calls, and losses of power.
+
+Without arguments, `disk_campaign.py` tries every case of every scenario.
+"""
 
 import subprocess
 import sys
@@ -99,7 +102,7 @@ def test_a_loss_of_power_at_any_call_loses_no_safe_data(run: Run, scenario: str)
 def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result(
     run: Run, scenario: str
 ) -> None:
-    run("power", scenario, ["single"], "--late", "18")
+    run("power", scenario, ["single"], "--late", "18", "--cases", "60")
 
 
 @pytest.mark.parametrize("scenario", _DISTURBED)

@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 import webdataset
 
+from tests.faults.cases import cases
 from tests.faults.crashing import Script, alive_in_session, wait_until
 
 _ROWS = 1500
+_KILLS = cases(6, campaign=60)  # of one format
 _CODE = """
 FORMATS = {{
     "parquet": lambda: data.export.Parquet("out/x.parquet", row_group_rows=100),
@@ -58,15 +60,12 @@ def numbers_in(kind: str, folder: Path) -> set[int]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("rounds", [4, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["parquet", "jsonl", "huggingface", "webdataset"])
-def test_an_export_is_whole_after_a_kill_at_any_instant(
-    tmp_path: Path, kind: str, rounds: int
-) -> None:
+def test_an_export_is_whole_after_a_kill_at_any_instant(tmp_path: Path, kind: str) -> None:
     script = Script(tmp_path, _CODE.format(rows=_ROWS).replace("\\\\n", "\\n"))
-    chance = random.Random(f"{kind} {rounds}")
+    chance = random.Random(f"{kind} {_KILLS}")
     latest = -1
-    for _ in range(rounds):
+    for _ in range(_KILLS):
         before = len(script.log("published"))
         process = script.start(kind, str(latest + 1), "node")
         wait_until(lambda n=before: len(script.log("published")) > n, 60, "an export")

@@ -1,7 +1,4 @@
-"""Ranks whose workers are killed again and again read every item once, and so do those after them.
-
-``LOADER_KILLS=200`` kills as many workers.
-"""
+"""Ranks whose workers are killed again and again read every item once; so do later ranks."""
 
 import json
 import multiprocessing
@@ -20,8 +17,9 @@ from dagster_dataops import (
     merged_states,
     read_sequence,
 )
+from tests.faults.cases import cases
 
-_KILLS = int(os.environ.get("LOADER_KILLS", "6"))
+_KILLS = cases(6, campaign=200)
 _ITEMS = 400
 _END = object()
 

@@ -12,6 +12,7 @@ import pytest
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from tests.execution.helpers import lines, write_input
 from tests.execution.splitting import OUTPUTS, check_manifests, splits, written
+from tests.faults.cases import cases
 from tests.faults.crashing import Script, killed_at_exit
 
 _CODE = """
@@ -45,6 +46,7 @@ if __name__ == "__main__":
     print(*report.notes)
 """
 _RECORDS = 300
+_DAGSTER_KILLS = cases(2, campaign=20)  # of one mode
 _MODES = ["process", "thread", "async", "single"]
 
 
@@ -125,7 +127,7 @@ def test_runs_of_dagster_killed_at_random_instants_go_on_and_finish(
     script = Script(tmp_path, operators + _DAGSTER)
     chance = random.Random(mode)
     folder = NodeFolder(tmp_path / "root" / "docs" / "split", "split").with_outputs(OUTPUTS)
-    for number in range(4):
+    for number in range(_DAGSTER_KILLS):
         with killed_at_exit(script.start(mode)) as process:
             script.wait_for("begun", number + 1)
             time.sleep(chance.uniform(0.3, 2.5))

@@ -12,6 +12,7 @@ import pytest
 from dagster_dataops.byte_ranges import PartedFile
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from tests.execution.helpers import lines, node, write_input
+from tests.faults.cases import cases
 from tests.faults.crashing import Script, killed_at_exit, wait_until
 
 _CODE = """
@@ -38,6 +39,7 @@ if __name__ == "__main__":
     print(*run(operator(_concurrency_mode=sys.argv[1], _max_workers=4, _part_records=7)).notes)
 """
 _RECORDS = 300
+_KILLS = cases(12, campaign=60)  # of results that are replaced or split again
 
 
 def _expected() -> bytes:
@@ -89,13 +91,12 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rounds", [12, 60])
 def test_a_result_is_whole_when_it_is_replaced_or_split_again_and_killed(
-    tmp_path: Path, rounds: int
+    tmp_path: Path,
 ) -> None:
     script, folder = Script(tmp_path, _SPLITTING), node(tmp_path)
-    chance, latest, whole = random.Random(rounds), -1, 0
-    for _ in range(rounds):
+    chance, latest, whole = random.Random(_KILLS), -1, 0
+    for _ in range(_KILLS):
         before = len(script.log("published"))
         process = script.start(str(latest + 1), "1000000")
         wait_until(lambda n=before: len(script.log("published")) > n, 60, "a result")
@@ -109,7 +110,7 @@ def test_a_result_is_whole_when_it_is_replaced_or_split_again_and_killed(
             (number,) = {record["n"] for record in found[0]}
             assert found[0].rows == 500
             assert number in {latest // 3, (latest + 1) // 3}
-    assert whole > rounds // 3
+    assert whole > _KILLS // 3
     last = latest + 3 - latest % 3  # in parts of 50
     script.finish(str(latest + 1), str(last + 1))
     assert _joined(folder, 50) == b'{"n":%d}\n' % (last // 3) * 500

@@ -20,6 +20,7 @@ from dagster_dataops.execution.runners.given_stream import given_stream
 from dagster_dataops.streams.data_pipeline import DataPipeline
 from dagster_dataops.streams.factories import read_sequence
 from tests.execution.helpers import error_rows, lines, node
+from tests.faults.cases import cases
 
 _COUNT: Final = 12
 _FAILING: Final = (2, 4, 5, 9)
@@ -171,11 +172,11 @@ class _Interrupted:
 @pytest.mark.slow
 def test_a_quarantine_file_cut_at_any_byte_loses_no_row(tmp_path: Path) -> None:
     interrupted = _Interrupted(tmp_path)
-    assert interrupted.go_on_with(interrupted.content).manifest.resumed == interrupted.settled
-    resumed = [
-        interrupted.go_on_with(interrupted.content[:size]).manifest.resumed
-        for size in range(len(interrupted.content))
-    ]
+    content = interrupted.content
+    assert interrupted.go_on_with(content).manifest.resumed == interrupted.settled
+    ends = {at + more for at, byte in enumerate(content) if byte == 10 for more in (0, 1)}
+    sizes = ends.union(range(0, len(content), cases(7, campaign=1))) - {len(content)}
+    resumed = [interrupted.go_on_with(content[:size]).manifest.resumed for size in sorted(sizes)]
     assert resumed == sorted(resumed)
     assert 0 < resumed[-1] < interrupted.settled  # it resumes from an intact position
 

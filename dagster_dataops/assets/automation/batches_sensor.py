@@ -17,6 +17,7 @@ from dagster_dataops.models.batches.batch_delivery import BatchState
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.models.model_operator import client_among
+from dagster_dataops.quantities import counted
 
 _SECONDS: Final = 60
 _MOST_RUNS: Final = 5  # that try to collect the same batches
@@ -68,7 +69,9 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
                 requests.append(request)
         if requests:
             return dg.SensorResult(run_requests=requests)
-        return dg.SkipReason(f"batches of {open_ones} results wait for the server")
+        return dg.SkipReason(
+            f"the server has not finished the batches of {counted(open_ones, 'results')}"
+        )
 
     return [
         dg.SensorDefinition(

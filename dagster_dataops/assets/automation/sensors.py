@@ -176,7 +176,7 @@ def _why_nothing(pattern: str, settled: int, unsettled: int) -> str:
         return f"there is no file {pattern}"
     if unsettled:
         return f"{counted(unsettled, 'files')} changed a moment ago; the next check decides"
-    return f"nothing new among {settled:,} files"
+    return f"nothing new among {counted(settled, 'files')}"
 
 
 def _request(file: _File, group: str) -> dg.RunRequest:

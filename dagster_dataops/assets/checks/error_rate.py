@@ -17,6 +17,7 @@ from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.quantities import counted
 
 FAILED_RECORDS: Final = "failed_records"
 _HELD_UP: Final = (
@@ -161,7 +162,7 @@ def error_rate_result(
     share = failed / records if records else 0.0
     text = "No record failed."
     if failed:
-        text = f"{failed:,} of {records:,} records failed, {_percent(share)}."
+        text = f"{failed:,} of {counted(records, 'records')} failed, {_percent(share)}."
     severity = rate.severity_at(share)
     if share > rate.max_error_rate and rate.blocks and severity is dg.AssetCheckSeverity.ERROR:
         text += _HELD_UP

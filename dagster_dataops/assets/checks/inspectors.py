@@ -15,6 +15,7 @@ from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode
 
 
@@ -117,9 +118,10 @@ class EachRecord(RecordInspector):
 def finding_of(violations: Violations, inspected: Inspected, what: str = "offend") -> Finding:
     """Return the finding for ``violations``: passed if there are none."""
     count, rows = violations.count, inspected.rows
+    records = counted(rows, "records")
     return Finding(
         passed=not count,
-        text=f"{count:,} of {rows:,} records {what}." if count else f"None of {rows:,} records.",
+        text=f"{count:,} of {records} {what}." if count else f"None of {records}.",
         numbers={"offending_records": count, "rows": rows},
         violations=violations,
         path=inspected.dataset.path,

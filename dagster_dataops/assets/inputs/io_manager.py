@@ -21,6 +21,7 @@ from dagster_dataops.checkpoints.folder.manifest import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, MissingExtraError, ResultMissingError
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 
@@ -89,7 +90,7 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
         missing = [name for name, folder in folders.items() if not is_published(folder)]
         if missing:
             asset = context.asset_key.to_user_string()
-            text = f"{len(missing):,} of {len(partitions):,} partitions are missing"
+            text = f"{len(missing):,} of {counted(len(partitions), 'partitions')} are missing"
             if not _skips_missing(context):
                 reason = (
                     f"{text}: {named(missing)}; to skip them, set allow_missing_partitions=True"

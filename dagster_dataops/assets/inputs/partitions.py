@@ -12,6 +12,7 @@ import dagster as dg
 from dagster_dataops.assets.inputs.path_pattern import PathPattern, dimensions_of
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.errors import InputError
+from dagster_dataops.quantities import counted
 
 
 class ResultsByPartition(dict[str, Any]):
@@ -154,7 +155,7 @@ def pattern_paths(
     missing = [path for path in paths if not path.exists()]
     if missing and not pattern.allow_missing:
         reason = (
-            f"{len(missing):,} of {len(paths):,} partitions have no file: "
+            f"{len(missing):,} of {counted(len(paths), 'partitions')} have no file: "
             f"{named([str(path) for path in missing])}. Put them there, or build the assets with "
             "allow_missing_partitions=True"
         )

@@ -7,6 +7,7 @@ import dagster as dg
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.execution.runners.given_stream import check_ends, name_of_stream
 from dagster_dataops.hashing.values import digest
+from dagster_dataops.quantities import counted
 from dagster_dataops.streams.core.stream_identity import definition
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream
@@ -45,7 +46,7 @@ class ShardPartitions:
             return type(stream)(stage)
 
         shard.__name__ = shard.__qualname__ = name_of_stream(stream)
-        shard.__doc__ = f"A stream in {self.count} contiguous shards."
+        shard.__doc__ = f"A stream in {counted(self.count, 'contiguous shards')}."
         return shard
 
     def _index(self, partition: str) -> int:

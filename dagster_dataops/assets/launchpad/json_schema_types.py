@@ -6,6 +6,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Optional
 
+from dagster_dataops.quantities import counted
+
 _PLAIN: Final = {"string": str, "integer": int, "number": float, "boolean": bool}
 _FORMATS: Final = {
     "date-time": "a date and time such as 2026-01-31T18:30:00",
@@ -151,7 +153,7 @@ def phrase(schema: Schema) -> str:
     found = [_FORMATS[schema["format"]]] if schema.get("format") in _FORMATS else []
     found += [text.format(schema[key]) for key, text in _BOUNDS.items() if key in schema]
     if schema.get("minItems") == schema.get("maxItems") and "minItems" in schema:
-        found = [f"exactly {schema['minItems']} items"]
+        found = [f"exactly {counted(schema['minItems'], 'items')}"]
     if schema.get("uniqueItems"):
         found.append("a list in which nothing counts twice")
     values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])

@@ -54,7 +54,7 @@ class OptionType:
         """Return the value whose JSON form is ``given``.
 
         Raises:
-            ValueError: There is none; the message says why.
+            ValueError: There is none; the message has the reason.
         """
         try:
             return self._adapter.validate_python(given, by_alias=True)

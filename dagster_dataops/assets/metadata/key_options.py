@@ -19,8 +19,9 @@ def written_keys(options: Mapping[str, Any]) -> dict[str, list[str]]:
     """Map every key that an operator writes to the keys that it reads for it.
 
     Equal numbers of outputs and inputs are matched pair by pair; otherwise every output depends on
-    every input. Without ``output_key`` inputs are written in place. A chain writes what its parts
-    write, from what they read of its input; nothing is known if one of them has no such options.
+    every input. Without ``output_key`` inputs are written in place. A chain writes the columns that
+    its parts write, from the columns of its input that they read; both are unknown if a part has no
+    such options.
     """
     if isinstance(options, ChainOptions):
         return _written_by_parts([written_keys(one) for one in options.values()])

@@ -22,6 +22,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
 from dagster_dataops.execution.progress import duration
 from dagster_dataops.execution.run_report import RunReport
+from dagster_dataops.quantities import counted
 
 _PREVIEW_ROWS: Final = 5
 _PREVIEW_COLUMNS: Final = 8
@@ -145,7 +146,7 @@ def preview(rows: list[dict[str, Any]]) -> str:
     columns = list(dict.fromkeys(name for row in rows for name in row))
     shown = columns[:_PREVIEW_COLUMNS]
     hidden = len(columns) - len(shown)
-    note = f"and {hidden} more columns" if hidden else ""
+    note = f"and {counted(hidden, 'more columns')}" if hidden else ""
     return table(shown, [[row.get(name, "") for name in shown] for row in rows], note)
 
 

@@ -143,7 +143,7 @@ class AssetPlan:
 
 @dataclass(frozen=True)
 class SourceAsset:
-    """The asset that stands for a pipeline's source.
+    """The asset of a pipeline's source.
 
     Attributes:
         key: Asset key.

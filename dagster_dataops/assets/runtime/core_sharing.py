@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from dagster_dataops.concurrency.file_lock import unused
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.options.settings import ExecutionSettings
@@ -28,7 +29,7 @@ _LOG: Final = logging.getLogger("dagster_dataops")
 
 @contextmanager
 def fair_settings(operator: Operator, settings: ExecutionSettings) -> Iterator[ExecutionSettings]:
-    """Yield the settings of a step with its share of the cores, and count the step meanwhile.
+    """Yield the settings of a step with its share of the cores; count the step inside the block.
 
     The number of worker processes is lowered only if it is the default.
 
@@ -92,13 +93,9 @@ def _running(folder: Path) -> int:
     """Return the number of locked files and delete the others, whose steps died."""
     running = 0
     for path in folder.glob("[0-9]*"):
-        with suppress(OSError):  # the step has just ended
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(OSError), unused(path) as free:  # an error: the step has just ended
+            if free:
                 path.unlink(missing_ok=True)
-            except BlockingIOError:
+            else:
                 running += 1
-            finally:
-                os.close(descriptor)
     return running

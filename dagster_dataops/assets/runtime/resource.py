@@ -27,6 +27,7 @@ from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.quantities import counted
 
 _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
 
@@ -154,7 +155,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
             where = f"they are in {shown_place(report.error_path)}"
-            text = f"{folder.name}: {failed:,} of {rows_in:,} records failed; {where}"
+            text = f"{folder.name}: {failed:,} of {counted(rows_in, 'records')} failed; {where}"
             context.log.warning(text)
         return report
 

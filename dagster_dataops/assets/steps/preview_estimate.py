@@ -1,4 +1,4 @@
-"""The estimate of a preview: what the calls of models for all records of its input would cost."""
+"""The estimate of a preview: the cost of the model calls for all records of its input."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -9,6 +9,7 @@ from dagster_dataops.errors import DataOpsError
 from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.pipelines.dry_run import calls_models, estimates_of
+from dagster_dataops.quantities import counted
 
 _SAMPLE: Final = 50
 
@@ -19,7 +20,7 @@ def preview_estimate(
     folder: NodeFolder,
     clients: Mapping[str, Any],
 ) -> str:
-    """Return what all records of the input would take, in words; empty without calls of models.
+    """Return the estimate for all records of the input, in words; empty without calls of models.
 
     Args:
         operator: The operator.
@@ -41,6 +42,6 @@ def preview_estimate(
         return ""
     cost = estimate.cost
     return (
-        f"all records of the input: {estimate.calls:,} calls, ${cost.expected:,.4f} expected, "
-        f"${cost.high:,.4f} at most"
+        f"all records of the input: {counted(estimate.calls, 'calls')}, "
+        f"${cost.expected:,.4f} expected, ${cost.high:,.4f} at most"
     )

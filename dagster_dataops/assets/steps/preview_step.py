@@ -122,7 +122,7 @@ def observe_preview(
         partition: The key of the partition, if the asset has partitions.
         asked: As `model_preview` returns it; comes first.
     """
-    text = f"A preview of the first {limit:,} records; the published result is unchanged."
+    text = f"A preview of the first {counted(limit, 'records')}; the published result is unchanged."
     context.log_event(
         dg.AssetObservation(
             asset_key=key,

@@ -153,7 +153,7 @@ class Manifest:
         inputs: Path, fingerprint and rows of each input, in order; of an input without a
             fingerprint also ``size_bytes`` and ``modified_ns``. Records of several inputs of a
             record operator or selection follow one another.
-        counts: Sums of what the operator counted, in every try of every record.
+        counts: The operator's counts, summed over every try of every record.
         drops: Number of dropped records by reason, the most frequent first.
         drop_examples: The first dropped records of each reason; each with ``line``, counted from 1,
             and ``input``, the text of the line, cut.

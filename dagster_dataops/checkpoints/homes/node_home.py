@@ -77,7 +77,7 @@ class NodeHome:
 
     @property
     def _mirrored(self) -> Path:
-        """The file that tells which head the working copy has."""
+        """The file with the head of the working copy."""
         return self.folder / f".{self.name}_home.json"
 
     def url(self, path: Path) -> str:
@@ -196,7 +196,7 @@ class NodeHome:
 
         Args:
             files: For each file of the working copy the file with its next content. A file that
-                stands for itself is not sent again if it was not changed.
+                maps to itself is not sent again if it was not changed.
             place: A name that no other publication of this node uses.
         """
         known = self._known()
@@ -229,7 +229,7 @@ class NodeHome:
             seen: The head that is replaced.
 
         Raises:
-            LostError: Another run has published meanwhile.
+            LostError: Another run has published since.
         """
         content = {**orjson.loads(manifest), _HOME: {"commit": commit, "files": dict(files)}}
         before = None if seen is None else seen.version

@@ -140,7 +140,7 @@ def span_frame(
     digests: list[bytes] | None = None,
     notes: Sequence[SpanNotes | None] = (),
 ) -> bytes:
-    """Return what `spans_frame` returns for the columns of one span."""
+    """Return the `spans_frame` of the columns of one span."""
     place = _PLACE.pack(segment, offset, 1, any(notes))
     return _spans_frame(place, pack_one(span), digests, notes)
 

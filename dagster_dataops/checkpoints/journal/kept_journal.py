@@ -198,7 +198,7 @@ class KeptJournal:
 
         Args:
             attempts: The attempts that made the output.
-            counts: Sums of what their operator counted, also of failed records.
+            counts: Sums of the operator's counts, also of failed records.
         """
         self._end_piece()
         self._write_spans()

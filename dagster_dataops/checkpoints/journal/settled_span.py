@@ -61,7 +61,7 @@ class SettledSpan(NamedTuple):
 
 
 def _checksum(data: bytes | bytearray | memoryview, more: bytes = b"") -> int:
-    """Return what `segments.checksum` returns for ``data`` and ``more`` joined."""
+    """Return the `segments.checksum` of ``data`` and ``more`` joined."""
     if not more:
         return xxhash.xxh3_64_intdigest(data) & 0xFFFFFFFF
     digest = xxhash.xxh3_64(data)

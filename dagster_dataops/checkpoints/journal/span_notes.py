@@ -21,6 +21,7 @@ from dagster_dataops.operators.outcomes.dispositions import (
     dropped_for,
     emitting,
 )
+from dagster_dataops.quantities import counted
 
 IntArray: TypeAlias = "array[int]"
 Number: TypeAlias = "int | float"
@@ -147,7 +148,7 @@ class SpanNotes(NamedTuple):
         except (struct.error, zlib.error, KeyError, TypeError) as error:
             raise ValueError(str(error)) from None
         if len(codes) not in {0, records} or len(packed) != length:
-            msg = f"{len(codes)} dispositions of {records} records"
+            msg = f"{counted(len(codes), 'dispositions')} of {counted(records, 'records')}"
             raise ValueError(msg)
         return cls(records, counts, table, codes), at + size + length
 

@@ -62,7 +62,7 @@ def span_digests(descriptor: Readable, spans: Iterable[Span]) -> list[bytes]:
 
 
 def digests_in(path: Path, spans: Iterable[Span]) -> list[bytes]:
-    """Return what `span_digests` returns for the input at ``path``.
+    """Return the `span_digests` of the input at ``path``.
 
     Raises:
         StorageError: It cannot be read.

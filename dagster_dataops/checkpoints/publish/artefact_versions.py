@@ -12,13 +12,13 @@ from pathlib import Path
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.concurrency.background import deleting
+from dagster_dataops.concurrency.file_lock import unused
 from dagster_dataops.datasets.artefact import (
     damage,
     digest_of_listing,
     is_version,
     list_files,
     listing_of,
-    owned,
 )
 from dagster_dataops.datasets.durable_files import (
     make_folder_durably,
@@ -47,7 +47,7 @@ class ArtefactVersions:
         self._path = folder.artefact
 
     def new_draft(self) -> Path:
-        """Return an empty folder to build the next version in; remove what a crash has left.
+        """Return an empty folder for the next version; remove drafts that a crash has left.
 
         Raises:
             StorageError: The disk refuses.
@@ -101,8 +101,8 @@ class ArtefactVersions:
         current = self._path / (manifest.artefact if manifest is not None else "")
         for version in filter(is_version, list(self._path.iterdir())):
             if version not in {latest, current}:
-                with owned(version) as unused:
-                    if unused:
+                with unused(version) as free:
+                    if free:
                         self.discard(version)
 
     def _free(self, prefix: str) -> Path:

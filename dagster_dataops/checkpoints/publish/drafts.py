@@ -25,15 +25,15 @@ class Drafts:
     """The complete drafts of a result and its error file.
 
     Attributes:
-        dataset: The handle that the result will have in place; for several outputs, a handle that
-            stands for all of them.
+        dataset: The handle that the result will have in place; for several outputs, one handle for
+            all of them.
         modified_ns: Modification time of its file, in nanoseconds; 0 for several outputs.
         records: Number of input records.
         dropped: Number of input records that emitted nothing and did not fail.
         failed: Number of input records that failed; they are in the draft of the error file.
         outcomes: Whether the outcome of every record can be found by its input.
         mapped: Whether there is a draft of the map from input records to result lines.
-        summary: What became of the records.
+        summary: The numbers of records by outcome.
         seeds: Seeds that a stream has drawn, by the paths of its stages.
         outputs: Facts about each named output, as in `Manifest.outputs`.
         parted: The version of the parts that the result is split in; empty for one file.

@@ -28,7 +28,7 @@ class RecordSummary:
     """Outcomes of the records of a result.
 
     Attributes:
-        counts: Sums of what the operator counted, in every try of every record.
+        counts: The operator's counts, summed over every try of every record.
         drops: Number of dropped records by reason, the most frequent first. Records that were
             dropped without a reason do not count.
         drop_examples: The first dropped records of each reason, in input order; each with ``line``,

@@ -1,6 +1,6 @@
 """RoutedWriter: write result lines as drafts, a file for each named output.
 
-The disposition of a record says to which output each of its lines belongs.
+The disposition of a record has the output of each of its lines.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ class RoutedWriter:
         """Make the drafts durable.
 
         Returns:
-            A handle that stands for all outputs: rows and bytes of all of them, and a digest of
+            One handle for all outputs: rows and bytes of all of them, and a digest of
             their digests. There is no file at its path.
         """
         facts: dict[str, OutputFacts] = {}

@@ -31,6 +31,7 @@ from dagster_dataops.checkpoints.resume.start_decision import OutcomeSource, Sta
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
 from dagster_dataops.errors import StorageError
+from dagster_dataops.quantities import counted
 
 _BATCH_BYTES: Final = 256 << 10  # of the input; its known records are settled together
 _SETTINGS: Final = {"journal_mode": "OFF", "synchronous": "OFF"}  # not read after a crash
@@ -117,7 +118,7 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
 
     Args:
         request: Of the start.
-        continued: The checkpoint that the run writes to. What it holds needs no source.
+        continued: The checkpoint that the run writes to. Its outcomes need no source.
     """
     folder, fingerprint = request.folder, request.fingerprint
     across = request.policy is ResumePolicy.ACROSS_CODE
@@ -185,10 +186,11 @@ def settle_known(
             checkpoint.settle(segment.number, offset, spans, digests, notes if any(notes) else ())
     if not used:
         return ""
+    kept = checkpoint.table.records - before
     runs = " and ".join(dict.fromkeys(content.attempts[-1] for content in made_by))
     return (
-        f"{checkpoint.table.records - before:,} of {records:,} records are as they were for run "
-        f"{runs}: what became of them is kept"
+        f"{kept:,} of {counted(records, 'records')} unchanged since run {runs}: "
+        "their outcomes are kept"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.cooking.joined_samples import Joiner, NonMatch
 from dagster_dataops.cooking.metadataset.metadataset_nodes import YamlNode
+from dagster_dataops.quantities import counted
 
 Kind: TypeAlias = Literal["blend", "blend_epochized", "concat"]
 
@@ -325,7 +326,7 @@ def _subset(node: YamlNode | None) -> Subset | None:
         raise node.error("'range' is missing, such as [10%, 20%]")
     ends = found["range"].elements()
     if len(ends) != 2:
-        raise found["range"].error(f"has {len(ends)} elements, not a start and an end")
+        raise found["range"].error(f"has {counted(len(ends), 'elements')}, not a start and an end")
     start, end = map(_limit, ends)
     if _is_empty(start, end):
         raise found["range"].error("is empty: the start must be below the end")

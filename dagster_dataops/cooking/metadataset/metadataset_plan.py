@@ -104,8 +104,8 @@ class PlannedJoin:
     Attributes:
         join: The grammar's node.
         parts: The datasets by name.
-        whole: What is common to the joined samples: subsets, the stores of all datasets, and what
-            the first dataset says.
+        whole: What is common to the joined samples: subsets, the stores of all datasets, and the
+            entries of the first dataset.
     """
 
     join: Join = field(repr=False)

@@ -36,6 +36,7 @@ from dagster_dataops.cooking.metadataset.metadataset_plan import (
 from dagster_dataops.errors import CookerError, DataOpsError
 from dagster_dataops.filestores.store_opening import absolute_store, file_store
 from dagster_dataops.hashing.values import digest
+from dagster_dataops.quantities import counted
 from dagster_dataops.streams.core.arguments import check_seed
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.seeds import derive_seed
@@ -127,9 +128,9 @@ def metadataset(
 ) -> Metadataset:
     """Return the stream of a split of a metadataset, which is a YAML file of datasets.
 
-    A ``blend`` never ends; `take` ends it. Its order depends on the seed alone, and its position is
-    small, whatever was read. Files that are missing, and misspelt keys, are errors here, which name
-    file, line and key.
+    A ``blend`` never ends; `take` ends it. Its order depends only on the seed, and its position has
+    a fixed size. Files that are missing, and misspelt keys, are errors here, which name file, line
+    and key.
 
     Args:
         path: The path or URL of the YAML file, or its content as a dict.
@@ -363,7 +364,7 @@ def _check_joiner(planned: PlannedJoin) -> None:
         joiner.check(count)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         place = planned.join.place.entries()["joiner"]
-        reason = f"{joiner.module}.{joiner.name} cannot join {count} datasets: {error}"
+        reason = f"{joiner.module}.{joiner.name} cannot join {counted(count, 'datasets')}: {error}"
         raise place.error(reason) from error
 
 

@@ -33,7 +33,7 @@ class Agent:
         order: The run.
 
     Attributes:
-        messages: What it tells the head. `Ended` is the last message.
+        messages: Its messages to the head. `Ended` is the last message.
     """
 
     def __init__(self, order: AgentOrder) -> None:

@@ -43,7 +43,7 @@ class PauseEnded(BaseException):
 
 
 class Collector:
-    """Hand out the unsettled lines, receive their outcomes, and settle them.
+    """Distribute the unsettled lines, receive their outcomes, and settle them.
 
     Args:
         job: The job.
@@ -237,8 +237,8 @@ class Collector:
         ``gather`` runs first and may start more of them.
 
         Any exception, an interrupt included, stops the run: no call is begun, and the calls in
-        flight have ``_drain_seconds`` to end. Finished records are settled. Calls that go on are
-        abandoned.
+        flight have ``_drain_seconds`` to end. Finished records are settled. Calls that are still
+        running are abandoned.
         """
         try:
             if gather is not None:

@@ -251,7 +251,7 @@ class Head:
         return max(1, int(agent.rate * _LEAST_SECONDS), min(wanted, share))
 
     def _recall(self) -> None:
-        """Ask the agent with the most seconds of work for what its workers have not begun."""
+        """Recall the lines that are not begun from the agent with the most seconds of work."""
         found = [(self._seconds_left(agent), agent) for agent in self._agents.values()]
         seconds, busiest = max(found, key=lambda one: one[0])
         if seconds > 1.0:

@@ -3,7 +3,7 @@
 Each unsettled byte is either free, or leased to one agent. A lease may be revoked, and its bytes
 leased again, while its agent still works: the first span of a record counts, and any later span is
 refused. A refused span may hold records that are still unsettled. They are free again when its
-agent says that it has finished them.
+agent reports that it has finished them.
 """
 
 from collections.abc import Hashable

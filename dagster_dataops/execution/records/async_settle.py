@@ -76,8 +76,8 @@ def async_settler(  # noqa: C901 - two short coroutines
 ) -> Callable[[bytes, Tally], Awaitable[Outcome]]:
     """Return the coroutine function that settles one line, as `settling` does.
 
-    It adds to the given tally, and raises `TooManyStuckError` if too many coroutines go on although
-    they were cancelled.
+    It adds to the given tally, and raises `TooManyStuckError` if too many coroutines are still
+    running although they were cancelled.
 
     Args:
         operator: An open operator.

@@ -70,7 +70,7 @@ class BatchSettler:
         """Settle a batch: yield records to call the operator with, and pauses.
 
         Returns:
-            Every line with its outcome and notes. What the calls counted is in the notes of the
+            Every line with its outcome and notes. The counts of the calls are in the notes of the
             first line.
         """
         self._tally.start = lines[0].start

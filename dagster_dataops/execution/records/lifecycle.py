@@ -28,7 +28,7 @@ def context_of(operator: Operator) -> OperatorContext | None:
 
 
 def part_times(operator: Operator) -> PartTimes | None:
-    """Return what takes the seconds of the parts of a chain; ``None`` for other operators."""
+    """Return the receiver of the seconds of a chain's parts; ``None`` for other operators."""
     return PartTimes(len(operator.parts)) if isinstance(operator, Chain) else None
 
 

@@ -15,6 +15,7 @@ from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failure, Outcome, in_full
 from dagster_dataops.operators.options.settings import ResolvedSettings, RetryOn
 from dagster_dataops.operators.outcomes.return_contract import ContractError
+from dagster_dataops.quantities import counted
 
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _MOST_DOUBLINGS: Final = 60
@@ -70,7 +71,7 @@ class Retries:
     async def again_async(
         self, failure: Failure, attempt: Callable[[], Awaitable[Outcome]]
     ) -> Outcome:
-        """Do what `again` does, in an event loop."""
+        """Try again in an event loop, like `again`."""
         tries = _Tries(failure)
         for seconds in self.pauses(tries):
             await self.pause_async(seconds)
@@ -119,8 +120,8 @@ class Retries:
         """Show how many records were tried again and recovered, if there were any."""
         if self._tried_again:
             progress.note(
-                f"{self._tried_again:,} records failed and were tried again; "
-                f"{self._recovered:,} of them succeeded then"
+                f"tried {counted(self._tried_again, 'failed records')} again; "
+                f"{self._recovered:,} of them succeeded"
             )
 
 

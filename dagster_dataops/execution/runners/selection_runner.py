@@ -247,7 +247,7 @@ class _Block(NamedTuple):
     Attributes:
         span: Of its records that did not fail.
         output: The result lines.
-        notes: What became of these records.
+        notes: The outcomes of these records.
         lines: Returns byte position and line of each of them.
     """
 

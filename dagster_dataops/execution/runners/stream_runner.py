@@ -33,6 +33,7 @@ from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.bound_methods import stream_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import encode
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.files.file_stages import FileStage
@@ -208,7 +209,9 @@ class _StreamWriter:
         example = "The log contains their exceptions."
         for entry in self._stream.quarantined[:1]:
             example = f"The first: {entry['exception']}: {entry['message']}"
-        raise OutageError(self._name, f"all {failed:,} items failed", example)
+        raise OutageError(
+            self._name, f"{counted(failed, 'items')} failed, and none succeeded", example
+        )
 
     def _write(self, items: Iterator[Any], ticker: Ticker) -> None:
         clock, written = time.monotonic, self._written

@@ -108,7 +108,7 @@ async def within(seconds: float, coroutine: Coroutine[Any, Any, T], stuck: Stuck
     """Return the result of ``coroutine``; cancel it when its time is over.
 
     Args:
-        seconds: Time limit, without what the call waits in ``context.waiting()``.
+        seconds: Time limit, without the time in ``context.waiting()``.
         coroutine: The coroutine; one that blocks its loop cannot be cancelled.
         stuck: Receives the coroutine if it goes on although it was cancelled.
 

@@ -98,7 +98,7 @@ class _Caller:
         """Return the answer of a call.
 
         Raises:
-            Empty: It took longer than ``seconds``, without what it waited.
+            Empty: It took longer than ``seconds``, without the time in ``context.waiting()``.
         """
         self._records.put(record)
         began, left = time.monotonic(), seconds

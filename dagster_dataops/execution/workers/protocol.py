@@ -1,7 +1,7 @@
 """Messages between the parent process and its worker processes, as bytes.
 
 The parent sends the operator, ranges of the input, and `STOP`. A worker sends messages of a `Kind`.
-The output of a span lies in a segment, and is not sent.
+The output of a span is in a segment, and is not sent.
 """
 
 import math

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from dagster_dataops.concurrency.file_lock import unused
+
 MAX_BYTES: Final = 10 << 30
 _DAY: Final = 24 * 60 * 60
 _MAX_UNUSED: Final = 30 * _DAY
@@ -77,8 +79,8 @@ def sweep(folder: Path, max_bytes: int = MAX_BYTES) -> None:
     found = sorted(_files(folder))
     total = sum(size for _, size, _ in found)
     for used, size, path in found:
-        unused = now - used
-        if unused < _DAY or (unused < _MAX_UNUSED and total <= max_bytes):
+        age = now - used
+        if age < _DAY or (age < _MAX_UNUSED and total <= max_bytes):
             return
         if _deleted(path):
             total -= size
@@ -95,15 +97,8 @@ def _files(folder: Path) -> Iterator[tuple[float, int, str]]:
 
 def _deleted(path: str) -> bool:
     """Delete a file, unless a process has it open."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        Path(path).unlink()
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
+    with contextlib.suppress(OSError), unused(Path(path)) as free:
+        if free:
+            Path(path).unlink()
+            return True
+    return False

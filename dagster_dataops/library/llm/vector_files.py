@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.library.dedup.algorithms.representatives import Representatives, Similarity
+from dagster_dataops.quantities import counted
 
 _BLOCK: Final = 512  # vectors that are compared at once
 _KEPT_BLOCK: Final = 8192
@@ -56,7 +57,8 @@ class VectorFile:
             for text in packed:
                 vector = base64.b64decode(text)
                 if self.count and len(vector) != size:
-                    msg = f"vector {self.count} has {len(vector) // 2} numbers, others {size // 2}"
+                    numbers = counted(len(vector) // 2, "numbers")
+                    msg = f"vector {self.count} has {numbers}, others {size // 2}"
                     raise ValueError(msg)
                 size = file.write(vector)
                 self.count += 1

@@ -16,6 +16,7 @@ from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.vector_files import packed_vector
 from dagster_dataops.library.sample.splitting import sample
 from dagster_dataops.library.spill_lists import BitArray
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 _VALUES: Final = 128  # of a MinHash signature
@@ -112,7 +113,8 @@ class _Points:
             for text in packed:
                 point = base64.b64decode(text)
                 if self.count and len(point) != size:
-                    msg = f"vector {self.count} has {len(point) // 2} numbers, others {size // 2}"
+                    numbers = counted(len(point) // 2, "numbers")
+                    msg = f"vector {self.count} has {numbers}, others {size // 2}"
                     raise ValueError(msg)
                 size = file.write(point)
                 self.count += 1

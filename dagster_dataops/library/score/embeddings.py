@@ -10,6 +10,7 @@ from typing_extensions import override
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 score: Any = data_register.new_group("score")
@@ -48,7 +49,8 @@ class Embedding(score):
     def forward_batch(self, records: list[Record]) -> list[Any]:
         vectors = self._vectors([self._column.text(record) for record in records])
         if len(vectors) != len(records):
-            msg = f"the model returned {len(vectors)} vectors for {len(records)} texts"
+            texts = counted(len(records), "texts")
+            msg = f"the model returned {counted(len(vectors), 'vectors')} for {texts}"
             raise ValueError(msg)
         for record, vector in zip(records, vectors, strict=True):
             record[self._written] = list(map(float, vector))

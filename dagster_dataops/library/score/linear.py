@@ -12,6 +12,7 @@ import xxhash
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 score: Any = data_register.new_group("score")
@@ -98,7 +99,8 @@ class Train(score):
             texts.append(self._features.of(self._column.text(record)))
         good = sum(labels)
         if not 0 < good < len(labels):
-            msg = f"{len(labels)} records with labels that sum up to {good}; both kinds are needed"
+            records = counted(len(labels), "records")
+            msg = f"{records} with labels that sum up to {good}; both kinds are needed"
             raise ValueError(msg)
         importance = (len(labels) / (2 * (len(labels) - good)), len(labels) / (2 * good))
         weights, bias = self._trained(np, texts, labels, importance if self._balance else (1, 1))

@@ -7,6 +7,7 @@ from typing import Any
 from dagster_dataops.data import data_register
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.score.model_files import FileModel
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 score: Any = data_register.new_group("score")
@@ -44,7 +45,8 @@ class Model(score):
     def forward_batch(self, records: list[Record]) -> list[Any]:
         scores = self._scores([self._column.text(record) for record in records])
         if len(scores) != len(records):
-            msg = f"the model returned {len(scores)} scores for {len(records)} texts"
+            texts = counted(len(records), "texts")
+            msg = f"the model returned {counted(len(scores), 'scores')} for {texts}"
             raise ValueError(msg)
         for record, found in zip(records, scores, strict=True):
             record[self._written] = float(found)

@@ -9,6 +9,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.text_mapping import TextMapping
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 text: Any = data_register.new_group("text")
@@ -48,7 +49,8 @@ class Replace(text):
         patterns = [pattern] if isinstance(pattern, str) else pattern
         whole = [replacement] * len(patterns) if isinstance(replacement, str) else replacement
         if len(whole) != len(patterns):
-            msg = f"pattern names {len(patterns)} patterns, replacement {len(whole)} replacements"
+            given = counted(len(patterns), "patterns"), counted(len(whole), "replacements")
+            msg = f"got {' and '.join(given)}; give one replacement for all, or one for each"
             raise DefinitionError(msg)
         compiled = _compiler(engine) if regex else None
         self._steps = [

@@ -24,6 +24,7 @@ from dagster_dataops.models.calls.status_errors import error_of
 from dagster_dataops.models.replies.reply import reply_of
 from dagster_dataops.models.replies.reply_store import ReplyStore
 from dagster_dataops.operators.outcomes.record_context import StopRun
+from dagster_dataops.quantities import counted
 
 FOLDER: Final = "batches"
 MOST_REQUESTS: Final = 50_000  # of a part
@@ -96,8 +97,9 @@ class BatchDelivery:
             return
         if self._state.rounds >= _MOST_ROUNDS:
             reason = (
-                f"after {_MOST_ROUNDS} rounds of batches there are {requests.count} new requests; "
-                "the prompts of a record must be the same in each run"
+                f"after {_MOST_ROUNDS} rounds of batches, the records still make "
+                f"{counted(requests.count, 'new requests')}; the prompts of a record must be the "
+                "same in each run"
             )
             raise StopRun(reason)
         self._state.intend(requests.finish())
@@ -165,8 +167,8 @@ class BatchDelivery:
         done = sum(part["collected"] for part in parts)
         requests = sum(part["requests"] for part in parts if not part["collected"])
         return (
-            f"{done} of {len(parts)} batches are answered; {requests:,} requests wait for the "
-            "server; run again to collect the replies"
+            f"answered batches: {done} of {len(parts)}; requests without a reply: {requests:,}; "
+            "run again to collect the replies"
         )
 
 
@@ -263,7 +265,7 @@ class Parts:
 
     Args:
         folder: The folder of the batches.
-        dialect: What the server accepts.
+        dialect: The API of the server.
 
     Attributes:
         count: The number of requests.

@@ -7,15 +7,13 @@ and holds the lock of a file of the same number: a row whose lock is free is not
 """
 
 import ctypes
-import fcntl
 import mmap
 import os
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
-from dagster_dataops.concurrency.file_lock import locked
+from dagster_dataops.concurrency.file_lock import lock_at_once, locked
 from dagster_dataops.datasets.durable_files import make_folder, storage
 
 _MAX_PROCESSES: Final = 256
@@ -240,8 +238,7 @@ class SharedLimits:
         """Return the locked file of a row; ``None`` if another process holds it."""
         path = self._path.with_name(f"{self._path.name}.{row}")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with suppress(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if lock_at_once(descriptor):
             return descriptor
         os.close(descriptor)
         return None

@@ -83,7 +83,7 @@ class BatchPassage(AnyPassage):
         return next(iter(self._open()), self._passages[0]).blame(error)
 
     def _open(self) -> list[Passage]:
-        """Return the passages with records that may go on."""
+        """Return the passages with records for the next part."""
         return [one for one in self._passages if one.records and one not in self._failed]
 
     def _each(self, call: PartCall, entries: Sequence[_Entry]) -> _Calls:

@@ -227,7 +227,7 @@ class _Parts:
     Attributes:
         names: Names of the parts.
         forwards: Their functions.
-        weight: Number of records that the next timed one stands for.
+        weight: Number of records that the next timed one represents.
     """
 
     def __init__(self, calls: Sequence[PartCall], times: PartTimes) -> None:

@@ -48,6 +48,7 @@ from dagster_dataops.operators.options.signature import (
 from dagster_dataops.operators.options.type_checks import check_types
 from dagster_dataops.operators.outcomes.named_outputs import checked_outputs
 from dagster_dataops.operators.outcomes.record_context import RunLink
+from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:
     import os
@@ -141,7 +142,9 @@ class OperatorMeta(type):
             return super().__repr__()
         operators = [getattr(cls, name) for name in _operators_of(cls)]
         lines = [f"  {_operator_text(one, one.__dataops_spec__)}" for one in operators]
-        return "\n".join([f"<group data.{cls.__dataops_group__}, {len(lines)} operators>", *lines])
+        return "\n".join(
+            [f"<group data.{cls.__dataops_group__}, {counted(len(lines), 'operators')}>", *lines]
+        )
 
     @override
     def __call__(cls, *positional: Any, **given: Any) -> Any:

@@ -194,7 +194,7 @@ def _given(kind: OperatorKind, parameters: list[inspect.Parameter]) -> frozenset
 
 
 def _opens(name: str, cls: type, kind: OperatorKind) -> bool:
-    """Return whether a class has ``open`` or ``close``; check what they take.
+    """Return whether a class has ``open`` or ``close``; check their parameters.
 
     Raises:
         OperatorDefinitionError: They take something else, or the kind of operator has none.

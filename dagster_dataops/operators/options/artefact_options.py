@@ -19,7 +19,7 @@ _MAX_DEPTH: Final = 8  # containers may contain themselves
 class NodeReference(str):
     """Name of a node, the value of ``ppl.upper``: an input for ``ppl.add(..., inputs=[...])``.
 
-    Given to an operator as an option, it stands for the folder of an artefact. Of a node with
+    As an option of an operator it is the folder of an artefact. Of a node with
     several results, ``ppl.split.train`` is the name of one of them.
 
     Args:

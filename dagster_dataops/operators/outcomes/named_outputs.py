@@ -5,7 +5,7 @@
         return To("test") if record["id"] % 10 == 0 else To("train")
 
 The result lines are settled together, in the order in which they are emitted. The disposition of
-each record says to which outputs its lines belong. Publishing writes a file for each output.
+each record has the outputs of its lines. Publishing writes a file for each output.
 """
 
 from collections.abc import Callable, Mapping
@@ -80,7 +80,7 @@ def routed(
 def routed_async(
     forward: Callable[..., Any], outputs: tuple[str, ...], *, batch: bool
 ) -> Callable[[Any], Any]:
-    """Return a coroutine function that does what `routed` returns."""
+    """Return the coroutine function like `routed`, for an ``async def`` operator."""
     route = _route(outputs, batch=batch)
 
     async def forwarded(given: Any) -> Any:

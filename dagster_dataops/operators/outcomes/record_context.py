@@ -46,7 +46,7 @@ class StopRun(BaseException):
 
     Args:
         reason: Why, and what to do.
-        waits: Whether the operator waits for something that takes long; then the run did not fail.
+        waits: Whether the operator waits for a long time; then the run did not fail.
     """
 
     def __init__(self, reason: str, *, waits: bool = False) -> None:
@@ -150,7 +150,7 @@ class Tally:
         self.unusual: list[tuple[int, bytes]] = []
 
     def begin(self) -> None:
-        """Begin a call in this thread or coroutine. What the call before it counted stays."""
+        """Begin a call in this thread or coroutine. The counts of the previous call stay."""
         self._end_call()
         self._call = Call(self.start, self.waits)
         _current.set(self._call)
@@ -226,7 +226,7 @@ class RunLink:
     """Facts about the run, in an operator's `Invocation`.
 
     Attributes:
-        facts: What every process of the run knows.
+        facts: The facts about the run that all its processes share.
         clients: Objects of the user, by name.
     """
 
@@ -238,7 +238,7 @@ class OperatorContext:
     """The interface of an operator to its run.
 
     Args:
-        facts: What every process of the run knows.
+        facts: The facts about the run that all its processes share.
         clients: Objects of the user, by name.
         index_of: Return the index of the record at a byte position of the input.
 

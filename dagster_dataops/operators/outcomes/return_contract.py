@@ -10,6 +10,7 @@ from dagster_dataops.operators.outcomes.dispositions import (
     emitting,
 )
 from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, encode
 
 _LONGEST_REASON: Final = 100
@@ -93,8 +94,8 @@ def checked_batch(returned: object, records: int) -> list[Any]:
         raise ContractError(msg)
     if len(returned) != records:
         msg = (
-            f"returned a list of {len(returned)} for a batch of {records} records; return one "
-            "element a record: a dict, a list of dicts, [], None, or an exception"
+            f"returned a list of {len(returned)} for a batch of {counted(records, 'records')}; "
+            "return one element a record: a dict, a list of dicts, [], None, or an exception"
         )
         raise ContractError(msg)
     return returned

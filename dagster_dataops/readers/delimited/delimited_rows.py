@@ -149,7 +149,9 @@ class RowCursor(BlockCursor):
         if isinstance(cells, csv.Error):
             raise self._refused(line, cells)
         if len(cells) != len(self._columns):
-            raise self._refused(line, f"has {len(cells)} cells; {_columns_text(self._columns)}")
+            raise self._refused(
+                line, f"has {counted(len(cells), 'cells')}; {_columns_text(self._columns)}"
+            )
         if not (self._is_text or _is_text(cells)):
             raise self._refused(line, f"is not {self.stage.encoding} text")
         record: dict[str, Any] = dict(zip(self._columns, cells, strict=True))

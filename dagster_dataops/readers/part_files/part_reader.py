@@ -122,7 +122,7 @@ class PartFiles(Readable):
         """Raise an error for options that contradict each other."""
         shards, parts = self.num_shards, self.data_part_num
         faults = {
-            "num_shards": shards > parts and f"is {shards}, of {parts} parts; none may be empty",
+            "num_shards": shards > parts and f"is {shards}, more than the number of parts, {parts}",
             "shard_index": self.shard_index >= shards and f"must be below num_shards, {shards}",
             "wrap": self.wrap and self.drop_last and "cannot be combined with drop_last",
             "seed": self.seed >= 1 << 64 and "must be below 2^64",

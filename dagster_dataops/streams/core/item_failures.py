@@ -109,7 +109,7 @@ class FailureHandler:
             self._stored[counter.number] = counter.count  # states count stored failures only
         if self._max_errors is not None and self.count > self._max_errors:
             msg = (
-                f"{self.count} items have failed, and max_errors is {self._max_errors}; the last: "
+                f"failed items: {self.count:,}, more than max_errors={self._max_errors}; the last: "
                 f"stage {counter.stage}: {type(error).__name__}: {text_of(error)}"
             )
             raise DataPipelineError(msg) from error

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.quantities import counted
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import ReadContext, SourceStage, State
 
@@ -76,7 +77,8 @@ class IteratorSource(SourceStage):
             return
         passed = sum(1 for _ in islice(self._open, self._number))
         if passed < self._number:
-            msg = f"the iterator ends after {passed} items, but the state is at item {self._number}"
+            found = counted(passed, "items")
+            msg = f"the iterator ends after {found}, but the state is at item {self._number}"
             raise DataPipelineError(msg)
 
     @override

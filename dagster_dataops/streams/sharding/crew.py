@@ -144,7 +144,7 @@ class Crew:
         self._workers = []
 
     def _finished_task(self) -> Task | None:
-        """Return the oldest task, finished; meanwhile give the workers more to do."""
+        """Finish and return the oldest task, and send more tasks to the workers."""
         while self._tasks or not self._ended:
             more = self._has_room()
             self._receive(wait=not more and not self._is_finished())

@@ -50,7 +50,7 @@ class MergeCursor(Cursor):
     for the counts of failures, which are those of the items read here.
 
     Args:
-        stage: What to read.
+        stage: The stage to read.
         context: The seed and the failure handling.
     """
 

@@ -1,7 +1,7 @@
 """Start worker processes: by forking where that is safe, else as new interpreters.
 
-A new interpreter does not import the main module of the program, so programs need no guard. What
-the main module defines is sent by value.
+A new interpreter does not import the main module of the program, so programs need no guard.
+Definitions of the main module are sent by value.
 """
 
 import multiprocessing

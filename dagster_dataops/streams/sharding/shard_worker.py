@@ -133,7 +133,7 @@ def serve(
 
 
 def main(requests: int, results: int) -> None:
-    """Process tasks in a new interpreter, whose first message says where to start.
+    """Process tasks in a new interpreter, whose first message describes its start.
 
     Args:
         requests: The descriptor to read from.

@@ -51,9 +51,9 @@ class SampleStage(DrawingStage):
     """Choose a stream by weight for each item, until every stream has ended once.
 
     A stream that has ended starts again. With ``allow_repeats=False`` it is left out and its weight
-    goes to the others. The number of draws is saved, and the position before the next item of each
-    stream. One item of each stream is read ahead, to detect which streams have ended. Restoring
-    reads it again. Draws are numbered across epochs.
+    is given to the others. The number of draws is saved, and the position before the next item of
+    each stream. One item of each stream is read ahead, to detect which streams have ended.
+    Restoring reads it again. Draws are numbered across epochs.
     """
 
     name: ClassVar[str] = "sample"

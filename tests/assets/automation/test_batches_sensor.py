@@ -78,10 +78,10 @@ def test_a_step_ends_without_a_result_and_the_sensor_launches_the_run_that_colle
     assert not first.get_asset_materialization_events()
     (observed,) = first.get_asset_observation_events()
     shown = observed.event_specific_data.asset_observation.metadata
-    assert "0 of 1 batches" in shown["dagster_dataops/waiting"].value
+    assert "answered batches: 0 of 1" in shown["dagster_dataops/waiting"].value
     tick = look(defs, instance)
     assert tick.run_requests == []
-    assert tick.skip_message == "batches of 1 results wait for the server"
+    assert tick.skip_message == "the server has not finished the batches of 1 result"
 
     server.finish()
     (request,) = look(defs, instance).run_requests

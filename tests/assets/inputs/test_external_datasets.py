@@ -130,7 +130,7 @@ def test_shares_are_checked(
     found = {check.check_name: check for check in checks_of(execute(definitions, instance))}
 
     assert found["blend_shares"].passed
-    assert found["blend_shares"].description == "2 datasets gave their shares."
+    assert found["blend_shares"].description == "2 datasets gave the wanted share."
     assert not found["exactly"].passed
     assert "of 301 samples, wanted are" in (found["exactly"].description or "")
 

@@ -221,5 +221,5 @@ def test_a_combination_is_written_in_yaml_by_the_name_of_its_operator() -> None:
     ppl = assembled("docs", nodes, NOWHERE)
     assert ppl.graph.nodes["mix"].inputs == ("a", "b")
     nodes[-1].options["weights"] = [1]
-    with pytest.raises(PipelineDefinitionError, match="2 streams and 1 weights"):
+    with pytest.raises(PipelineDefinitionError, match="2 streams and 1 weight"):
         assembled("docs", nodes, NOWHERE)

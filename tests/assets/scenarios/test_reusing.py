@@ -70,7 +70,7 @@ def test_after_a_fix_upstream_a_model_is_called_only_for_changed_records(
     metadata = metadata_of(second, "docs", "model")
     assert metadata["rows_resumed"] == COUNT - 3
     assert metadata["resumed_from"] == first.run_id
-    told = f"{COUNT - 3} of {COUNT} records are as they were for run {first.run_id}"
+    told = f"{COUNT - 3} of {COUNT} records unchanged since run {first.run_id}"
     assert any(told in text for text in log_of(stored, second.run_id))
 
 

@@ -149,7 +149,7 @@ def test_only_new_or_failed_records_of_a_changed_input_are_called(
     assert report.rows_resumed == len(rows) - len(this.asked)
     assert report.resumed_from == ("test",)
     kept = len(rows) - len(this.asked)
-    assert f"{kept} of {len(rows)} records are as they were for run test" in this.notes[0]
+    assert f"{kept} of {len(rows)} records unchanged since run test" in this.notes[0]
 
 
 def set_aside(rows: Rows, new: Rows) -> Rows:
@@ -208,7 +208,7 @@ def test_records_settled_by_an_unfinished_run_over_another_input_are_reused(
     this.run(rows, run="third")
     assert sorted(this.asked) == [*(n for n in range(5, 30) if n not in settled), 99]
     this.check(rows)
-    assert "as they were for run test and stopped" in this.notes[0]
+    assert "unchanged since run test and stopped" in this.notes[0]
 
 
 def test_other_options_and_other_code_ask_for_everything(
@@ -521,7 +521,7 @@ def test_a_run_that_is_resumed_looks_up_the_rest(tmp_path: Path) -> None:
     assert report.rows_resumed == 11
     assert this.notes[0] == (
         "resuming: 4 of 11 records settled by run killed and 1 before it; "
-        "7 of 11 records are as they were for run first: what became of them is kept"
+        "7 of 11 records unchanged since run first: their outcomes are kept"
     )
     this.check(records[1:])
 

@@ -110,7 +110,7 @@ def test_an_anchor_can_be_merged():
         ("  a: {}\n", 4, "a", "'path'"),
         ("  a:\n    path: 3\n", 5, "a.path", "must be a text, not 3"),
         ("  a:\n    path: x\n    aux: {m: [1]}\n", 6, "a.aux.m", "a list"),
-        ("  a:\n    path: x\n    subset: {range: [1]}\n", 6, "a.subset.range", "1 elements"),
+        ("  a:\n    path: x\n    subset: {range: [1]}\n", 6, "a.subset.range", "1 element,"),
         ("  a:\n    path: x\n    subset: {range: [9, 2]}\n", 6, "a.subset.range", "below the end"),
         ("  a:\n    path: x\n    subset: {range: [0, 101%]}\n", 6, "a.subset.range[1]", "'101%'"),
         ("  a:\n    path: x\n    subset: {from: 2}\n", 6, "a.subset.from", "unknown"),

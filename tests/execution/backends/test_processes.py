@@ -236,7 +236,7 @@ def test_records_left_undone_are_never_published(
 
     monkeypatch.setattr(processes, "run", forgets)
     dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 5))
-    with pytest.raises(WorkerError, match="5 records were not processed"):
+    with pytest.raises(WorkerError, match="not processed: 5 records"):
         run(act(), dataset, node(tmp_path))
     assert not node(tmp_path).result.exists()
 

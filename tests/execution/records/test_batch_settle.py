@@ -134,7 +134,7 @@ def test_a_list_of_the_wrong_length_fails_the_record_that_causes_it() -> None:
     assert _shown(finished)[1] == "InvalidResult"
     outcome = finished[1][1]
     assert isinstance(outcome, Failure)
-    assert "returned a list of 0 for a batch of 1 records" in outcome.message
+    assert "returned a list of 0 for a batch of 1 record;" in outcome.message
 
 
 def test_a_window_has_the_records_of_its_batch() -> None:

@@ -140,7 +140,7 @@ def test_the_number_of_retried_records_is_reported(tmp_path: Path, mode: str) ->
     listener = Listener()
     dataset = write_input(tmp_path / "input.jsonl", records)
     run(_shaky(mode, tmp_path, _retries=1), dataset, node(tmp_path), progress=listener)
-    assert listener.notes == ["3 records failed and were tried again; 2 of them succeeded then"]
+    assert listener.notes == ["tried 3 failed records again; 2 of them succeeded"]
 
 
 @pytest.mark.parametrize("mode", ["thread", "async"])

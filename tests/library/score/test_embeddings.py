@@ -19,7 +19,7 @@ def test_a_function_makes_vectors_of_batches(root: Path) -> None:
     operator = data.score.Embedding(lengths, _batch_size=2, _concurrency_mode="single")
     found = operator([{"text": "a"}, {"text": None}, {"text": 1}, {"text": "abc"}])
     assert [record["embedding"] for record in found] == [[1.0, 1.0], [0.0, 1.0], [3.0, 1.0]]
-    with pytest.raises(ValueError, match="returned 0 vectors for 1 texts"):
+    with pytest.raises(ValueError, match="returned 0 vectors for 1 text"):
         data.score.Embedding(lambda texts: []).forward_batch([{"text": "a"}])
 
 

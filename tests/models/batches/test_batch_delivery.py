@@ -82,8 +82,8 @@ def test_a_run_submits_and_a_later_one_collects(
     server.reset(batches="in_progress")
     echo = Echo(model="rule", delivery="batch")
 
-    assert "0 of 1 batches are answered; 5 requests wait" in waiting(echo, records())
-    assert "0 of 1 batches" in waiting(echo, records())
+    assert "answered batches: 0 of 1; requests without a reply: 5" in waiting(echo, records())
+    assert "answered batches: 0 of 1" in waiting(echo, records())
     server.finish()
     rows = echo(records())
 

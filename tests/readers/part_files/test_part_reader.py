@@ -220,7 +220,7 @@ def test_a_source_that_never_fills_a_batch_ends():
         ({"shuffle_buffer_size": 0}, "'shuffle_buffer_size' must be at least 1"),
         ({"seed": -2}, "'seed' must be at least -1"),
         ({"seed": 2**64}, r"'seed' must be below 2\^64"),
-        ({"num_shards": 3}, "'num_shards' is 3, of 2 parts"),
+        ({"num_shards": 3}, "'num_shards' is 3, more than the number of parts, 2"),
         ({"num_shards": 2, "shard_index": 2}, "'shard_index' must be below num_shards, 2"),
         ({"wrap": True}, "'wrap' applies to batches"),
         ({"drop_last": True}, "'drop_last' applies to batches"),

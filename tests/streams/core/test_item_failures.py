@@ -69,7 +69,7 @@ def test_failures_are_skipped_counted_and_logged(caplog):
 def test_more_failures_than_allowed_end_the_stream(options):
     assert list(numbers(0, 1, 0).and_return(**options)) == [6]
     stream = numbers(0, 1, 0, 0).and_return(**options)
-    with pytest.raises(errors.DataPipelineError, match="3 items have failed, and max_errors is 2"):
+    with pytest.raises(errors.DataPipelineError, match="failed items: 3, more than max_errors=2"):
         list(stream)
 
 
@@ -141,7 +141,7 @@ def test_max_errors_counts_on_after_a_state():
     assert list(islice(stream, 2)) == [6, 3]
     again = builder.and_return(on_error="skip", max_errors=2)
     again.load_state_dict(stream.state_dict())
-    with pytest.raises(errors.DataPipelineError, match="3 items have failed"):
+    with pytest.raises(errors.DataPipelineError, match="failed items: 3"):
         list(again)
 
 

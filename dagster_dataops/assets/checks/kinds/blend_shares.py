@@ -8,6 +8,7 @@ from dagster_dataops.assets.checks.inspectors import Inspected, WholeFile
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.assets.metadata.leaf_metadata import share_of
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.quantities import counted
 
 _DEVIATIONS: Final = 4.0  # standard deviations; random draws exceed them once in 16,000 times
 
@@ -49,12 +50,14 @@ def blend_shares(
         worst = max(wanted, key=lambda leaf: _excess(leaf, total, tolerance))
         passed = _excess(worst, total, tolerance) <= 0
         text = (
-            f"{worst['name']} gave {share_of(worst, total):.2%} of {total:,} samples, wanted are "
-            f"{worst['wanted']:.2%}."
+            f"{worst['name']} gave {share_of(worst, total):.2%} of {counted(total, 'samples')}, "
+            f"wanted are {worst['wanted']:.2%}."
         )
         return Finding(
             passed=passed,
-            text=text if not passed else f"{len(wanted)} datasets gave their shares.",
+            text=text
+            if not passed
+            else f"{counted(len(wanted), 'datasets')} gave the wanted share.",
             numbers={"samples": total, "datasets": len(wanted)},
         )
 

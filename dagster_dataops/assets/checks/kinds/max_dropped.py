@@ -6,6 +6,7 @@ from dagster_dataops.assets.checks.inspectors import Inspected, WholeManifest
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.quantities import counted
 
 
 @check_kind(
@@ -34,7 +35,7 @@ def max_dropped(
         dropped = manifest.dropped / manifest.rows_in if manifest.rows_in else 0.0
         return Finding(
             passed=dropped <= share,
-            text=f"{manifest.dropped:,} of {manifest.rows_in:,} records dropped.",
+            text=f"{manifest.dropped:,} of {counted(manifest.rows_in, 'records')} dropped.",
             numbers={"rows_dropped": manifest.dropped, "dropped_share": dropped},
         )
 

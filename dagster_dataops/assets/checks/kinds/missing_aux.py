@@ -45,7 +45,7 @@ def missing_aux(
             text += f", most often: {messages.most_common(1)[0][0]}"
         return Finding(passed=count <= max, text=f"{text}.", numbers={"missing_files": count})
 
-    text = f"At most {max:,} records fail because a file of a store is missing."
+    text = f"At most {counted(max, 'records')} may fail because a file of a store is missing."
     return declared(
         name,
         text,

@@ -24,6 +24,7 @@ from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.operators.definition.spec import OperatorKind
+from dagster_dataops.quantities import counted
 
 _ROWS: Final = 40
 _logger = logging.getLogger("dagster_dataops")
@@ -88,8 +89,8 @@ def columns_table(schema: ColumnSchema, origins: Sequence[ColumnOrigin]) -> str:
         for origin in shown
     ]
     hidden = len(origins) - len(shown)
-    note = f"and {hidden:,} more columns; {schema.coverage}" if hidden else schema.coverage
-    return table(["column", "type", "from", "note"], rows, note)
+    more = f"and {counted(hidden, 'more columns')}; " if hidden else ""
+    return table(["column", "type", "from", "note"], rows, more + schema.coverage)
 
 
 def _type(schema: ColumnSchema, origin: ColumnOrigin) -> str:

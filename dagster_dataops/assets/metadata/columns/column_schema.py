@@ -10,6 +10,7 @@ import dagster as dg
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.record_samples import RecordSample, spread_sample
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import JsonValue, Record
 
 SAMPLE_RECORDS: Final = 250
@@ -110,7 +111,7 @@ class ColumnSchema:
         """Return Dagster's form of the schema."""
         notes = [self.coverage]
         if self.left_out:
-            notes.append(f"{self.left_out:,} more columns")
+            notes.append(counted(self.left_out, "more columns"))
         return dg.TableSchema(
             columns=[self._table_column(column) for column in self.columns.values()],
             constraints=dg.TableConstraints(other=notes),
