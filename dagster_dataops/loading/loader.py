@@ -61,6 +61,7 @@ class DataLoader2:
         self._seed, self._epoch = self._options.seed, 0
         self._next_seed: int | None = None
         self._stream: PositionedStream | None = None  # that of the service
+        self._is_made_anew = False  # by a function of the service, for this epoch alone
         self._position: Literal["start", "loaded", "read"] = "start"
         self._rest: RestOfEpoch | None = None  # what the live iterator reads
         self._failure: BaseException | None = None
@@ -142,6 +143,7 @@ class DataLoader2:
             self._seed = generator.root
             stream = self._opened(self._session.begin())
         self._stream = stream if reset is None else self._reset(stream, reset)
+        self._is_made_anew = self._stream is not stream
         return self._stream
 
     def _begun(self) -> PositionedStream:
@@ -159,9 +161,10 @@ class DataLoader2:
         found = as_stream(self._session, "iter_reset_fn", reset(adapted))
         if found.stage is adapted.stage:
             return stream
-        opened = self._opened(found)
-        if self._position == "loaded" or opened.parts == stream.parts:
-            opened.load_state_dict(stream.state_dict())
+        opened, position = self._opened(found), stream.state_dict()
+        at_start = self._position == "start" or position == self._opened(adapted).state_dict()
+        if opened.parts == stream.parts or not at_start:
+            opened.load_state_dict(position)
         return opened
 
     def _opened(self, adapted: Operations) -> PositionedStream:
@@ -174,7 +177,9 @@ class DataLoader2:
     def _go_to_next_epoch(self) -> None:
         self._epoch += 1
         self._position = "start"
-        if self._stream is not None:
+        if self._stream is not None and self._is_made_anew:
+            self._stream = self._opened(self._session.begin())
+        elif self._stream is not None:
             self._stream.reset()
 
     def _end_iteration(self) -> None:
@@ -237,11 +242,32 @@ class DataLoader2:
         self._check_open()
         seed, epoch, position, service = _content(state_dict)
         self._end_iteration()
-        adapted = self._session.begin(service)
-        stream = self._options.with_stage(adapted.part(), seed=seed)
-        stream.load_state_dict(position)
+        stream = self._options.with_stage(self._session.begin(service).part(), seed=seed)
+        try:
+            stream.load_state_dict(position)
+        except StreamStateError as error:
+            stream = self._reset_at(SeedGenerator(seed, "epoch", epoch), position, error)
         self._seed, self._epoch, self._next_seed = seed, epoch, None
         self._stream, self._position = stream, "loaded"
+
+    def _reset_at(
+        self, generator: SeedGenerator, position: Any, failure: StreamStateError
+    ) -> PositionedStream:
+        """Return the stream that the service makes for an epoch, at a position.
+
+        Raises:
+            StreamStateError: It makes none; ``failure`` is raised. Or it is another one.
+        """
+        reset = self._session.begin_iteration(generator)
+        try:
+            if reset is None:
+                raise failure
+            found = as_stream(self._session, "iter_reset_fn", reset(self._session.begin()))
+            stream = self._options.with_stage(found.part(), seed=generator.root)
+            stream.load_state_dict(position)
+            return stream
+        finally:
+            self._session.end_iteration()
 
     # ------------------------------------------------------------ ends
 

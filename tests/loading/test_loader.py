@@ -472,6 +472,32 @@ def test_a_reset_function_can_change_the_stream_of_an_epoch():
     assert [list(again) for _ in range(3)] == epochs
 
 
+def test_a_loader_goes_on_at_any_item_of_a_stream_that_a_reset_function_makes(calls):
+    class Shifting(Recording):
+        def initialize_iteration(self, seed_generator, iter_reset_fn=None):
+            super().initialize_iteration(seed_generator)
+            shift = seed_generator.generate_shared_seed() % 1000
+            return lambda given: given.map(lambda number: number + shift)
+
+    whole = DataLoader2(stream(), reading_service=Shifting("a"))
+    epochs, states = [], [copied(whole.state_dict())]
+    for _ in range(2):
+        for item in whole:
+            epochs.append(item)
+            states.append(copied(whole.state_dict()))
+    for at, state in enumerate(states):
+        other = DataLoader2(stream(), reading_service=Shifting("b"))
+        other.load_state_dict(state)
+        assert copied(other.state_dict()) == state
+        rest = [*other, *(other if at <= 10 else ())]
+        assert epochs[:at] + rest == epochs
+    begun = sum(one.startswith("b.initialize_iteration") for one in calls)
+    del other
+    assert begun == calls.count("b.finalize_iteration")
+    with pytest.raises(StreamStateError, match="its stages are"):
+        DataLoader2(stream().bucket(2), reading_service=Shifting("c")).load_state_dict(states[3])
+
+
 def test_a_service_can_edit_the_graph_and_leaves_the_users_stream():
     class Halving(InProcessReadingService):
         def initialize(self, datapipe):
