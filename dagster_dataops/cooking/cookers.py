@@ -121,6 +121,13 @@ class Cooker:
         parameters = parameters_of(self.cook)
         if not parameters:
             raise CookerError(f"cooker {self.name} takes no sample: its first parameter is missing")
+        first = parameters[0]
+        if first.kind is first.POSITIONAL_OR_KEYWORD and first.name in known:
+            reason = (
+                f"cooker {self.name} takes the sample as {first.name!r}, and {place} has an "
+                "auxiliary store of this name; rename one of them"
+            )
+            raise CookerError(reason)
         named = [
             one for one in parameters[1:] if one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
         ]

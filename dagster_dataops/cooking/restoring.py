@@ -39,7 +39,7 @@ def restore_record(dataset: Restorable, restore_key: Sequence[Any], cookers: Any
         UnknownSampleError: The dataset has no such sample.
     """
     stage = dataset.stage
-    if restore_key and restore_key[0] == PACK:
+    if isinstance(restore_key, Sequence) and list(restore_key[:1]) == [PACK]:
         return _packed(stage, restore_key, cookers)
     place, shard, key = _checked(restore_key)
     if cookers is not None:
@@ -102,8 +102,8 @@ def _made_by(chain: list[Any], shard: str, key: str) -> list[Any]:
 
 
 def _checked(restore_key: Sequence[Any]) -> tuple[str, str, str]:
-    texts = not isinstance(restore_key, str) and all(isinstance(one, str) for one in restore_key)
-    if not texts or len(restore_key) != _KEY_PARTS:
+    is_list = isinstance(restore_key, (list, tuple)) and len(restore_key) == _KEY_PARTS
+    if not is_list or not all(isinstance(one, str) for one in restore_key):
         reason = "a restore key is [dataset, shard, key], as a record has it in __restore_key__"
         raise UnknownSampleError("restore_record", restore_key, reason)
     place, shard, key = restore_key

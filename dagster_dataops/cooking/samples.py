@@ -102,7 +102,7 @@ class Sample(dict[str, Any]):
 
     def _unknown(self, name: str) -> str:
         near = nearest(name, list(self._declared))
-        hint = f"; did you mean {near!r}?" if near else ""
+        hint = f"; did you mean {near!r}?" if near else "."
         fields = ", ".join(self._declared) or "none"
         return f"{type(self).__name__} has no field {name!r}{hint} Its fields: {fields}"
 

@@ -20,6 +20,8 @@ _RANGE: Final = re.compile(r"\{([^{}]*)\}")
 _OWN_CONFIGURATIONS: Final = ("dataset.yaml", "crude.yaml")
 _KNOWN_KEYS: Final = frozenset({"__module__", "__class__", "subflavors", "part_filter"})
 _MAX_TEXT: Final = 64 << 20
+_DATASET: Final = "dataset.yaml"
+_SPLIT: Final = "split.yaml"
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,8 @@ def prepared_dataset(
     split: str | None,
     options: Mapping[str, Any],
     *,
-    dataset_config: str = "dataset.yaml",
-    split_config: str = "split.yaml",
+    dataset_config: str = _DATASET,
+    split_config: str = _SPLIT,
 ) -> ShardedDataset:
     """Return a dataset that Energon prepared.
 
@@ -120,6 +122,9 @@ def prepared_dataset(
         StreamDefinitionError: There is no such part of the split.
     """
     meta = joined(path, META)
+    for name, usual in ((dataset_config, _DATASET), (split_config, _SPLIT)):
+        if name != usual and not exists(joined(meta, name), options):
+            raise InputError(joined(meta, name), "there is no such file")
     divided = _split(meta, split_config, options)
     if split is None:
         names = _all_shards(meta, options) or _listed_names(path, options)
@@ -144,7 +149,7 @@ def prepared_dataset(
 
 
 def _split(meta: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    for one in dict.fromkeys((name, "split.yaml", "split.json")):
+    for one in dict.fromkeys((name, _SPLIT, "split.json")):
         if exists(joined(meta, one), options):
             return read_yaml(joined(meta, one), options)
     return {}

@@ -41,7 +41,10 @@ class FolderStore(FileStore):
         self.path = path
         self._options = dict(storage_options or {})
         if not is_url(path) and not Path(path).is_dir():
-            raise InputError(path, "there is no such folder")
+            reason = "there is no such folder"
+            if Path(path).is_file():
+                reason = "is a file; it must be a folder, tar shards or a .jsonl file"
+            raise InputError(path, reason)
 
     @cached_property
     def _top(self) -> Path:

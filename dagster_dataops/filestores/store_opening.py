@@ -78,6 +78,8 @@ def check_scheme(url: str) -> None:
             reason = (
                 f"the scheme {one!r} is unknown; known: filesystem (a folder of files), {names}"
             )
+            if one == "msc":
+                reason = "its scheme is that of a package that is missing: multi-storage-client"
             raise InputError(url, reason)
 
 

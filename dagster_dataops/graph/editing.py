@@ -4,6 +4,7 @@ Streams and graphs are immutable: every function returns a new one. Stages are g
 `traverse` returns them, or by name if only one stage has it; nodes are given by name.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, overload
 
@@ -16,6 +17,7 @@ from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, exchanged
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
+from dagster_dataops.streams.sharding.workers_stage import check_sharding
 
 if TYPE_CHECKING:
     from dagster_dataops.operators.definition.operator import Operator
@@ -74,12 +76,18 @@ def find(graph: Operations | OperatorGraph, wanted: Wanted) -> list[Stage] | lis
 
     Returns:
         A list, sources first; empty if there is none.
+
+    Raises:
+        StreamDefinitionError: ``wanted`` is neither a name nor a function.
     """
     if isinstance(graph, OperatorGraph):
         return node_editing.find_nodes(graph, wanted)
     stages = traverse(graph)
     if isinstance(wanted, str):
         return FoundStages([one for one in stages if one.name == wanted], wanted, _names(stages))
+    if not callable(wanted):
+        reason = f"wanted is a {type(wanted).__name__}; it must be a name, or a function of a stage"
+        raise StreamDefinitionError("graphs.find", reason)
     chosen = [one for one in stages if wanted(one)]
     return FoundStages(chosen, getattr(wanted, "__name__", "wanted"), _names(stages))
 
@@ -152,7 +160,9 @@ def remove(graph: _Graph, old: Part) -> _Graph:
 
 
 def _exchanged(graph: Operations, stage: Stage, make: Callable[[Stage], Stage]) -> Any:
-    return graph.with_stage(exchanged(graph.stage, stage, make))
+    made = exchanged(graph.stage, stage, make)
+    check_sharding(made)
+    return graph.with_stage(made)
 
 
 def _last(graph: object) -> Stage:
@@ -196,8 +206,31 @@ def _names(stages: list[Stage]) -> str:
 
 def _made(action: str, new: Any, *upon: Operations) -> Stage:
     """Return the last stage of the stream that is given, or that a function makes of others."""
-    made: object = new if isinstance(new, Operations) else new(*upon) if callable(new) else new
+    made: object = new
+    if callable(new) and not isinstance(new, Operations):
+        _check_takes(action, new, len(upon))
+        made = new(*upon)
     if not isinstance(made, Operations):
         reason = f"new must be or return a stream, but this is a {type(made).__name__}"
         raise StreamDefinitionError(f"graphs.{action}", reason)
     return made.part()
+
+
+def _check_takes(action: str, function: Callable[..., Any], count: int) -> None:
+    """Refuse a function that cannot be called with as many streams.
+
+    Raises:
+        StreamDefinitionError: It cannot.
+    """
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of some functions in C
+        return
+    try:
+        signature.bind(*range(count))
+    except TypeError as error:
+        streams = "the stream that the stage reads" if count == 1 else f"{count} streams"
+        reason = f"new is called with {streams}, but cannot be: {error}"
+        if not count:
+            reason = "the stage is a source, so new must be a stream, not a function of one"
+        raise StreamDefinitionError(f"graphs.{action}", reason) from error

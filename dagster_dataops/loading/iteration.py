@@ -10,8 +10,8 @@ from dagster_dataops.streams.core.arguments import check_count
 class Loader(Protocol):
     """The settings of a loader that its iterator needs."""
 
-    def is_live(self, iterator: "DataLoader2Iterator") -> bool:
-        """Return whether no newer iterator, state or shutdown has ended an iterator."""
+    def is_live(self, rest: "RestOfEpoch") -> bool:
+        """Return whether no newer iterator, state or shutdown has ended what an iterator reads."""
         ...
 
     def finish_epoch(self) -> None:
@@ -23,34 +23,58 @@ class Loader(Protocol):
         ...
 
 
-class DataLoader2Iterator:
-    """The items of one epoch, from the position of the loader on.
+class RestOfEpoch:
+    """The items of an epoch that were not read yet.
+
+    A loader holds these, and not its iterator, which holds the loader: so a loader ends as soon as
+    nothing else holds it.
 
     Args:
-        loader: The loader.
         items: The items.
 
     Attributes:
-        has_read: Whether it has yielded an item.
+        has_read: Whether an item was read.
     """
 
-    def __init__(self, loader: Loader, items: Iterator[Any]) -> None:
-        self._loader = loader
+    def __init__(self, items: Iterator[Any]) -> None:
         self._items = items
-        self._limit: int | None = None
-        self._count = 0  # of items since the limit was set, or since resume()
-        self._is_paused = self._has_ended = False
         self.has_read = False
 
-    def successor(self) -> "DataLoader2Iterator":
-        """Return another iterator over the same items, and end this one."""
-        other = type(self)(self._loader, self._items)
+    def read(self) -> Any:
+        """Return the next item.
+
+        Raises:
+            StopIteration: There is none.
+        """
+        item = next(self._items)
+        self.has_read = True
+        return item
+
+    def successor(self) -> "RestOfEpoch":
+        """Return the same items for another iterator, and end these."""
+        other = RestOfEpoch(self._items)
         self.release()
         return other
 
     def release(self) -> None:
         """Release the items, so that their readers can end."""
         self._items = iter(())
+
+
+class DataLoader2Iterator:
+    """The items of one epoch, from the position of the loader on.
+
+    Args:
+        loader: The loader.
+        rest: The items.
+    """
+
+    def __init__(self, loader: Loader, rest: RestOfEpoch) -> None:
+        self._loader = loader
+        self._rest = rest
+        self._limit: int | None = None
+        self._count = 0  # of items since the limit was set, or since resume()
+        self._is_paused = self._has_ended = False
 
     def __iter__(self) -> Self:
         return self
@@ -64,14 +88,14 @@ class DataLoader2Iterator:
         """
         if self._has_ended or self._is_paused or self._count == self._limit:
             raise StopIteration
-        if not self._loader.is_live(self):
+        if not self._loader.is_live(self._rest):
             msg = (
                 "this iterator is invalidated: a newer iterator, load_state_dict() or shutdown() "
                 "of its loader has ended it; read from a new one, iter(loader)"
             )
             raise DataPipelineError(msg)
         try:
-            item = next(self._items)
+            item = self._rest.read()
         except StopIteration:
             self._has_ended = True
             self._loader.finish_epoch()
@@ -79,7 +103,6 @@ class DataLoader2Iterator:
         except BaseException as error:
             self._loader.fail(error)
             raise
-        self.has_read = True
         self._count += 1
         return item
 

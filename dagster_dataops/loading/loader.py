@@ -9,11 +9,11 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DataPipelineError, StreamArgumentError, StreamStateError
 from dagster_dataops.loading.in_process import InProcessReadingService
-from dagster_dataops.loading.iteration import DataLoader2Iterator
+from dagster_dataops.loading.iteration import DataLoader2Iterator, RestOfEpoch
 from dagster_dataops.loading.reading_service import IterResetFn, ReadingServiceInterface
 from dagster_dataops.loading.seed_generator import SeedGenerator
 from dagster_dataops.loading.service_session import ServiceSession, as_stream
-from dagster_dataops.streams.core.arguments import check_seed
+from dagster_dataops.streams.core.arguments import check_seed, is_seed
 from dagster_dataops.streams.core.item_failures import check_unbroken
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
@@ -44,6 +44,7 @@ class DataLoader2:
     """
 
     _is_shut_down = True  # until it is complete: `__del__` is called even if __init__ fails
+    _process = 0
 
     def __init__(
         self,
@@ -60,10 +61,12 @@ class DataLoader2:
         self._seed, self._epoch = self._options.seed, 0
         self._next_seed: int | None = None
         self._stream: PositionedStream | None = None  # that of the service
+        self._is_made_anew = False  # by a function of the service, for this epoch alone
         self._position: Literal["start", "loaded", "read"] = "start"
-        self._iterator: DataLoader2Iterator | None = None
+        self._rest: RestOfEpoch | None = None  # what the live iterator reads
         self._failure: BaseException | None = None
         self._is_shut_down = False
+        self._process = os.getpid()
 
     @classmethod
     def from_state(
@@ -115,21 +118,21 @@ class DataLoader2:
         """
         self._check_open()
         try:
-            self._iterator = self._next_iterator()
+            self._rest = self._next_rest()
         except BaseException as error:
             self.fail(error)
             raise
         self._position = "read"
-        return self._iterator
+        return DataLoader2Iterator(self, self._rest)
 
-    def _next_iterator(self) -> DataLoader2Iterator:
-        live = self._iterator
+    def _next_rest(self) -> RestOfEpoch:
+        live = self._rest
         if live is not None and not live.has_read and self._next_seed is None:
             return live.successor()
         self._end_iteration()
         if self._position == "read" and self._next_seed is None:
             self._go_to_next_epoch()
-        return DataLoader2Iterator(self, iter(self._begun_iteration()))
+        return RestOfEpoch(iter(self._begun_iteration()))
 
     def _begun_iteration(self) -> PositionedStream:
         """Begin an epoch and return its stream."""
@@ -140,6 +143,7 @@ class DataLoader2:
             self._seed = generator.root
             stream = self._opened(self._session.begin())
         self._stream = stream if reset is None else self._reset(stream, reset)
+        self._is_made_anew = self._stream is not stream
         return self._stream
 
     def _begun(self) -> PositionedStream:
@@ -157,9 +161,10 @@ class DataLoader2:
         found = as_stream(self._session, "iter_reset_fn", reset(adapted))
         if found.stage is adapted.stage:
             return stream
-        opened = self._opened(found)
-        if self._position == "loaded" or opened.parts == stream.parts:
-            opened.load_state_dict(stream.state_dict())
+        opened, position = self._opened(found), stream.state_dict()
+        at_start = self._position == "start" or position == self._opened(adapted).state_dict()
+        if opened.parts == stream.parts or not at_start:
+            opened.load_state_dict(position)
         return opened
 
     def _opened(self, adapted: Operations) -> PositionedStream:
@@ -172,14 +177,16 @@ class DataLoader2:
     def _go_to_next_epoch(self) -> None:
         self._epoch += 1
         self._position = "start"
-        if self._stream is not None:
+        if self._stream is not None and self._is_made_anew:
+            self._stream = self._opened(self._session.begin())
+        elif self._stream is not None:
             self._stream.reset()
 
     def _end_iteration(self) -> None:
         """Stop reading, and end the epoch of the service."""
-        if self._iterator is not None:
-            self._iterator.release()
-            self._iterator = None
+        if self._rest is not None:
+            self._rest.release()
+            self._rest = None
         if self._stream is not None:
             self._stream.close()
         self._session.end_iteration()
@@ -211,7 +218,7 @@ class DataLoader2:
             StreamStateError: A stage holds items that JSON cannot hold.
         """
         check_unbroken("loader", self._failure)
-        goes_on = self._iterator is not None or self._is_shut_down
+        goes_on = self._rest is not None or self._is_shut_down
         stream = self._stream if goes_on else self._begun()
         if stream is None:
             raise DataPipelineError(_SHUT_DOWN)
@@ -235,11 +242,32 @@ class DataLoader2:
         self._check_open()
         seed, epoch, position, service = _content(state_dict)
         self._end_iteration()
-        adapted = self._session.begin(service)
-        stream = self._options.with_stage(adapted.part(), seed=seed)
-        stream.load_state_dict(position)
+        stream = self._options.with_stage(self._session.begin(service).part(), seed=seed)
+        try:
+            stream.load_state_dict(position)
+        except StreamStateError as error:
+            stream = self._reset_at(SeedGenerator(seed, "epoch", epoch), position, error)
         self._seed, self._epoch, self._next_seed = seed, epoch, None
         self._stream, self._position = stream, "loaded"
+
+    def _reset_at(
+        self, generator: SeedGenerator, position: Any, failure: StreamStateError
+    ) -> PositionedStream:
+        """Return the stream that the service makes for an epoch, at a position.
+
+        Raises:
+            StreamStateError: It makes none; ``failure`` is raised. Or it is another one.
+        """
+        reset = self._session.begin_iteration(generator)
+        try:
+            if reset is None:
+                raise failure
+            found = as_stream(self._session, "iter_reset_fn", reset(self._session.begin()))
+            stream = self._options.with_stage(found.part(), seed=generator.root)
+            stream.load_state_dict(position)
+            return stream
+        finally:
+            self._session.end_iteration()
 
     # ------------------------------------------------------------ ends
 
@@ -260,11 +288,12 @@ class DataLoader2:
         self.shutdown()
 
     def __del__(self) -> None:
-        self.shutdown()
+        if os.getpid() == self._process:  # a fork does not end the service of its parent
+            self.shutdown()
 
-    def is_live(self, iterator: DataLoader2Iterator) -> bool:
-        """Return whether no newer iterator, state or shutdown has ended an iterator."""
-        return iterator is self._iterator
+    def is_live(self, rest: RestOfEpoch) -> bool:
+        """Return whether no newer iterator, state or shutdown has ended what an iterator reads."""
+        return rest is self._rest
 
     def finish_epoch(self) -> None:
         """End an epoch that was read to its end. Its iterator calls this."""
@@ -317,9 +346,8 @@ def _content(state: Any) -> tuple[int, int, Any, str]:
         found = state.get("version")
         msg = f"the loader's state has version {found!r}; this package reads version {VERSION}"
         raise StreamStateError(msg)
-    try:
-        seed, epoch = int(state["seed"]), int(state["epoch"])
-    except (TypeError, ValueError) as error:
-        msg = f"the loader's state is damaged: {error}"
-        raise StreamStateError(msg) from error
+    seed, epoch = state["seed"], state["epoch"]
+    if not is_seed(seed) or type(epoch) is not int or epoch < 0:
+        msg = f"the loader's state is damaged: its seed is {seed!r}, its epoch {epoch!r}"
+        raise StreamStateError(msg)
     return seed, epoch, state["stream"], str(state.get("service", ""))

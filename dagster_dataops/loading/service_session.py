@@ -175,12 +175,22 @@ def _pickled(service: object) -> bytes:
 
 def _fault(service: Any) -> str:
     """Return a clause that names the attribute that cannot be pickled."""
+    if isinstance(service, tuple):  # those of SequentialReadingService
+        found = next(filter(_is_at_fault, service), None)
+        return f", which holds a {type(found).__name__}{_fault(found)}"
     for name, value in getattr(service, "__dict__", {}).items():
-        try:
-            _by_value(value)
-        except Exception:  # noqa: BLE001 - objects raise anything here
-            return f": its attribute {name!r} is a {type(value).__name__}"
+        if _is_at_fault(value):
+            more = _fault(value) if isinstance(value, tuple) else ""
+            return f": its attribute {name!r} is a {type(value).__name__}{more}"
     return ""
+
+
+def _is_at_fault(value: object) -> bool:
+    try:
+        _by_value(value)
+    except Exception:  # noqa: BLE001 - objects raise anything here
+        return True
+    return False
 
 
 def _by_value(value: object) -> bytes:

@@ -224,6 +224,8 @@ def test_stores_and_parameters_that_do_not_fit_are_refused(with_aux, folder):
     ]:
         with pytest.raises(CookerError, match=message):
             with_aux.cook(function)
+    with pytest.raises(CookerError, match="takes the sample as 'sample', and .* rename one"):
+        crude(folder, aux={"sample": folder}).cook(lambda sample, **stores: {})
     with pytest.raises(CookerError, match="can be called 'primary'"):
         crude(folder, aux={"primary": folder}).cook(cook_text)
     with pytest.raises(CookerError, match=r"auxiliary store .*nowhere.* no such"):
@@ -283,6 +285,7 @@ def test_an_unknown_key_is_refused(folder):
         ([str(folder), "shards/data-000.tar", "nowhere"], "no sample 'nowhere'"),
         (["elsewhere", "x.tar", "k"], "the stream reads other data: .*/a"),
         ("a00000", "a restore key is"),
+        (None, "a restore key is"),
         ([str(folder), "shards/data-001.tar", "a00000"], "no sample"),
     ]:
         with pytest.raises(UnknownSampleError, match=message):

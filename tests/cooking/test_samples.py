@@ -42,6 +42,8 @@ def test_a_sample_is_a_dict_whose_fields_are_attributes():
 def test_an_unknown_or_missing_field_is_refused():
     with pytest.raises(TypeError, match=r"no field 'firstly'; did you mean 'first'\?"):
         Pair(firstly="x")
+    with pytest.raises(TypeError, match=r"no field '~'\. Its fields: first"):
+        Pair(**{"~": "x"})
     with pytest.raises(TypeError, match="no value for its field 'first'"):
         Pair()
     with pytest.raises(AttributeError, match="no field 'fourth'"):

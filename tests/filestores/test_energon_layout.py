@@ -82,6 +82,13 @@ def test_a_dataset_that_is_not_crude_or_has_unknown_keys_is_refused(tmp_path):
             crude(folder)
 
 
+@pytest.mark.parametrize("config", ["dataset_config", "split_config"])
+def test_a_configuration_that_is_chosen_must_be_there(tmp_path, config):
+    folder = dataset(tmp_path / "a")
+    with pytest.raises(InputError, match=r"other\.yaml: there is no such file"):
+        crude(folder, **{config: "other.yaml"})
+
+
 def test_unprepared_shards_have_a_configuration_beside_them(tmp_path):
     write_tar(tmp_path / "x.tar", samples("k", 0, 2))
     (tmp_path / "crude.yaml").write_text(f"{CRUDE}subflavors: {{kind: plain}}\npart_filter: [txt]")

@@ -107,6 +107,11 @@ def test_an_unknown_place_is_refused(given):
             file_store(text, given)
     with pytest.raises(InputError, match=r"'foo\+bar' is unknown; known: filesystem .* s3"):
         file_store("foo+bar://x/y")
+    with pytest.raises(InputError, match="multi-storage-client"):
+        file_store("msc://profile/x")
+    (given / "notes.txt").write_text("no store")
+    with pytest.raises(InputError, match="is a file; it must be a folder, tar shards"):
+        file_store("notes.txt", given)
 
 
 def test_links_inside_a_folder_are_followed_and_others_refused(given):

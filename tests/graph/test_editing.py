@@ -140,6 +140,28 @@ def test_a_function_that_returns_no_stream_is_refused(stream):
         graphs.replace(stream, "map", lambda upstream: 3)
     with pytest.raises(StreamDefinitionError, match="an OperatorGraph, but got a list"):
         graphs.traverse([1])
+    with pytest.raises(StreamDefinitionError, match="wanted is a int.*a name, or a function"):
+        graphs.find(stream, 3)
+
+
+def test_a_function_of_other_streams_than_the_stage_reads_is_refused(stream):
+    with pytest.raises(StreamDefinitionError, match="a source, so new must be a stream"):
+        graphs.replace(stream, "read_sequence", lambda upstream: upstream)
+    with pytest.raises(StreamDefinitionError, match="called with the stream .*missing"):
+        graphs.replace(stream, "map", lambda one, another: one)
+
+
+def test_edits_that_shard_a_stream_twice_or_in_part_are_refused():
+    marked = read_sequence([1]).sharding_filter().map(double)
+    with pytest.raises(StreamDefinitionError, match="sharded twice"):
+        graphs.insert(marked, "read_sequence", lambda upstream: upstream.sharding_filter())
+    read = marked.workers(2)
+    with pytest.raises(StreamDefinitionError, match="already has workers"):
+        graphs.insert(read, "map", lambda upstream: upstream.workers(2))
+    both = DataPipeline.zip(marked, read_sequence([2]).sharding_filter())
+    first = graphs.find(both, "sharding_filter")[0]
+    with pytest.raises(StreamDefinitionError, match="index 1 has a .*mark, but that at index 0"):
+        graphs.remove(both, first)
 
 
 def test_a_stream_that_is_read_keeps_its_options():

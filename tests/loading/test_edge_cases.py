@@ -1,6 +1,5 @@
 """Tests of loaders at the edges: few items, no items, no end, functions and workers that fail."""
 
-import gc
 import multiprocessing
 import os
 import threading
@@ -70,7 +69,6 @@ def test_a_consumer_that_stops_early_leaves_no_process_and_loses_no_item(mark):
             break
     state = made.state_dict()
     del made
-    gc.collect()
     assert multiprocessing.active_children() == before
     with loader(read_sequence(list(range(500))), mark) as other:
         other.load_state_dict(state)

@@ -82,9 +82,9 @@ def test_a_seed_set_while_reading_holds_from_the_next_iterator_on():
     assert list(loader) == list(stream().and_return(seed=7))
 
 
-@pytest.mark.parametrize("seed", [-1, 2**64, "1"])
+@pytest.mark.parametrize("seed", [-1, 2**64, "1", True])
 def test_invalid_seeds_are_refused(seed):
-    with pytest.raises(StreamArgumentError, match="seed"):
+    with pytest.raises(StreamArgumentError, match=r"seed is .*from 0 to 2\^64 - 1"):
         DataLoader2(stream()).seed(seed)
 
 
@@ -184,8 +184,9 @@ def test_states_are_refused_that_do_not_fit():
         loader.load_state_dict({**state, "version": 7})
     with pytest.raises(StreamStateError, match="its stages are"):
         DataLoader2(stream().bucket(2)).load_state_dict(state)
-    with pytest.raises(StreamStateError, match="damaged"):
-        loader.load_state_dict({**state, "epoch": "x"})
+    for damage in ({"epoch": "x"}, {"epoch": -1}, {"seed": -1}, {"seed": 2**64}):
+        with pytest.raises(StreamStateError, match="damaged"):
+            loader.load_state_dict({**state, **damage})
     assert len(list(loader)) == 10
 
 
@@ -376,6 +377,9 @@ def test_a_service_that_cannot_be_pickled_is_refused_with_the_attribute():
     service.position = iter(stream())
     with pytest.raises(StreamArgumentError, match=r"'position' is a generator.*in initialize\(\)"):
         DataLoader2(stream(), reading_service=service)
+    both = SequentialReadingService(Recording("b"), service)
+    with pytest.raises(StreamArgumentError, match=r"holds a Recording: its attribute 'position'"):
+        DataLoader2(stream(), reading_service=both)
 
 
 def test_loaders_do_not_share_a_service(calls):
@@ -401,9 +405,10 @@ def test_a_service_that_returns_no_stream_is_refused():
 
 def test_a_state_is_restored_instead_of_a_beginning(calls):
     loader = DataLoader2(stream(), reading_service=Remembering("a"))
-    head = list(islice(loader, 3))
+    items = iter(loader)
+    head = list(islice(items, 3))
     state = copied(loader.state_dict())
-    expected = head + list(islice(loader._iterator, 7))
+    expected = [*head, *items]
     calls.clear()
     other = DataLoader2(stream(), reading_service=Remembering("a"))
     other.load_state_dict(state)
@@ -465,6 +470,32 @@ def test_a_reset_function_can_change_the_stream_of_an_epoch():
     assert epochs[0] != epochs[1] != epochs[2]
     again = DataLoader2(read_sequence([0, 1]), reading_service=Scaling())
     assert [list(again) for _ in range(3)] == epochs
+
+
+def test_a_loader_goes_on_at_any_item_of_a_stream_that_a_reset_function_makes(calls):
+    class Shifting(Recording):
+        def initialize_iteration(self, seed_generator, iter_reset_fn=None):
+            super().initialize_iteration(seed_generator)
+            shift = seed_generator.generate_shared_seed() % 1000
+            return lambda given: given.map(lambda number: number + shift)
+
+    whole = DataLoader2(stream(), reading_service=Shifting("a"))
+    epochs, states = [], [copied(whole.state_dict())]
+    for _ in range(2):
+        for item in whole:
+            epochs.append(item)
+            states.append(copied(whole.state_dict()))
+    for at, state in enumerate(states):
+        other = DataLoader2(stream(), reading_service=Shifting("b"))
+        other.load_state_dict(state)
+        assert copied(other.state_dict()) == state
+        rest = [*other, *(other if at <= 10 else ())]
+        assert epochs[:at] + rest == epochs
+    begun = sum(one.startswith("b.initialize_iteration") for one in calls)
+    del other
+    assert begun == calls.count("b.finalize_iteration")
+    with pytest.raises(StreamStateError, match="its stages are"):
+        DataLoader2(stream().bucket(2), reading_service=Shifting("c")).load_state_dict(states[3])
 
 
 def test_a_service_can_edit_the_graph_and_leaves_the_users_stream():

@@ -1,5 +1,6 @@
 """Tests of dagster_dataops.loading.multi_processing."""
 
+import gc
 import json
 import multiprocessing
 import os
@@ -108,6 +109,35 @@ def test_no_worker_is_left():
     assert len(multiprocessing.active_children()) == 1
     list(abandoned)
     assert not multiprocessing.active_children()
+
+
+def test_workers_end_with_their_loader_without_garbage_collection():
+    gc.disable()
+    try:
+        made = loader(stream(), 2)
+        items = iter(made)
+        next(items)
+        del made
+        assert multiprocessing.active_children()
+        del items
+        assert not multiprocessing.active_children()
+    finally:
+        gc.enable()
+
+
+def test_a_fork_does_not_end_the_service_of_its_parent():
+    made = loader(stream(), 2)
+    items = iter(made)
+    next(items)
+    alive = multiprocessing.active_children()
+    child = os.fork()
+    if not child:
+        made.__del__()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert multiprocessing.active_children() == alive
+    assert next(items) == list(stream())[1]
+    made.shutdown()
 
 
 def test_an_error_in_a_worker_comes_behind_the_items_before_it_and_ends_the_loader():

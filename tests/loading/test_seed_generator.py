@@ -72,7 +72,7 @@ def test_a_generator_survives_pickling():
 
 @pytest.mark.parametrize("seed", [-1, 2**64, "1", 1.5])
 def test_invalid_seeds_are_refused(seed):
-    with pytest.raises(StreamArgumentError, match="below 2\\^64"):
+    with pytest.raises(StreamArgumentError, match="from 0 to 2\\^64 - 1"):
         SeedGenerator(seed)
     with pytest.raises(StreamArgumentError, match="worker_id"):
         SeedGenerator(1).spawn(-1)

@@ -66,8 +66,8 @@ def shard_partitions(count: int) -> ShardPartitions:
         ... )
 
     Raises:
-        ConfigurationError: ``count`` is below 1.
+        ConfigurationError: ``count`` is no integer of at least 1.
     """
-    if count < 1:
+    if type(count) is not int or count < 1:
         raise ConfigurationError("shard_partitions", count, "a number of shards of at least 1")
     return ShardPartitions(count)

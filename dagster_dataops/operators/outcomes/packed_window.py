@@ -32,11 +32,11 @@ def forward_window(self: Any, records: list[Record]) -> PackedWindow:
     records of the window.
     """
     from dagster_dataops.filestores.lazy_files import with_lazy_files  # few operators need it
-    from dagster_dataops.streams.stages.grouping.window_packing import packs_of
+    from dagster_dataops.streams.stages.grouping.window_packing import groups_of, packs_of
 
     samples = [with_lazy_files(record) for record in records]
     try:
-        groups = [list(group) for group in self.select_samples_to_pack(list(samples))]
+        groups = groups_of(self.select_samples_to_pack(list(samples)))
     except Exception as error:  # noqa: BLE001 - a failure of this window alone
         return _failed_window(error, len(samples))
     places = {id(sample): place for place, sample in enumerate(samples)}

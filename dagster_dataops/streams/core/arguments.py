@@ -30,5 +30,11 @@ def check_count(stage: str, argument: str, given: object, least: int) -> None:
 
 def check_seed(stage: str, seed: object) -> None:
     """Raise `StreamArgumentError` unless ``seed`` is ``None`` or an unsigned 64-bit integer."""
-    if seed is not None and not (isinstance(seed, int) and 0 <= seed < _SEED_LIMIT):
-        raise StreamArgumentError(stage, f"seed is {seed!r}; it must be an integer below 2^64")
+    if seed is not None and not is_seed(seed):
+        reason = f"seed is {seed!r}; it must be an integer from 0 to 2^64 - 1"
+        raise StreamArgumentError(stage, reason)
+
+
+def is_seed(given: object) -> bool:
+    """Return whether ``given`` is an unsigned 64-bit integer."""
+    return type(given) is int and 0 <= given < _SEED_LIMIT

@@ -1,5 +1,6 @@
 """`Crew`: the worker processes of one reading; it replaces those that die."""
 
+import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -113,6 +114,7 @@ class Crew:
         self._workers: list[_Worker] = []
         self._selector = PollSelector()
         self._is_measured = False
+        self._process = os.getpid()
 
     def tasks(self) -> Iterator[Task]:
         """Yield the finished tasks in order.
@@ -138,7 +140,9 @@ class Crew:
         self._anchor = (state, number)
 
     def stop(self) -> None:
-        """Stop all workers."""
+        """Stop all workers. A fork of this process, which has inherited the crew, stops none."""
+        if os.getpid() != self._process:
+            return
         for worker in self._workers:
             worker.process.stop()
         self._workers = []

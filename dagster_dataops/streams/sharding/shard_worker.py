@@ -120,7 +120,12 @@ def serve(
     requests, results = ends
     received: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_receive, args=(requests, received), daemon=True).start()
-    results.send_bytes(READY)
+    with suppress(BrokenPipeError):  # the reading process has ended
+        results.send_bytes(READY)
+        _process_all(start, received, results)
+
+
+def _process_all(start: Start, received: "SimpleQueue[bytes]", results: Connection) -> None:
     chain: _Chain | None = None
     while True:
         first, payload = loads(received.get())
@@ -144,8 +149,7 @@ def main(requests: int, results: int) -> None:
         start = loads(ends[0].recv_bytes())
     except EOFError:  # the reading process has ended
         return
-    with suppress(BrokenPipeError):
-        serve(start, ends)
+    serve(start, ends)
 
 
 def _receive(requests: Connection, received: "SimpleQueue[bytes]") -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import cloudpickle
+from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.records import text_of
@@ -184,13 +185,37 @@ def _fault(item: Any) -> str | None:
 
 def sendable_error(error: Any) -> Any:
     """Return an error that survives pickling, with the traceback of this process as a note."""
-    lines = traceback.format_exception(error)
+    note = "In a worker process:\n" + "".join(traceback.format_exception(error))
+    for sent in (error, _WithoutConstructor(error)):
+        if _is_kept(sent, error):
+            error.add_note(note)
+            return sent
+    error = DataPipelineError(f"{type(error).__name__}: {text_of(error)}")
+    error.add_note(note)
+    return error
+
+
+def _is_kept(sent: object, error: Exception) -> bool:
+    """Return whether pickling keeps the type and the text of an error."""
     try:
-        copied = loads(dumps(error))
-        same = type(copied) is type(error) and str(copied) == str(error)
+        copied = loads(dumps(sent))
+        return type(copied) is type(error) and str(copied) == str(error)
     except Exception:  # noqa: BLE001 - errors of users raise anything here
-        same = False
-    if not same:
-        error = DataPipelineError(f"{type(error).__name__}: {text_of(error)}")
-    error.add_note("In a worker process:\n" + "".join(lines))
+        return False
+
+
+class _WithoutConstructor:
+    """Pickled as an error whose constructor takes other arguments than ``args``."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    @override
+    def __reduce__(self) -> Any:
+        return _made_anew, (type(self._error), self._error.args, vars(self._error))
+
+
+def _made_anew(kind: type[Exception], args: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    error = kind.__new__(kind, *args)
+    vars(error).update(attributes)
     return error

@@ -7,9 +7,15 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
+from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, Stage
+from dagster_dataops.streams.core.stage_tree import distinct_stages
 from dagster_dataops.streams.sharding.cuts import Cut, with_workers
-from dagster_dataops.streams.sharding.marks import TransparentStage
+from dagster_dataops.streams.sharding.marks import (
+    ShardingMark,
+    TransparentStage,
+    check_inputs,
+    check_mark,
+)
 
 
 @dataclass(eq=False)
@@ -54,3 +60,18 @@ def check_workers(name: str, upstream: Stage) -> None:
     if any(isinstance(one, WorkersStage) for one in upstream.ordered()):
         reason = "the stream already has workers; give their number once, behind all marks"
         raise StreamDefinitionError(name, reason)
+
+
+def check_sharding(last: Stage) -> None:
+    """Refuse a stream that was put together so that its marks or workers do not fit.
+
+    Raises:
+        StreamDefinitionError: A mark or workers are given twice, or on some inputs only.
+    """
+    for stage in distinct_stages(last):
+        if isinstance(stage, ShardingMark):
+            check_mark(stage.name, stage.upstream)
+        if isinstance(stage, (ShardingMark, WorkersStage)):
+            check_workers(stage.name, stage.upstream)
+        if isinstance(stage, CombinedStage):
+            check_inputs(stage.name, stage.inputs)

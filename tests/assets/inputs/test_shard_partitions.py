@@ -95,7 +95,9 @@ def test_another_stream_has_another_version(pair: Any, root: Path, tmp_path: Pat
 
 
 def test_no_shards_and_shards_of_an_endless_stream_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="shard_partitions"):
-        shard_partitions(0)
+    wrong: Any
+    for wrong in (0, "2", 1.5, True):
+        with pytest.raises(ConfigurationError, match="shard_partitions"):
+            shard_partitions(wrong)
     with pytest.raises(StreamDefinitionError, match="never ends"):
         shard_partitions(2).of(DataPipeline.count())

@@ -108,3 +108,16 @@ def test_a_worker_that_dies_while_idle_is_replaced():
     for worker in workers():
         os.kill(worker, signal.SIGKILL)
     assert list(islice(stream, 300)) == list(range(1, 301))
+
+
+def test_a_fork_leaves_the_workers_of_its_parent_alone():
+    stream = iter(DataPipeline.count().map(abs).workers(2))
+    assert next(stream) == 0
+    alive = workers()
+    child = os.fork()
+    if not child:
+        stream.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert workers() == alive
+    assert next(stream) == 1

@@ -247,15 +247,27 @@ def test_local_functions_and_classes_can_be_used():
     assert [one.place for one in made] == [1, 2]
 
 
-def test_an_error_that_cannot_be_pickled_keeps_its_text():
-    class OddError(Exception):
-        def __init__(self, first, second):
-            super().__init__(f"{first} {second}")
+class OddError(Exception):
+    def __init__(self, first, second):
+        super().__init__(f"{first} {second}")
+        self.second = second
 
+
+def test_an_error_whose_constructor_takes_other_arguments_keeps_its_type():
     def failing(item):
         raise OddError("one", item)
 
-    with pytest.raises(DataPipelineError, match="OddError: one 1"):
+    with pytest.raises(OddError, match="one 1") as caught:
+        list(numbers(1).map(failing).workers(1))
+    assert caught.value.second == 1
+    assert any("In a worker process" in note for note in caught.value.__notes__)
+
+
+def test_an_error_that_cannot_be_pickled_keeps_its_text():
+    def failing(item):
+        raise OddError("one", threading.Lock())
+
+    with pytest.raises(DataPipelineError, match="OddError: one <unlocked"):
         list(numbers(1).map(failing).workers(1))
 
 

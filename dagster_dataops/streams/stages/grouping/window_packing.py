@@ -68,7 +68,7 @@ class Pack(UnaryStage):
 
     def _packs(self, window: list[Any]) -> Iterator[Any]:
         try:
-            groups = [list(group) for group in self.select(list(window))]
+            groups = groups_of(self.select(list(window)))
         except Exception as error:  # noqa: BLE001 - the user's function may raise anything
             self.counter.settle(window, error)
             return
@@ -79,6 +79,21 @@ class Pack(UnaryStage):
                 self.counter.settle(group, error)
             else:
                 yield from packs
+
+
+def groups_of(selected: object) -> list[list[Any]]:
+    """Return the result of ``select`` as lists.
+
+    Raises:
+        TypeError: It is no list of lists.
+    """
+    groups = list(selected) if isinstance(selected, Iterable) else [selected]
+    wrong = [one for one in groups if isinstance(one, dict) or not isinstance(one, Iterable)]
+    if wrong:
+        kind, within = type(wrong[0]).__name__, isinstance(selected, Iterable)
+        found = f"a {type(selected).__name__}{f' with a {kind}' if within else ''}"
+        raise TypeError(f"select returned {found}; it must return groups: a list of lists of items")
+    return [list(one) for one in groups]
 
 
 def packs_of(pack: PackGroup, group: list[Any]) -> list[Any]:

@@ -128,6 +128,15 @@ def test_a_failed_selection_loses_its_window():
     assert stream.errors == 1
 
 
+@pytest.mark.parametrize(
+    ("selected", "found"),
+    [(None, "a NoneType"), ([1, 2], "a list with a int"), ([{"n": 1}], "a list with a dict")],
+)
+def test_a_selection_that_is_no_list_of_lists_says_so(selected, found):
+    with pytest.raises(TypeError, match=f"select returned {found}; .* a list of lists of items"):
+        list(numbers(3, select=lambda items: selected))
+
+
 def test_epochs_have_their_own_windows():
     stream = read_sequence([1, 2, 3]).pack(2, lambda items: [items], packer_of(list)).repeat(2)
 
