@@ -55,6 +55,7 @@ def _known(copy: Path, version: "Version") -> str:
     with suppress(OSError, ValueError, TypeError):
         of, state, digest = orjson.loads(_note_of(copy).read_bytes())
         if of == list(version) and state == list(FileState.at(copy)):
+            _note_of(copy).touch()  # it was used, see `working_copies`
             return str(digest)
     return ""
 
