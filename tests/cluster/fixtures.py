@@ -63,6 +63,13 @@ class Counting(data.over_agents):  # type: ignore[name-defined]
         return record
 
 
+class Numbered(data.over_agents):  # type: ignore[name-defined]
+    """Write which agent processed a record."""
+
+    def forward(self, record: dict[str, Any], context: OperatorContext) -> dict[str, Any]:
+        return {"agent": list(context.agent)}
+
+
 class Watched(LocalCluster):
     """A cluster whose agents can be reached by a test."""
 
