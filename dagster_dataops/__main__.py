@@ -8,6 +8,7 @@ from pathlib import Path
 
 import orjson
 
+from dagster_dataops.checkpoints.homes.working_copies import clean
 from dagster_dataops.configuration import config, folder_setting
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.filestores.energon_preparation import prepare_energon
@@ -62,6 +63,15 @@ def _cancel(given: argparse.Namespace) -> str:
     return "\n".join(f"cancelled {batch}" for batch in found) or "no batch waits for the server"
 
 
+def _clean(given: argparse.Namespace) -> str:
+    scratch = config.data_process_scratch
+    if given.scratch:
+        scratch = folder_setting("--scratch", given.scratch)
+    found = clean(scratch, given.days)
+    deleted = f"{counted(found.files, 'files')} of {found.size_bytes:,} bytes deleted"
+    return f"{scratch}: {deleted}; {found.in_use:,} of the working copies are in use"
+
+
 def _folder(given: str, root: str | None) -> Path:
     """Return the folder as given, or below the root of the results."""
     if root is None and Path(given).expanduser().exists():
@@ -82,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--source", help="which source, if there are several: path or file name")
     command.add_argument("--json", action="store_true", help="print JSON")
     _add_prepare(commands)
+    _add_clean(commands)
     text = "Batches of requests that wait for the server of a model."
     batches = commands.add_parser("batches", help=text, description=text)
     text = "Cancel the batches of a node. What the server has answered is paid and used."
@@ -110,6 +121,19 @@ def _add_prepare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="share of the shards of each part, as in train=9 val=1; by default all are train",
     )
     command.add_argument("--overwrite", action="store_true", help="replace an earlier preparation")
+
+
+def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "Delete the working copies of object stores that were not used for some days."
+    command = commands.add_parser("clean", help=text, description=text)
+    command.set_defaults(run=_clean)
+    command.add_argument("--scratch", help="their folder; by default that of the configuration")
+    command.add_argument(
+        "--days",
+        type=float,
+        default=7.0,
+        help="keep copies that were used since; more than the longest run takes. 7 by default",
+    )
 
 
 def _add_folder(command: argparse.ArgumentParser) -> None:

@@ -145,10 +145,10 @@ def opened(path: Path) -> Iterator[Readable]:
 class FileState(NamedTuple):
     """The identity of a file's content in the file system.
 
-    The content cannot be changed without changing at least one of these values.
+    The content cannot be changed without changing at least one of these values. The number of the
+    device is none of them: it differs between machines, and after a file system is mounted again.
 
     Attributes:
-        device: The device number.
         inode: The inode number; of a file in parts that of the folder.
         size: The size in bytes.
         modified_ns: The time of the last change of the content, in nanoseconds. Programs can set
@@ -157,7 +157,6 @@ class FileState(NamedTuple):
             permissions, in nanoseconds. Programs cannot set it.
     """
 
-    device: int
     inode: int
     size: int
     modified_ns: int
@@ -166,9 +165,7 @@ class FileState(NamedTuple):
     @classmethod
     def of(cls, status: os.stat_result) -> Self:
         """Return the state from the result of a ``stat`` call on a file."""
-        return cls(
-            status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-        )
+        return cls(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     @classmethod
     def at(cls, path: Path) -> Self:
@@ -198,16 +195,15 @@ class FileState(NamedTuple):
         folder, parts = _parts_in(path)
         found, status = [one for _, one in parts], folder.stat()
         return cls(
-            status.st_dev,
             status.st_ino,
             sum(one.st_size for one in found),
             max(one.st_mtime_ns for one in found),
             max(one.st_ctime_ns for one in found),
         )
 
-    def resembles(self, other: "FileState") -> bool:
+    def resembles(self, other: tuple[int, ...]) -> bool:
         """Return whether all values but ``changed_ns`` are equal; a new link changes it too."""
-        return self[:4] == other[:4]
+        return self[:-1] == other[:-1]
 
 
 def part_name(name: str, number: int) -> str:

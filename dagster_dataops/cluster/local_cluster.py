@@ -77,9 +77,13 @@ class SubprocessAgents(AgentPool):
         self.processes: list[Popen[bytes]] = []
         self._agents: dict[int, SubprocessAgent] = {}
 
+    def connection(self) -> tuple[socket.socket, socket.socket]:
+        """Return the ends of a new connection: of the head, and of an agent."""
+        return socket.socketpair()
+
     @override
     def start(self, order: AgentOrder) -> "SubprocessAgent":
-        mine, theirs = socket.socketpair()
+        mine, theirs = self.connection()
         with theirs:
             number = theirs.fileno()
             process = start_interpreter(_BOOT, [number], connection=number)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.configuration import INPUTS, bucket_of, config, root_setting
 from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.datasets.fetched_file import fetch
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from dagster_dataops.datasets.result_store import Version
 
 
-def fetched_input(url: str) -> tuple[Path, int, None, str]:
-    """Return path, size and digest of the copy of a jsonl file; its number of rows is unknown.
+def fetched_input(url: str) -> tuple[Path, int, None, str, FileState]:
+    """Return path, size, digest and state of the copy of a jsonl file; its rows are unknown.
 
     Raises:
         InputError: The file does not exist, is not JSON Lines, or is at no object store.
@@ -44,23 +45,20 @@ def fetched_input(url: str) -> tuple[Path, int, None, str]:
         except ResultMissingError as error:
             raise InputError(url, error.reason) from None
         check_json_lines(copy)
-        write_durably(_note_of(copy), orjson.dumps([list(status.version), _state(copy), digest]))
-    return copy, status.size, None, digest
+        note = [list(status.version), list(FileState.at(copy)), digest]
+        write_durably(_note_of(copy), orjson.dumps(note))
+    return copy, status.size, None, digest, FileState.at(copy)
 
 
 def _known(copy: Path, version: "Version") -> str:
     """Return the digest of a copy that is of ``version`` and was not changed; else empty."""
     with suppress(OSError, ValueError, TypeError):
         of, state, digest = orjson.loads(_note_of(copy).read_bytes())
-        if of == list(version) and state == _state(copy):
+        if of == list(version) and state == list(FileState.at(copy)):
+            _note_of(copy).touch()  # it was used, see `working_copies`
             return str(digest)
     return ""
 
 
 def _note_of(copy: Path) -> Path:
     return copy.with_name(f".{copy.name}.version")
-
-
-def _state(path: Path) -> list[int]:
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns, status.st_ino]

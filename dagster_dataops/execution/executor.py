@@ -3,12 +3,11 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
 from dagster_dataops.checkpoints.claims import Claim, claim_of
 from dagster_dataops.checkpoints.folder.joint_results import check_together
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.checkpoints.publish.commit import (
     commit,
     finish_interrupted,
@@ -23,6 +22,7 @@ from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, RunStoppedError
 from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.input_facts import facts_of, identified
 from dagster_dataops.execution.result_exports import exported, exported_by_node
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
@@ -105,7 +105,9 @@ class OperatorExecutor:
         with removed_afterwards(folder.input), attempt.resources:
             check_together(inputs)
             separate = takes_separately(operator.__dataops__.spec, len(inputs))
-            attempt.sources = [_input(dataset) for dataset in inputs]
+            if self.context.reuse_finished:
+                inputs = identified(inputs, published_manifest(folder))
+            attempt.sources = [facts_of(dataset) for dataset in inputs]
             attempt.read(inputs if separate else [gathered(inputs, folder.input)])
             attempt.operator = operator = in_run(operator, _link(attempt))
             runner = make_runner(operator, attempt.inputs)
@@ -250,15 +252,6 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         combined=drafts.combined,
         leaves=drafts.leaves,
     )
-
-
-def _input(dataset: JsonlDataset) -> dict[str, Any]:
-    """Return the facts about an input; see `Manifest.inputs`."""
-    facts = {"path": str(dataset.path), "fingerprint": dataset.fingerprint or ""}
-    if dataset.fingerprint is not None:
-        return {**facts, "rows": dataset.rows}
-    now = dataset.stamp()
-    return {**facts, "rows": dataset.rows, "size_bytes": now.size, "modified_ns": now.modified_ns}
 
 
 def _report(attempt: Attempt, manifest: Manifest) -> RunReport:

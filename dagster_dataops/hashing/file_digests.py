@@ -35,7 +35,7 @@ def cached_digest(path: Path, state: tuple[int, ...]) -> str:  # noqa: ARG001 - 
 
     Args:
         path: The file.
-        state: Device, inode, size, modification time and change time of the file.
+        state: Inode, size, modification time and change time of the file.
 
     Raises:
         InputError: The file cannot be read.

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import random
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -74,7 +75,9 @@ class ModelSession:
         self._context = context
         self._replays = client.mode == "replay"
         folder = context.root / ".models"
-        self._limits = SharedLimits(folder / f"{name}.limits", client.rates)
+        number, self._agents = context.agent
+        file = folder / f"{name}.{socket.gethostname()}.{number}.limits"
+        self._limits = SharedLimits(file, client.rates.share(self._agents))
         self._store = ReplyStore(client.cassette or context.folder / "replies" / "replies.jsonl")
         self._published = _published(context)
         self._store.begin(self._published)
@@ -245,7 +248,7 @@ class ModelSession:
             succeeded = True
             if self._transport.announced != self._announced:
                 self._announced = self._transport.announced
-                self._limits.lower(*self._announced)
+                self._limits.lower(*(one / self._agents for one in self._announced))
             seconds = time.monotonic() - begun
         finally:
             self._limits.release(unused, succeeded=succeeded)

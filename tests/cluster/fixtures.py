@@ -2,9 +2,11 @@
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,13 @@ class Counting(data.over_agents):  # type: ignore[name-defined]
     def forward(self, record: dict[str, Any], context: OperatorContext) -> dict[str, Any]:
         context.count(seen=1, letters=len(record["text"]))
         return record
+
+
+class Numbered(data.over_agents):  # type: ignore[name-defined]
+    """Write which agent processed a record."""
+
+    def forward(self, record: dict[str, Any], context: OperatorContext) -> dict[str, Any]:
+        return {"agent": list(context.agent)}
 
 
 class Watched(LocalCluster):
@@ -121,6 +130,7 @@ class Meanwhile(Listener):
         self._action = action
         self.acted = threading.Event()
         self.on_note: Callable[[str], None] = lambda text: None
+        self.on_update: Callable[[Any], None] = lambda state: None
 
     def note(self, text: str) -> None:
         super().note(text)
@@ -128,6 +138,7 @@ class Meanwhile(Listener):
 
     def update(self, state: Any) -> None:
         super().update(state)
+        self.on_update(state)
         if state.records >= self._records and not self.acted.is_set():
             self.acted.set()
             self._action()
@@ -141,3 +152,50 @@ def kill_one(cluster: Watched) -> None:
 def family(process: psutil.Process) -> list[psutil.Process]:
     """Return a process and all that it has started."""
     return [process, *process.children(recursive=True)]
+
+
+class Network(SubprocessAgents):
+    """Agents behind a network that a test can cut: messages then wait, and no side hears of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[Link] = []
+
+    def connection(self) -> tuple[socket.socket, socket.socket]:
+        link = Link()
+        self.links.append(link)
+        return link.ends
+
+
+class Link:
+    """A connection between two sockets that carries bytes unless it is cut.
+
+    Attributes:
+        ends: The sockets.
+        whole: Cleared while the connection is cut.
+    """
+
+    def __init__(self) -> None:
+        self.whole = threading.Event()
+        self.whole.set()
+        (mine, near), (far, theirs) = socket.socketpair(), socket.socketpair()
+        self.ends = mine, theirs
+        for source, target in ((near, far), (far, near)):
+            threading.Thread(target=self._carry, args=(source, target), daemon=True).start()
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with source:
+            with suppress(OSError):
+                while data := source.recv(1 << 16):
+                    self.whole.wait()
+                    target.sendall(data)
+            with suppress(OSError):  # the other thread may have closed it
+                target.shutdown(socket.SHUT_RDWR)
+
+
+class Cuttable(Watched):
+    """A cluster whose network a test can cut."""
+
+    def open(self) -> Network:
+        object.__setattr__(self, "pools", [*getattr(self, "pools", ()), Network()])
+        return self.pools[-1]  # type: ignore[return-value]

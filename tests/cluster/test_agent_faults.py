@@ -2,8 +2,10 @@
 
 import os
 import signal
+import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -11,7 +13,9 @@ import pytest
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import RecordError, RunStoppedError
 from dagster_dataops.execution.leases import head
+from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
 from tests.cluster.fixtures import (
+    Cuttable,
     Meanwhile,
     Watched,
     both,
@@ -87,6 +91,43 @@ def test_a_frozen_agent_is_replaced_and_each_record_counts_once(
     assert [path.name for path in node(tmp_path / "away").checkpoints.parent.iterdir()] == [
         path.name for path in node(tmp_path / "home").checkpoints.parent.iterdir()
     ]
+
+
+@pytest.mark.slow
+def test_an_agent_that_is_cut_off_is_replaced_and_what_it_says_later_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(head, "_SILENT_SECONDS", 2.0)
+    counts = _watch_settling(monkeypatch)
+    dataset = input_of(tmp_path, _MIXED * 300)
+    cluster = Cuttable(agents=2)
+
+    def whole() -> threading.Event:
+        return cluster.pools[0].links[0].whole  # type: ignore[attr-defined, no-any-return]
+
+    listener = Meanwhile(50, lambda: whole().clear())
+    late = Meanwhile(len(_MIXED) * 300 * 9 // 10, lambda: whole().set())
+    listener.on_update = late.update
+    both(tmp_path, dataset, works(seconds=0.01), cluster, progress=listener)
+
+    assert any("has been silent for 2 s" in note for note in listener.notes)
+    assert late.acted.is_set()
+    assert False in counts  # spans that came too late
+    assert len(cluster.pools[0].processes) >= 3
+    assert not cluster.alive()
+
+
+def _watch_settling(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Return a list that gets, for each span that the head hears of, whether it counts."""
+    counts: list[bool] = []
+    settle = LeaseSchedule.settle
+
+    def watched(*args: Any) -> bool:
+        counts.append(settle(*args))
+        return counts[-1]
+
+    monkeypatch.setattr(LeaseSchedule, "settle", watched)
+    return counts
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.cluster.local_cluster import LocalCluster
 from dagster_dataops.errors import ClusterError, ConfigurationError, OperatorOptionError
 from dagster_dataops.execution.leases.head import Head
-from tests.cluster.fixtures import Beside, Counting, Watched, both, input_of, works
+from tests.cluster.fixtures import Beside, Counting, Numbered, Watched, both, input_of, works
 from tests.execution.helpers import act_async, node, plan, run, turn_around, write_input
 
 _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
@@ -59,6 +59,17 @@ def test_an_unfinished_run_at_home_is_continued_by_agents(tmp_path: Path) -> Non
     report = run(works(), dataset, node(tmp_path), cluster=LocalCluster(), resume=ResumePolicy.AUTO)
     assert report.manifest.resumed > 0
     assert (report.manifest.rows_out, report.manifest.failed) == (100, 1)
+
+
+def test_each_agent_knows_its_number_and_the_number_of_all(tmp_path: Path) -> None:
+    dataset = input_of(tmp_path, ["keep"] * 300)
+    operator = Numbered(_max_workers=1)
+    report = run(operator, dataset, node(tmp_path), cluster=LocalCluster())
+    found = {tuple(record["agent"]) for record in report.dataset.read()}
+    assert found <= {(0, 2), (1, 2)}
+    assert found
+    home = run(operator, dataset, node(tmp_path / "home"))
+    assert {tuple(record["agent"]) for record in home.dataset.read()} == {(0, 1)}
 
 
 def test_other_modes_and_kinds_and_agents_false_stay_at_home(

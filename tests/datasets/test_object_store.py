@@ -230,6 +230,16 @@ def test_an_input_is_read_by_ranges_once_for_each_version(on_s3, registry, tmp_p
     assert second.identity != first.fingerprint
 
 
+def test_a_changed_copy_of_an_input_is_fetched_again(on_s3):
+    on_s3.put("in/docs.jsonl", b'{"n":1}\n')
+    copy = JsonlDataset.of_file("s3://results/in/docs.jsonl").path
+    before = copy.stat()
+    copy.write_bytes(b'{"n":2}\n')
+    os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    assert JsonlDataset.of_file("s3://results/in/docs.jsonl").read() == [{"n": 1}]
+
+
 def test_a_missing_input_is_an_error_with_its_url(on_s3):
     with pytest.raises(InputError, match="s3://results/none.jsonl: there is no such object"):
         JsonlDataset.of_file("s3://results/none.jsonl")

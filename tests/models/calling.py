@@ -15,10 +15,15 @@ from dagster_dataops.operators.outcomes.record_context import (
 )
 
 
-def context_at(root: Path) -> OperatorContext:
+def context_at(root: Path, agent: tuple[int, int] = (0, 1)) -> OperatorContext:
     """Return a context of a node ``node`` in a folder of that name."""
     facts = RunFacts(
-        folder=str(root / "node"), root=str(root), run="a run", node="node", input="input.jsonl"
+        folder=str(root / "node"),
+        root=str(root),
+        run="a run",
+        node="node",
+        input="input.jsonl",
+        agent=agent,
     )
     return OperatorContext(facts, {}, lambda at: at)
 
@@ -44,13 +49,14 @@ def in_counted_session(
     client: ModelClient,
     work: Callable[[ModelSession], Awaitable[Any]],
     position: int = 0,
+    agent: tuple[int, int] = (0, 1),
 ) -> tuple[Any, dict[str, float]]:
     """Return what ``work`` returns for the record at a position, and all that it counts."""
     tally = Tally()
     tally.start = position
 
     async def run() -> Any:
-        session = ModelSession(client, "default", context_at(root))
+        session = ModelSession(client, "default", context_at(root, agent))
         tally.begin()
         try:
             return await work(session)

@@ -4,6 +4,7 @@ import asyncio
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -397,3 +398,23 @@ def test_a_server_that_is_not_there_is_unreachable(tmp_path: Path):
 
     assert type(raised) is errors.UnreachableError
     assert "127.0.0.1:9" in str(raised)
+
+
+@pytest.mark.parametrize("agents", [1, 4])
+def test_each_agent_keeps_to_its_share_of_the_limits(tmp_path: Path, agents: int):
+    at_work, most = 0, 0
+
+    async def complete(request: dict[str, Any]) -> dict[str, Any]:
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        await asyncio.sleep(0.02)
+        at_work -= 1
+        return {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
+
+    client = ModelClient(complete=SimpleNamespace(complete=complete), max_in_flight=8)
+    questions = asking(*map(str, range(20)))
+
+    in_counted_session(tmp_path, client, questions, agent=(agents - 1, agents))
+
+    assert most == 8 // agents

@@ -42,6 +42,7 @@ from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.options.secret_options import without_secrets
 from dagster_dataops.operators.options.settings import (
+    AGENTS,
     EXCEPTIONS,
     MODE,
     Setting,
@@ -52,6 +53,9 @@ from dagster_dataops.pipelines.pipeline import Pipeline
 
 _OWN: Final = " To use your own operators, name the file that registers them in `modules`."
 _MODE: Final = WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(MODES)})$|{TEMPLATE}"})
+_AGENTS: Final = WithJsonSchema(
+    {"anyOf": [{"type": "object"}, {"const": False}, {"type": "string", "pattern": TEMPLATE}]}
+)
 _NAMES: Final = WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1})
 
 
@@ -145,6 +149,8 @@ def _setting_field(setting: Setting) -> Any:
         return Annotated[str | None, _MODE], field
     if setting.kind is EXCEPTIONS:
         return Annotated[list[str] | None, _NAMES], field
+    if setting.kind is AGENTS:
+        return Annotated[dict[str, Any] | bool | str | None, _AGENTS], field
     annotation, limits = _NUMBERS[setting.kind.json_type]
     return Annotated[annotation | None, or_template(setting.kind.json_type, **limits)], field
 

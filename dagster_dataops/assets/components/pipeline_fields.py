@@ -46,6 +46,7 @@ from dagster_dataops.assets.planning.option_keywords import option_fields
 from dagster_dataops.assets.runtime.llm_resource import LLMResource
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.source_assets import Source  # noqa: TC001 - text, as it is itself
+from dagster_dataops.cluster.ray_cluster import RayCluster
 from dagster_dataops.configuration import bucket_of, root_setting
 from dagster_dataops.errors import ConfigurationError
 
@@ -160,7 +161,29 @@ def _resource_model(resource: type[dg.ConfigurableResource[Any]], **others: Any)
     return create_model(f"{resource.__name__}Model", __base__=dg.Model, **fields)
 
 
-ResourceModel = _resource_model(DataOpsResource)
+class RayClusterModel(dg.Model):
+    """A running Ray cluster, whose nodes run the operators in process mode."""
+
+    address: str = Field(
+        default="auto", description="Its address, as `ray.init` takes it.", examples=["auto"]
+    )
+    agents: int | str = Field(
+        default="all", description="Number of agents; `all` is one on each node, or for each GPU."
+    )
+    cpus_per_agent: int | str | None = Field(
+        default=None,
+        description="Worker processes of an agent, unless the operator sets `max_workers`. By "
+        "default the cores of the smallest node.",
+    )
+    runtime_env: dict[str, Any] | None = Field(
+        default=None, description="The environment of the agents, as `ray.init` takes it."
+    )
+    start_seconds: float | str = Field(
+        default=300.0, description="How long to wait for the first agent."
+    )
+
+
+ResourceModel = _resource_model(DataOpsResource, cluster=RayClusterModel)
 ClientModel: Any = _resource_model(LLMResource, api_key=EnvironmentVariable)
 
 
@@ -171,6 +194,8 @@ def resolve_resource(context: dg.ResolutionContext, model: dg.Model) -> DataOpsR
         options = given.get("storage_options") or {}
         if bucket_of(root_setting("root", given["root"], options)) is None:
             given["root"] = str(in_project(context, given["root"]))
+    if given.get("cluster"):
+        given["cluster"] = RayCluster(**given["cluster"])
     return DataOpsResource(**given)
 
 

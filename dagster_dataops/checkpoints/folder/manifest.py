@@ -151,7 +151,8 @@ class Manifest:
             the folder of the result. The other numbers are those of the node.
         mapped: Whether there is a map from input records to result lines, `NodeFolder.kept`.
         inputs: Path, fingerprint and rows of each input, in order; of an input without a
-            fingerprint also ``size_bytes`` and ``modified_ns``. Records of several inputs of a
+            fingerprint also ``size_bytes`` and ``modified_ns``, of a file that was written
+            elsewhere also ``state``, its `FileState`. Records of several inputs of a
             record operator or selection follow one another.
         counts: The operator's counts, summed over every try of every record.
         drops: Number of dropped records by reason, the most frequent first.

@@ -107,6 +107,7 @@ class NodeHome:
             with self.locked():
                 known, status = self._known(), self.store.status(self._head_key)
                 if known and status and known.version == status.version and self._intact(known):
+                    self._mirrored.touch()  # it was used, see `working_copies`
                     return known
                 head = self.head()
                 if head is None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dagster_dataops.execution.agent_pool import AgentEnvironment, AgentOrder, Cluster
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.leases.environment import environment_here
-from dagster_dataops.operators.definition.operator import reconfigured
+from dagster_dataops.operators.definition.operator import Operator, in_run, reconfigured
 from dagster_dataops.operators.pickling import ship
 
 _SEGMENTS: Final = 10_000  # of one agent: its workers, and those that replace dead ones
@@ -25,11 +25,17 @@ class AgentOrders:
     def __init__(self, job: Job, cluster: Cluster) -> None:
         self._job = job
         self._cluster = cluster
+        self._given = 0  # orders
 
     @property
     def resources(self) -> Mapping[str, Any]:
         """The resources that each agent reserves on its node, by name."""
         return {"num_cpus": self._workers, **(self._job.settings.agents or {})}
+
+    @cached_property
+    def count(self) -> int:
+        """The number of agents that work at the same time."""
+        return self._cluster.count(self.resources)
 
     @property
     def _workers(self) -> int:
@@ -46,7 +52,7 @@ class AgentOrders:
         job = self._job
         (stamp,) = job.attempt.stamps
         return AgentOrder(
-            operator=self._operator,
+            operator=ship(self._operator()),
             environment=self.environment,
             input=job.dataset.path,
             size=stamp.size,
@@ -58,10 +64,18 @@ class AgentOrders:
             resources=self.resources,
         )
 
-    @cached_property
-    def _operator(self) -> bytes:
-        """The operator as bytes, with the settings that hold on each agent."""
+    def _operator(self) -> Operator:
+        """Return the operator with the settings and the facts of the next agent.
+
+        An agent that replaces another one may get the number of a third one, and then shares its
+        part of the limits of model clients: the limits are never exceeded.
+        """
         operator, settings = self._job.operator, self._job.operator.__dataops__.settings
         stop_after = self._job.settings.stop_after_failures
         given = replace(settings, max_workers=self._workers, stop_after_failures=stop_after)
-        return ship(reconfigured(operator, {}, given))
+        made, link = reconfigured(operator, {}, given), operator.__dataops__.link
+        if link is None:
+            return made
+        agent = self._given % self.count, self.count
+        self._given += 1
+        return in_run(made, replace(link, facts=replace(link.facts, agent=agent)))

@@ -91,7 +91,7 @@ class Head:
             raise self._job.error_of(self._failure)
 
     def _work(self) -> None:
-        self._count = self._cluster.count(self._orders.resources)
+        self._count = self._orders.count
         self._began = time.monotonic()
         for _ in range(self._count):
             self._start_agent()

@@ -289,7 +289,9 @@ register_waiting_threads(_watching.copy)
 
 def _opened(assignment: Assignment) -> Readable:
     source = open_readable(Path(assignment.input))
-    if FileState.of_readable(source)[:4] != assignment.stamp[:4]:  # the parent compares the rest
+    if not FileState.of_readable(source).resembles(
+        assignment.stamp
+    ):  # the parent compares the rest
         msg = f"input {assignment.input} changed while it was being processed"
         raise OSError(msg)
     return source

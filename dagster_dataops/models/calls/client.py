@@ -20,7 +20,7 @@ class ModelClient(Operational):
     """Where models are called, and how fast. Nothing of it changes the results of operators.
 
     The limits hold for all processes of this machine whose results are below one root and that use
-    the client under one name.
+    the client under one name. Over the agents of a cluster each agent keeps to its share.
 
     Attributes:
         base_url: Address of an OpenAI-compatible server, with ``/v1``. By default the environment

@@ -31,6 +31,11 @@ class Rates(NamedTuple):
     tokens_per_minute: float = 0
     max_in_flight: int = 200
 
+    def share(self, agents: int) -> "Rates":
+        """Return the part of each agent of a run; they share no memory."""
+        most = max(1, self.max_in_flight // agents)
+        return Rates(self.requests_per_minute / agents, self.tokens_per_minute / agents, most)
+
 
 class _State(ctypes.Structure):
     """The content of the file, in the memory that all processes share.

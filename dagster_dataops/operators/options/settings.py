@@ -153,9 +153,9 @@ class ExecutionSettings:
     stop_after_failures: int | None = field(default=None, metadata=_of(COUNT))
     drain_seconds: float | None = field(default=None, metadata=_of(SECONDS))
     batch_size: int | None = field(default=None, metadata=_of(WORKERS, launchpad=False))
-    part_records: int | None = field(default=None, metadata=_of(COUNT, launchpad=False))
+    part_records: int | None = field(default=None, metadata=_of(COUNT))
     agents: AgentResources | Literal[False] | None = field(
-        default=None, metadata=_of(AGENTS, yaml=False, launchpad=False)
+        default=None, metadata=_of(AGENTS, launchpad=False)
     )
 
     def over(self, lower: "ExecutionSettings") -> "ExecutionSettings":

@@ -211,6 +211,7 @@ class RunFacts:
         node: Name of the node.
         input: Path of the input.
         retries_failed: Whether only failed records of an earlier result are processed.
+        agent: The number of this agent, from 0, and the number of all agents of the run.
     """
 
     folder: str
@@ -219,6 +220,7 @@ class RunFacts:
     node: str
     input: str
     retries_failed: bool = False
+    agent: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True)
@@ -252,6 +254,8 @@ class OperatorContext:
             ``config.clients``.
         seed: A number that depends on the name of the node alone.
         retries_failed: Whether only failed records of an earlier result are processed.
+        agent: The number of the agent of a cluster that processes the record, from 0, and the
+            number of all agents; ``(0, 1)`` without a cluster.
     """
 
     def __init__(
@@ -265,6 +269,7 @@ class OperatorContext:
         self.clients: Mapping[str, Any] = Clients(facts.node, clients)
         self.seed = xxhash.xxh3_64_intdigest(facts.node.encode()) >> 1
         self.retries_failed = facts.retries_failed
+        self.agent = facts.agent
         self._index_of = index_of
 
     @property

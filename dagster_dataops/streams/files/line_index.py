@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 import orjson
 from typing_extensions import override
 
+from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.records import decode
 from dagster_dataops.streams.core.item_failures import FailureCounter
@@ -65,15 +66,13 @@ class LineIndex:
         self.starts.extend(starts)
 
 
-_known: Final[WeakValueDictionary[tuple[str, int, int, int, int, int], LineIndex]] = (
+_known: Final[WeakValueDictionary[tuple[str, FileState], LineIndex]] = (
     WeakValueDictionary()  # shared by all streams over one file
 )
 
 
 def _index_of(path: str, descriptor: int) -> LineIndex:
-    status = os.fstat(descriptor)
-    times = status.st_mtime_ns, status.st_ctime_ns
-    stamp = (path, status.st_dev, status.st_ino, status.st_size, *times)
+    stamp = (path, FileState.of(os.fstat(descriptor)))
     index = _known.get(stamp)
     if index is None:
         index = _known[stamp] = LineIndex(path, descriptor)

@@ -6,6 +6,7 @@ from dagster_dataops import (
     LLMResource,
     OperatorDeclaration,
     OperatorPipelineComponent,
+    RayCluster,
 )
 from tests.assets.component_project import WARNED_OF
 from tests.assets.components.declared import NODE, keywords_of
@@ -23,6 +24,17 @@ def test_the_root_is_taken_from_the_project(project):
 
     assert root == str(project.sandbox.project_root / "results")
     assert workers == 2
+
+
+def test_a_cluster_and_the_share_of_each_agent_are_fields(project):
+    fields = "{address: 'ray://head:10001', agents: 3, cpus_per_agent: 8}"
+    node = f"{NODE}    concurrency_mode: process\n    agents: {{num_gpus: 1}}\n"
+    project.write(f"{node}resource: {{cluster: {fields}}}\n")
+
+    with project.component() as (component, _):
+        assert component.resource.cluster == RayCluster("ray://head:10001", 3, 8)
+        (declared,) = component.operators
+        assert declared.construct().__dataops__.resolved.agents == {"num_gpus": 1}
 
 
 def test_an_upstream_asset_is_named_by_its_key(project):

@@ -142,6 +142,7 @@ def test_settings_left_empty_have_no_default_to_fill_in(registry: OperatorRegist
         "backoff",
         "stop_after_failures",
         "drain_seconds",
+        "part_records",
     }
     assert not any(fields[name].is_required for name in empty)
 

@@ -64,10 +64,14 @@ def calls() -> list[int]:
 
 
 def _go_on(
-    operator: Any, dataset: Any, path: Path, policy: ResumePolicy = ResumePolicy.AUTO
+    operator: Any,
+    dataset: Any,
+    path: Path,
+    policy: ResumePolicy = ResumePolicy.AUTO,
+    **context: Any,
 ) -> RunReport:
     _SWITCH.calls.clear()
-    return run(operator, dataset, node(path), run="next", resume=policy)
+    return run(operator, dataset, node(path), run="next", resume=policy, **context)
 
 
 def _expected(factor: int = 2, add: int = 0) -> bytes:
@@ -167,9 +171,10 @@ def test_several_changed_parts_are_all_named(tmp_path: Path, registry, calls) ->
     assert "because its options and its code have changed since" in report.notes[0]
 
 
+@pytest.mark.parametrize("reuse", [True, False], ids=["with digest", "by checksums"])
 @pytest.mark.parametrize("how", ["touched", "copied", "rewritten"])
 def test_the_same_content_with_another_time_is_resumed(
-    tmp_path: Path, registry, calls, how: str
+    tmp_path: Path, registry, calls, how: str, reuse: bool
 ) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
@@ -179,7 +184,7 @@ def test_the_same_content_with_another_time_is_resumed(
         dataset = type(dataset).of_file(shutil.copy(dataset.path, tmp_path / "copy.jsonl"))
     else:
         dataset = write_input(dataset.path, _RECORDS)
-    report = _go_on(_operator(registry), dataset, tmp_path)
+    report = _go_on(_operator(registry), dataset, tmp_path, reuse_finished=reuse)
     assert report.manifest.resumed == 12
     assert calls == list(range(12, 20))
     assert node(tmp_path).result.read_bytes() == _expected()

@@ -1,0 +1,47 @@
+"""Facts about the given inputs of a run, by which later runs recognize them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.hashing.file_digests import cached_digest
+
+
+def facts_of(dataset: JsonlDataset) -> dict[str, Any]:
+    """Return the facts about an input; see `Manifest.inputs`."""
+    facts = {"path": str(dataset.path), "fingerprint": dataset.fingerprint or ""}
+    if dataset.fingerprint is not None:
+        state = {"state": list(dataset.state)} if dataset.rows is None and dataset.state else {}
+        return {**facts, "rows": dataset.rows, **state}
+    now = dataset.stamp()
+    return {**facts, "rows": dataset.rows, "size_bytes": now.size, "modified_ns": now.modified_ns}
+
+
+def identified(inputs: Sequence[JsonlDataset], last: Manifest | None) -> list[JsonlDataset]:
+    """Return the inputs with digests, so that a copy, or another mount, is the same input.
+
+    A file is read only if its state is not that of the last run.
+
+    Args:
+        inputs: The inputs.
+        last: The manifest of the published result, if there is one.
+
+    Raises:
+        InputError: An input cannot be read.
+    """
+    return [
+        _identified(dataset, last) if dataset.fingerprint is None else dataset for dataset in inputs
+    ]
+
+
+def _identified(dataset: JsonlDataset, last: Manifest | None) -> JsonlDataset:
+    state, digest = dataset.stamp(), ""
+    if last is not None:
+        if dataset.identity in last.made_from.get("input", "").split():  # unchanged since
+            return dataset
+        found = (one for one in last.inputs if one.get("state") == list(state))
+        digest = next((one["fingerprint"] for one in found), "")
+    digest = digest or cached_digest(dataset.path, state)
+    return replace(dataset, fingerprint=digest, state=state)
