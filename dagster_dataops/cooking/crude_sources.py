@@ -20,7 +20,6 @@ from dagster_dataops.filestores.tars.open_shards import OpenShards, SampleReader
 from dagster_dataops.filestores.tars.row_cutting import (
     MAX_ROWS,
     cut_by_rows,
-    is_cuttable,
     row_reader,
 )
 from dagster_dataops.filestores.tars.shard_scan import ScannedShard, Shard
@@ -325,7 +324,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         if self.duplicates != "error" or len(index.starts(number)) > MAX_ROWS:
             return None
         found = index.rows(number)
-        return found if is_cuttable(found) else None
+        return found if found.is_common else None
 
     @override
     def access(self, context: ReadContext) -> RandomAccess | None:
@@ -529,7 +528,7 @@ class TarRows(BlockwiseCursor, IndexRows):
             if found.error:
                 shard = self.source.data.shards[number].name
                 self.counter.settle({"__shard__": shard}, StreamSourceError(*found.error))
-            self._number, self._first = number + 1, self._first + len(found.rows)
+            self._number, self._first = number + 1, self._first + len(found.keys)
             self.begin_block([])
         self._failed_before = self.counter.count
 
@@ -542,7 +541,7 @@ class TarRows(BlockwiseCursor, IndexRows):
             shared["aux"] = self.source.options()["aux"]
         wanted = source.data.parts
         rows = []
-        for at, (key, start, places) in enumerate(found.rows):
+        for at, (key, start, places) in enumerate(found.rows()):
             if start in left_out:
                 continue
             parts = places

@@ -2,21 +2,19 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from itertools import count, repeat
+from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import DuplicateKeyError, IndexOutdatedError, StreamSourceError
 from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
 from dagster_dataops.filestores.tars.open_shards import SampleReader
-from dagster_dataops.filestores.tars.shard_scan import BY_TARFILE, Parts, ScannedShard
+from dagster_dataops.filestores.tars.shard_scan import Parts, ScannedShard
 from dagster_dataops.filestores.tars.tar_samples import CutSamples, ShardIdentity
 from dagster_dataops.streams.files.contents import Content
 
 MAX_ROWS: Final = 50_000  # the rows of a shard that are held in memory
 
-
-def is_cuttable(found: ScannedShard) -> bool:
-    """Whether all parts can be read by offset and size."""
-    return all(size != BY_TARFILE for _, _, parts in found.rows for _, size in parts.values())
+SampleMaker: TypeAlias = Callable[[str, Parts, int, bytes, int], dict[str, Any]]
 
 
 def cut_by_rows(
@@ -36,17 +34,19 @@ def cut_by_rows(
         StreamSourceError: The shard is torn or damaged behind the samples.
     """
     begin, first, size = place
-    starts, rows = found.starts(), found.rows
+    keys, starts, parts = found.keys, found.starts, found.parts
+    made = _sample_maker(identity)
     number = bisect_left(starts, begin)
-    while number < len(rows):
+    while number < len(keys):
         start = starts[number]
         stop = max(number + 1, bisect_right(starts, start + size) - 1)
         data = content.read_at(starts[stop] - start, start)
         if len(data) < starts[stop] - start:
             reason = f"it ends before byte {starts[stop]:,}"
             raise content.failure or IndexOutdatedError(identity.path, reason)
-        samples = _samples(identity, rows[number:stop], data, (start, first))
-        is_last = stop == len(rows) and not found.error
+        rows = keys[number:stop], parts[number:stop]
+        samples = list(map(made, *rows, count(first), repeat(data), repeat(start)))
+        is_last = stop == len(keys) and not found.error
         yield CutSamples(samples, starts[number : stop + 1], is_last)
         first, number = first + len(samples), stop
     if found.error:
@@ -64,34 +64,35 @@ def row_reader(
         first: The number of its first sample in the dataset.
         read: Reads bytes of the shard.
     """
-    rows = found.rows
+    keys, parts, made = found.keys, found.parts, _sample_maker(identity)
 
     def sample(start: int, end: int, number: int) -> dict[str, Any]:
         data = read(end - start, start)
         if len(data) < end - start:
             raise IndexOutdatedError(identity.path, f"it ends before byte {end:,}")
-        return _samples(identity, [rows[number - first]], data, (start, number))[0]
+        at = number - first
+        return made(keys[at], parts[at], number, data, start)
 
     return sample
 
 
-def _samples(
-    identity: ShardIdentity,
-    rows: list[tuple[str, int, Parts]],
-    data: bytes,
-    place: tuple[int, int],
-) -> list[dict[str, Any]]:
-    base, first = place
+def _sample_maker(identity: ShardIdentity) -> SampleMaker:
+    """Return the function that makes a sample.
+
+    It takes the key, the parts, the number of the sample in the dataset, bytes of the shard, and
+    the offset of the first of them.
+    """
     dataset, shard, wanted = identity.dataset, identity.shard, identity.parts
     copy_subflavors = identity.copy_subflavors
-    samples = []
-    for index, (key, _, parts) in enumerate(rows, first):
-        names: list[str] = []
+
+    def made(key: str, parts: Parts, number: int, data: bytes, base: int) -> dict[str, Any]:
+        if wanted is not None:
+            parts = {part: place for part, place in parts.items() if part in wanted}
         source = {
             "dataset_path": dataset,
-            "index": index,
+            "index": number,
             "shard_name": shard,
-            "file_names": names,
+            "file_names": [f"{key}.{part}" for part in parts],
         }
         sample: dict[str, Any] = {
             "__key__": key,
@@ -101,12 +102,10 @@ def _samples(
             "__subflavors__": copy_subflavors(),
         }
         for part, (offset, size) in parts.items():
-            if wanted is not None and part not in wanted:
-                continue
             if part in sample:
                 raise DuplicateKeyError(dataset, f"{key}.{part}", shard, shard)
             at = offset - base
             sample[part] = data[at : at + size]
-            names.append(f"{key}.{part}")
-        samples.append(sample)
-    return samples
+        return sample
+
+    return made

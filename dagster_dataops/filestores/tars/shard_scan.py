@@ -1,6 +1,7 @@
 """Scan the headers of a shard: the key, the place and the parts of each sample."""
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Container
+from typing import Final, NamedTuple
 
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
 from dagster_dataops.filestores.sample_names import split_name
@@ -22,22 +23,32 @@ Parts = dict[str, list[int]]
 
 
 class ScannedShard(NamedTuple):
-    """The samples of a shard.
+    """The samples of a shard, by columns: they are read from JSON as they are.
 
     Attributes:
-        rows: Key, first byte and parts of each sample, in order.
-        end: The first byte behind the last sample.
+        keys: The key of each sample, in order.
+        starts: The first byte of each sample, then the first byte behind the last one.
+        parts: The parts of each sample.
         error: The path and the reason why nothing can be read from there; empty if the archive
             ends there.
+        is_common: Whether all parts can be read by offset and size, without tarfile.
     """
 
-    rows: list[tuple[str, int, Parts]]
-    end: int
+    keys: list[str]
+    starts: list[int]
+    parts: list[Parts]
     error: list[str]
+    is_common: bool
 
-    def starts(self) -> list[int]:
-        """Return the first byte of each sample, then the end."""
-        return [*(at for _, at, _ in self.rows), self.end]
+    def rows(self) -> "zip[tuple[str, int, Parts]]":
+        """Return key, first byte and parts of each sample."""
+        return zip(self.keys, self.starts, self.parts, strict=False)
+
+    def without(self, starts: Container[int]) -> "ScannedShard":
+        """Return the samples but for those that begin at certain bytes."""
+        kept = [row for row in self.rows() if row[1] not in starts]
+        keys, firsts, parts = map(list, zip(*kept, strict=True)) if kept else ([], [], [])
+        return self._replace(keys=keys, starts=[*firsts, self.starts[-1]], parts=parts)
 
 
 class Shard(NamedTuple):
@@ -70,14 +81,16 @@ def scan(shard: Shard, dataset: str, duplicates: str) -> ScannedShard:
             raise
         except StreamSourceError as error:
             return found.up_to_error(error)
-    return ScannedShard(found.rows, end, [])
+    return found.up_to(end)
 
 
 class _Rows:
     """The samples found so far."""
 
     def __init__(self, dataset: str, shard: str, duplicates: str) -> None:
-        self.rows: list[tuple[str, int, Parts]] = []
+        self._keys: list[str] = []
+        self._starts: list[int] = []
+        self._all: list[Parts] = []
         self._dataset, self._shard, self._duplicates = dataset, shard, duplicates
         self._key, self._parts = "", {}  # type: str, Parts
 
@@ -89,7 +102,9 @@ class _Rows:
         key, part = divided
         if key != self._key:
             self._key, self._parts = key, {}
-            self.rows.append((key, begin, self._parts))
+            self._keys.append(key)
+            self._starts.append(begin)
+            self._all.append(self._parts)
         if part in self._parts:
             if self._duplicates == "error":
                 raise DuplicateKeyError(self._dataset, name, self._shard, self._shard)
@@ -99,8 +114,17 @@ class _Rows:
 
     def up_to_error(self, error: StreamSourceError) -> ScannedShard:
         """Return the complete samples in front of an error; the last one may lack parts."""
-        end = self.rows.pop()[1] if self.rows else 0
-        return ScannedShard(self.rows, end, [str(error.args[0]), str(error.args[1])])
+        end = 0
+        if self._keys:
+            self._keys.pop()
+            self._all.pop()
+            end = self._starts.pop()
+        return self.up_to(end)._replace(error=[str(error.args[0]), str(error.args[1])])
+
+    def up_to(self, end: int) -> ScannedShard:
+        """Return the samples in front of a byte, where the archive ends."""
+        is_common = all(size != BY_TARFILE for parts in self._all for _, size in parts.values())
+        return ScannedShard(self._keys, [*self._starts, end], self._all, [], is_common)
 
 
 def _scan_headers(path: str, content: Content, found: _Rows) -> int:
@@ -138,9 +162,4 @@ def _scan_with_tarfile(path: str, content: Content, found: _Rows) -> ScannedShar
             end = entry.begin + 1
     except StreamSourceError as error:
         return found.up_to_error(error)
-    return ScannedShard(found.rows, end, [])
-
-
-def read_scanned(data: Any) -> ScannedShard:
-    """Return a scanned shard from its JSON form."""
-    return ScannedShard([(key, at, parts) for key, at, parts in data[0]], data[1], data[2])
+    return found.up_to(end)
