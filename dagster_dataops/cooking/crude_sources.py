@@ -20,6 +20,7 @@ from dagster_dataops.filestores.tars.open_shards import OpenShards, SampleReader
 from dagster_dataops.filestores.tars.row_cutting import (
     MAX_ROWS,
     cut_by_rows,
+    is_cuttable,
     row_reader,
 )
 from dagster_dataops.filestores.tars.shard_scan import ScannedShard, Shard
@@ -324,7 +325,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         if self.duplicates != "error" or len(index.starts(number)) > MAX_ROWS:
             return None
         found = index.rows(number)
-        return found if found.is_common else None
+        return found if is_cuttable(found) else None
 
     @override
     def access(self, context: ReadContext) -> RandomAccess | None:
@@ -428,7 +429,8 @@ class IndexedTarSamples(IndexedItems):
         self._source, self._shards, self._counter = source, shards, counter
         self._index = source.index.get()
         left_out = left_out_samples(source)
-        self._intervals: list[tuple[array[int], array[int] | None]] = []
+        self._starts: list[array[int]] = []
+        self._kept: list[array[int] | None] = []  # the numbers of the samples in the shard
         self._firsts, self._numbers = [0], [0]
         for number in range(len(source.data.shards)):
             starts, out = self._index.starts(number), left_out.get(number)
@@ -436,7 +438,8 @@ class IndexedTarSamples(IndexedItems):
             count = len(starts) - 1
             if out is not None:
                 kept = array("Q", [at for at in range(count) if starts[at] not in out])
-            self._intervals.append((starts, kept))
+            self._starts.append(starts)
+            self._kept.append(kept)
             self._firsts.append(self._firsts[-1] + (count if kept is None else len(kept)))
             self._numbers.append(self._numbers[-1] + count)
         self.size = self._firsts.pop()
@@ -449,20 +452,22 @@ class IndexedTarSamples(IndexedItems):
         identity = identity_of(source, shard)
         is_small = self._numbers[-1] <= MAX_ROWS
         found = source.scanned(number) if is_small and identity.trusted else None
+        first = self._numbers[number]
         if found is None:
-            return self._shards.reader(shard, identity, keep_open=keep_open)
+            place = self._starts[number], first
+            return self._shards.reader(shard, identity, place, keep_open=keep_open)
         read = self._shards.bytes_reader(shard, keep_open=keep_open)
-        return row_reader(identity, found, self._numbers[number], read)
+        return row_reader(identity, found, first, read)
 
     @override
     def item(self, number: int) -> Any:
         shard = bisect.bisect_right(self._firsts, number) - 1
-        starts, kept = self._intervals[shard]
+        kept = self._kept[shard]
         at = number - self._firsts[shard]
         if kept is not None:
             at = kept[at]
         try:
-            return self._readers[shard](starts[at], starts[at + 1], self._numbers[shard] + at)
+            return self._readers[shard](at)
         except DuplicateKeyError:
             raise
         except StreamSourceError as error:
@@ -471,9 +476,7 @@ class IndexedTarSamples(IndexedItems):
 
     def of_start(self, shard: int, start: int) -> dict[str, Any]:
         """Return the sample that begins at a byte of a shard."""
-        starts = self._intervals[shard][0]
-        at = bisect.bisect_left(starts, start)
-        return self._readers[shard](start, starts[at + 1], self._numbers[shard] + at)
+        return self._readers[shard](bisect.bisect_left(self._starts[shard], start))
 
 
 @dataclass(eq=False)

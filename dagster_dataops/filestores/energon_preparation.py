@@ -188,7 +188,7 @@ def _add(
 
 
 def _parts(number: int, found: ScannedShard) -> Iterator[tuple[int, int, str, int, int]]:
-    for at, parts in enumerate(found.parts):
+    for at, parts in enumerate(found.parts()):
         for name, (offset, size) in parts.items():
             yield number, at, name, offset, size
 

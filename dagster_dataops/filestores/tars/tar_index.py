@@ -206,10 +206,8 @@ class TarIndex:
         return found
 
     def rows(self, number: int) -> ScannedShard:
-        """Return the samples of a shard, without those that are left out."""
-        found = scanned(self.shards[number], self.dataset, self.duplicates)
-        left_out = self.dropped().get(number)
-        return found if left_out is None else found.without(left_out)
+        """Return the samples of a shard, with those that are left out."""
+        return scanned(self.shards[number], self.dataset, self.duplicates)
 
     def close(self) -> None:
         """Close the file."""
