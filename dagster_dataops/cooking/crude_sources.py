@@ -430,7 +430,8 @@ class IndexedTarSamples(IndexedItems):
         self._source, self._shards, self._counter = source, shards, counter
         self._index = source.index.get()
         left_out = left_out_samples(source)
-        self._intervals: list[tuple[array[int], array[int] | None]] = []
+        self._starts: list[array[int]] = []
+        self._kept: list[array[int] | None] = []  # the numbers of the samples in the shard
         self._firsts, self._numbers = [0], [0]
         for number in range(len(source.data.shards)):
             starts, out = self._index.starts(number), left_out.get(number)
@@ -438,7 +439,8 @@ class IndexedTarSamples(IndexedItems):
             count = len(starts) - 1
             if out is not None:
                 kept = array("Q", [at for at in range(count) if starts[at] not in out])
-            self._intervals.append((starts, kept))
+            self._starts.append(starts)
+            self._kept.append(kept)
             self._firsts.append(self._firsts[-1] + (count if kept is None else len(kept)))
             self._numbers.append(self._numbers[-1] + count)
         self.size = self._firsts.pop()
@@ -451,20 +453,22 @@ class IndexedTarSamples(IndexedItems):
         identity = identity_of(source, shard)
         is_small = self._numbers[-1] <= MAX_ROWS
         found = source.scanned(number) if is_small and identity.trusted else None
+        first = self._numbers[number]
         if found is None:
-            return self._shards.reader(shard, identity, keep_open=keep_open)
+            place = self._starts[number], first
+            return self._shards.reader(shard, identity, place, keep_open=keep_open)
         read = self._shards.bytes_reader(shard, keep_open=keep_open)
-        return row_reader(identity, found, self._numbers[number], read)
+        return row_reader(identity, found, first, read)
 
     @override
     def item(self, number: int) -> Any:
         shard = bisect.bisect_right(self._firsts, number) - 1
-        starts, kept = self._intervals[shard]
+        kept = self._kept[shard]
         at = number - self._firsts[shard]
         if kept is not None:
             at = kept[at]
         try:
-            return self._readers[shard](starts[at], starts[at + 1], self._numbers[shard] + at)
+            return self._readers[shard](at)
         except DuplicateKeyError:
             raise
         except StreamSourceError as error:
@@ -473,9 +477,7 @@ class IndexedTarSamples(IndexedItems):
 
     def of_start(self, shard: int, start: int) -> dict[str, Any]:
         """Return the sample that begins at a byte of a shard."""
-        starts = self._intervals[shard][0]
-        at = bisect.bisect_left(starts, start)
-        return self._readers[shard](start, starts[at + 1], self._numbers[shard] + at)
+        return self._readers[shard](bisect.bisect_left(self._starts[shard], start))
 
 
 @dataclass(eq=False)
@@ -530,7 +532,7 @@ class TarRows(BlockwiseCursor, IndexRows):
             if found.error:
                 shard = self.source.data.shards[number].name
                 self.counter.settle({"__shard__": shard}, StreamSourceError(*found.error))
-            self._number, self._first = number + 1, self._first + len(found.rows)
+            self._number, self._first = number + 1, self._first + len(found.keys)
             self.begin_block([])
         self._failed_before = self.counter.count
 
@@ -543,7 +545,7 @@ class TarRows(BlockwiseCursor, IndexRows):
             shared["aux"] = self.source.options()["aux"]
         wanted = source.data.parts
         rows = []
-        for at, (key, start, places) in enumerate(found.rows):
+        for at, (key, start, places) in enumerate(found.rows()):
             if start in left_out:
                 continue
             parts = places

@@ -21,7 +21,7 @@ from dagster_dataops.errors import (
     StreamSourceError,
 )
 from dagster_dataops.filestores.energon_layout import META, sharded_dataset
-from dagster_dataops.filestores.tars.shard_scan import BY_TARFILE, ScannedShard, Shard, scan
+from dagster_dataops.filestores.tars.shard_scan import ScannedShard, Shard, scan
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.files.remote import is_url
 
@@ -147,10 +147,10 @@ def _indexed(path: Path, shards: Sequence[Shard], dataset: str) -> tuple[dict[st
         for number, shard in enumerate(shards):
             found = _scanned(shard, dataset)
             _add(connection, dataset, shards, number, found)
-            starts = array("Q", found.starts() if found.rows else [0])
+            starts = array("Q", found.starts if found.keys else [0])
             path.with_name(f"{number}.idx").write_bytes(starts.tobytes())
-            counts[shard.name] = len(found.rows)
-            identity = digest([identity, shard.name, found.rows])
+            counts[shard.name] = len(found.keys)
+            identity = digest([identity, shard.name, list(found.rows())])
         connection.executescript(_INDICES)
         connection.commit()
     return counts, str(uuid.uuid5(uuid.NAMESPACE_OID, identity))
@@ -160,7 +160,7 @@ def _scanned(shard: Shard, dataset: str) -> ScannedShard:
     found = scan(shard, dataset, "error")
     if found.error:
         raise StreamSourceError(*found.error)
-    if any(size == BY_TARFILE for _, _, parts in found.rows for _, size in parts.values()):
+    if not found.is_common:
         reason = "has members that are no plain files; write it again, without links and gaps"
         raise InputError(shard.location.path, reason)
     return found
@@ -173,10 +173,11 @@ def _add(
     number: int,
     found: ScannedShard,
 ) -> None:
-    starts = found.starts()
     samples = [
         (number, key, at, start, end - start)
-        for at, ((key, start, _), end) in enumerate(zip(found.rows, starts[1:], strict=True))
+        for at, (key, (start, end)) in enumerate(
+            zip(found.keys, pairwise(found.starts), strict=True)
+        )
     ]
     try:
         connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?)", samples)
@@ -187,7 +188,7 @@ def _add(
 
 
 def _parts(number: int, found: ScannedShard) -> Iterator[tuple[int, int, str, int, int]]:
-    for at, (_, _, parts) in enumerate(found.rows):
+    for at, parts in enumerate(found.parts()):
         for name, (offset, size) in parts.items():
             yield number, at, name, offset, size
 

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -21,7 +21,8 @@ from dagster_dataops.streams.files.contents import Content
 
 _MAX_OPEN: Final = 64
 
-SampleReader: TypeAlias = Callable[[int, int, int], dict[str, Any]]
+SampleReader: TypeAlias = Callable[[int], dict[str, Any]]
+"""Returns a sample by its number in the shard."""
 
 
 class OpenShards:
@@ -116,16 +117,20 @@ class OpenShards:
         raise IndexOutdatedError(path, f"there is no {name!r} at byte {begin:,}")
 
     def reader(
-        self, shard: Shard, identity: ShardIdentity, *, keep_open: bool = False
+        self,
+        shard: Shard,
+        identity: ShardIdentity,
+        place: tuple[Sequence[int], int],
+        *,
+        keep_open: bool = False,
     ) -> SampleReader:
-        """Return a function that reads the sample between two bytes of a shard.
-
-        It takes the first byte of the sample, the first byte behind it, and the number of the
-        sample in the dataset.
+        """Return a function that reads a sample by its number in the shard.
 
         Args:
             shard: The shard.
             identity: The values of its samples.
+            place: The first byte of each sample, then the first byte behind the last one; and the
+                number of the first sample in the dataset.
             keep_open: Whether the shard stays open until `close`; the function is then for one
                 thread.
 
@@ -133,10 +138,11 @@ class OpenShards:
             IndexOutdatedError: Raised by the function: there is not exactly one sample.
             StreamSourceError: Raised by the function: the shard cannot be read.
         """
-        cutter = SampleCutter(identity)
+        cutter, (starts, first) = SampleCutter(identity), place
         read_at = self.bytes_reader(shard, keep_open=keep_open)
 
-        def read(start: int, end: int, number: int) -> dict[str, Any]:
+        def read(row: int) -> dict[str, Any]:
+            start, end, number = starts[row], starts[row + 1], first + row
             if end - start < BLOCK:  # the last sample of an archive that tarfile scanned
                 return self._sample_by_tarfile(shard, identity, start, number)
             data = read_at(end - start, start)

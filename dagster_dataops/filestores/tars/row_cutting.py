@@ -2,12 +2,13 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any, Final
 
-from dagster_dataops.errors import DuplicateKeyError, IndexOutdatedError, StreamSourceError
+from dagster_dataops.errors import IndexOutdatedError, StreamSourceError
 from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
 from dagster_dataops.filestores.tars.open_shards import SampleReader
-from dagster_dataops.filestores.tars.shard_scan import BY_TARFILE, Parts, ScannedShard
+from dagster_dataops.filestores.tars.shard_scan import ScannedShard
 from dagster_dataops.filestores.tars.tar_samples import CutSamples, ShardIdentity
 from dagster_dataops.streams.files.contents import Content
 
@@ -15,8 +16,9 @@ MAX_ROWS: Final = 50_000  # the rows of a shard that are held in memory
 
 
 def is_cuttable(found: ScannedShard) -> bool:
-    """Whether all parts can be read by offset and size."""
-    return all(size != BY_TARFILE for _, _, parts in found.rows for _, size in parts.values())
+    """Whether all parts can be read by offset and size, and none has a name of other facts."""
+    reserved = any(part.startswith("__") for shape in found.shapes for part in shape)
+    return found.is_common and not reserved
 
 
 def cut_by_rows(
@@ -36,19 +38,20 @@ def cut_by_rows(
         StreamSourceError: The shard is torn or damaged behind the samples.
     """
     begin, first, size = place
-    starts, rows = found.starts(), found.rows
+    starts, count = found.starts, len(found.keys)
     number = bisect_left(starts, begin)
-    while number < len(rows):
+    made = _sample_maker(identity, found, first - number)
+    while number < count:
         start = starts[number]
         stop = max(number + 1, bisect_right(starts, start + size) - 1)
         data = content.read_at(starts[stop] - start, start)
         if len(data) < starts[stop] - start:
             reason = f"it ends before byte {starts[stop]:,}"
             raise content.failure or IndexOutdatedError(identity.path, reason)
-        samples = _samples(identity, rows[number:stop], data, (start, first))
-        is_last = stop == len(rows) and not found.error
+        samples = list(map(made, range(number, stop), repeat(data), repeat(start)))
+        is_last = stop == count and not found.error
         yield CutSamples(samples, starts[number : stop + 1], is_last)
-        first, number = first + len(samples), stop
+        number = stop
     if found.error:
         raise StreamSourceError(*found.error)
 
@@ -64,49 +67,66 @@ def row_reader(
         first: The number of its first sample in the dataset.
         read: Reads bytes of the shard.
     """
-    rows = found.rows
+    starts, made = found.starts, _sample_maker(identity, found, first)
 
-    def sample(start: int, end: int, number: int) -> dict[str, Any]:
-        data = read(end - start, start)
-        if len(data) < end - start:
-            raise IndexOutdatedError(identity.path, f"it ends before byte {end:,}")
-        return _samples(identity, [rows[number - first]], data, (start, number))[0]
+    def sample(row: int) -> dict[str, Any]:
+        start = starts[row]
+        size = starts[row + 1] - start
+        data = read(size, start)
+        if len(data) < size:
+            raise IndexOutdatedError(identity.path, f"it ends before byte {start + size:,}")
+        return made(row, data, start)
 
     return sample
 
 
-def _samples(
-    identity: ShardIdentity,
-    rows: list[tuple[str, int, Parts]],
-    data: bytes,
-    place: tuple[int, int],
-) -> list[dict[str, Any]]:
-    base, first = place
-    dataset, shard, wanted = identity.dataset, identity.shard, identity.parts
-    copy_subflavors = identity.copy_subflavors
-    samples = []
-    for index, (key, _, parts) in enumerate(rows, first):
+def _sample_maker(
+    identity: ShardIdentity, found: ScannedShard, first: int
+) -> Callable[[int, bytes, int], dict[str, Any]]:
+    """Return a function that makes the sample of a row.
+
+    It takes the number of the row, bytes of the shard, and the offset of the first of them.
+    Templates are copied, which is faster than adding keys.
+
+    Args:
+        identity: The shard.
+        found: Its scan.
+        first: The number of its first sample in the dataset.
+    """
+    dataset, shard, copy_subflavors = identity.dataset, identity.shard, identity.copy_subflavors
+    keys, kinds, places, firsts = found.keys, found.kinds, found.places, found.firsts()
+    shapes = [_shape(identity, shape) for shape in found.shapes]
+    of_sources = dict(SourceInfo.of(dataset, 0, shard, []))
+
+    def made(row: int, data: bytes, base: int) -> dict[str, Any]:
+        key, begin = keys[row], firsts[row]
+        copied, parts = shapes[kinds[row]]
         names: list[str] = []
-        source = {
-            "dataset_path": dataset,
-            "index": index,
-            "shard_name": shard,
-            "file_names": names,
-        }
-        sample: dict[str, Any] = {
-            "__key__": key,
-            "__restore_key__": [dataset, shard, key],
-            "__shard__": shard,
-            SOURCES: [SourceInfo(source)],
-            "__subflavors__": copy_subflavors(),
-        }
-        for part, (offset, size) in parts.items():
-            if wanted is not None and part not in wanted:
-                continue
-            if part in sample:
-                raise DuplicateKeyError(dataset, f"{key}.{part}", shard, shard)
-            at = offset - base
-            sample[part] = data[at : at + size]
+        source = SourceInfo(of_sources)
+        source["index"] = first + row
+        source["file_names"] = names
+        sample = copied()
+        sample["__key__"] = key
+        sample["__restore_key__"] = [dataset, shard, key]
+        sample[SOURCES] = [source]
+        sample["__subflavors__"] = copy_subflavors()
+        for part, more in parts:
+            place = begin + more
+            at = places[place] - base
+            sample[part] = data[at : at + places[place + 1]]
             names.append(f"{key}.{part}")
-        samples.append(sample)
-    return samples
+        return sample
+
+    return made
+
+
+def _shape(
+    identity: ShardIdentity, shape: list[str]
+) -> tuple[Callable[[], dict[str, Any]], list[tuple[str, int]]]:
+    """Return a function that copies a sample to fill in, and each part with its distance."""
+    wanted = identity.parts
+    parts = [(part, 2 * at) for at, part in enumerate(shape) if wanted is None or part in wanted]
+    sample = dict.fromkeys(("__key__", "__restore_key__", "__shard__", SOURCES, "__subflavors__"))
+    sample["__shard__"] = identity.shard
+    sample |= dict.fromkeys(part for part, _ in parts)
+    return sample.copy, parts

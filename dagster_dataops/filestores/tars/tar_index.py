@@ -29,12 +29,11 @@ from dagster_dataops.filestores.tars.shard_scan import (
     Parts,
     ScannedShard,
     Shard,
-    read_scanned,
     scan,
 )
 from dagster_dataops.hashing.values import digest
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _TABLES: Final = """
     CREATE TABLE shards (number INTEGER PRIMARY KEY, starts BLOB, error TEXT);
     CREATE TABLE incoming (key TEXT, shard INTEGER, at INTEGER, parts BLOB);
@@ -68,13 +67,13 @@ def scanned(shard: Shard, dataset: str, duplicates: str) -> ScannedShard:
     name = digest([_VERSION, dataset, shard.location.path, version, duplicates])
     path = cache_folder() / f"{name}.json"
     try:
-        known = read_scanned(orjson.loads(path.read_bytes()))
+        known = ScannedShard(*orjson.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError, IndexError):
         found = scan(shard, dataset, duplicates)
     else:
         mark_used(path)
         return known
-    data = orjson.dumps([found.rows, found.end, found.error])
+    data = orjson.dumps([*found])
     publish(path, lambda draft: _write(draft, data))
     return found
 
@@ -150,9 +149,9 @@ class TarIndex:
                 found = scanned(shard, self.dataset, self.duplicates)
                 connection.executemany(
                     "INSERT INTO incoming VALUES (?, ?, ?, ?)",
-                    [(key, number, at, orjson.dumps(parts)) for key, at, parts in found.rows],
+                    [(key, number, at, orjson.dumps(parts)) for key, at, parts in found.rows()],
                 )
-                starts = array("Q", found.starts()).tobytes()
+                starts = array("Q", found.starts).tobytes()
                 error = orjson.dumps(found.error).decode()
                 connection.execute("INSERT INTO shards VALUES (?, ?, ?)", (number, starts, error))
             self._sort(connection)
@@ -207,12 +206,8 @@ class TarIndex:
         return found
 
     def rows(self, number: int) -> ScannedShard:
-        """Return the samples of a shard, without those that are left out."""
-        found = scanned(self.shards[number], self.dataset, self.duplicates)
-        left_out = self.dropped().get(number)
-        if left_out is None:
-            return found
-        return found._replace(rows=[row for row in found.rows if row[1] not in left_out])
+        """Return the samples of a shard, with those that are left out."""
+        return scanned(self.shards[number], self.dataset, self.duplicates)
 
     def close(self) -> None:
         """Close the file."""
