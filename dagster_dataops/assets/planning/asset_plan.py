@@ -179,13 +179,14 @@ def plan_assets(
     """
     options = options or {}
     _check_named(graph, options)
+    root = root_of(options)
+    unpartitioned = options.get("unpartitioned", ())
     rates = error_rates_of(graph, options.get("max_error_rate", ErrorRateCheck()))
     keys = {SOURCE: origin.key}
     specs: dict[str, dg.AssetSpec] = {}
     whole: set[str] = set()
     plans: list[AssetPlan] = []
     for node in graph.ordered():
-        unpartitioned = options.get("unpartitioned", ())
         if node.name in unpartitioned or whole.issuperset(node.inputs):
             whole |= {node.name, *results_of(node)}
         data = DataOpsTranslatorData(
@@ -198,9 +199,7 @@ def plan_assets(
             freshness_policy=options.get("freshness_policy"),
         )
         results = {
-            output: _completed(
-                translator.get_asset_spec(replace(data, output=output)), data, root_of(options)
-            )
+            output: _completed(translator.get_asset_spec(replace(data, output=output)), data, root)
             for output in node.operator.__dataops__.spec.outputs or ("",)
         }
         spec = next(iter(results.values()))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import dagster as dg
 
@@ -13,7 +13,9 @@ from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.step_context import StepEvent
 from dagster_dataops.assets.steps.step_work import StepWork
 
-DATAOPS = "dataops"  # the key of the resource
+DATAOPS: Final = "dataops"  # the key of the resource
+_WAITED: Final = dg.In(dg.Nothing)  # an input that is not loaded
+_CHECKED: Final = dg.Out(dg.Nothing, is_required=False)  # the output of a check
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +63,11 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         name=_name_of(plan),
         ins={
             **{name: dg.In(metadata=plan.ins[name].metadata) for name in loaded},
-            **dict.fromkeys(waited, dg.In(dg.Nothing)),
+            **dict.fromkeys(waited, _WAITED),
         },
         outs={
             **{name: _out_of(one, plan.io_manager_key) for name, one in outs.items()},
-            **{name: dg.Out(dg.Nothing, is_required=False) for name in checks},
+            **dict.fromkeys(checks, _CHECKED),
         },
         description=spec.description,
         config_schema=LazyField(lambda: field_of(plan.config_schema)),
