@@ -82,8 +82,8 @@ class BoilerPlateString(TextFilter, filters):
     Reads ``input_key``. A text with "lorem ipsum" has 1.0. Signal ``boilerplate_ratio``; reason
     ``high_boilerplate_ratio``.
 
-    Source: ``BoilerPlateStringFilter`` of NeMo Curator. Three long notices there are recognized by
-    their first words.
+    Source: ``BoilerPlateStringFilter`` of NeMo Curator. Three long notices are recognized by their
+    beginning, length and end.
 
     Args:
         max_boilerplate_string_ratio: Largest share to keep; ``None`` for no limit.

@@ -70,8 +70,8 @@ class RemoveBoilerplate(text):
     stays. Without it, a text with a notice becomes empty, and so does a text with "lorem ipsum".
     Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
 
-    As ``BoilerPlateStringModifier`` of NeMo Curator, whose long sentences are found by their first
-    words here.
+    As ``BoilerPlateStringModifier`` of NeMo Curator. Its long notices are recognized by their
+    beginning, length and end.
 
     Args:
         input_key: The key of the text.

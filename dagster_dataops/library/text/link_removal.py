@@ -2,6 +2,7 @@
 
 import re
 import string
+import unicodedata
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,15 +14,18 @@ from dagster_dataops.records import Record
 text: Any = data_register.new_group("text")
 
 # The three beginnings of a link: a scheme, www, a domain. The first and the last are looked for
-# from the colon or slash at their end, so that a run of characters is read once.
-_SCHEME: Final = re.compile(r"\b[a-z][\w-]+:", re.IGNORECASE)
-_WWW: Final = re.compile(r"\bwww\d{0,3}[.]", re.IGNORECASE)
-_DOMAIN: Final = re.compile(r"\b[a-z0-9.\-]+[.][a-z]{2,4}/", re.IGNORECASE)
+# from the colon or slash at their end, so that a run of characters is read once. As in the module
+# `regex`, combining marks belong to a word, superscript digits do not, and U+001C is no space.
+_WWW: Final = re.compile(r"www\d{0,3}[.]", re.IGNORECASE)
 _LETTERS: Final = f"{string.ascii_letters}\u0130\u0131\u017f\u212a"  # [a-z] of such a pattern
 _AFTER_COLON: Final = frozenset(f"{_LETTERS}{string.digits}/%")
 _OF_HOST: Final = f"{_LETTERS}{string.digits}.-"
+_LAST_LABEL: Final = re.compile(rf"[.][{_LETTERS}]{{2,4}}")
+_OTHER_WORD_CATEGORIES: Final = frozenset({"Nd", "Nl", "Pc"})
+_JOINERS: Final = "\u200c\u200d"
 
-_PLAIN: Final = r"[^\s()<>]"
+_SPACE: Final = "\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_PLAIN: Final = rf"[^{_SPACE}()<>]"
 _INSIDE: Final = rf"\((?:{_PLAIN}++|\({_PLAIN}++\))*+\)"
 _BRACKETS: Final = re.compile(_INSIDE)
 _REST: Final = re.compile(rf"(?:{_PLAIN}++|{_INSIDE})*+")
@@ -90,26 +94,44 @@ def _schemes(value: str) -> Iterator[tuple[int, int]]:
     while (colon := value.find(":", place)) >= 0:
         if value[colon + 1 : colon + 2] in _AFTER_COLON:
             start = colon
-            while start > place and (value[start - 1].isalnum() or value[start - 1] in "_-"):
+            while start > place and (value[start - 1] == "-" or _in_word(value[start - 1])):
                 start -= 1
-            found = _SCHEME.search(value, start, colon + 1)
-            if found:
-                yield found.start(), colon + 2
+            for first in range(start, colon - 1):
+                if value[first] in _LETTERS and (first == start or value[first - 1] == "-"):
+                    yield first, colon + 2
+                    break
         place = colon + 1
 
 
 def _hosts(value: str) -> Iterator[tuple[int, int]]:
     """Yield the start of links without a scheme, and the place after their beginning."""
     if "www" in value.lower():
-        yield from (found.span() for found in _WWW.finditer(value))
+        yield from (
+            found.span() for found in _WWW.finditer(value) if _is_limit(value, found.start())
+        )
     place = 0
     while (slash := value.find("/", place)) >= 0:
-        if value.rfind(".", max(place, slash - 5), slash - 2) >= 0:
-            start = place + len(value[place:slash].rstrip(_OF_HOST))
-            found = _DOMAIN.search(value, start, slash + 1)
-            if found:
-                yield found.span()
+        dot = value.rfind(".", max(place, slash - 5), slash - 2)
+        if dot >= 0 and _LAST_LABEL.fullmatch(value, dot, slash):
+            start = place + len(value[place:dot].rstrip(_OF_HOST))
+            limits = (first for first in range(start, dot) if _is_limit(value, first))
+            first = next(limits, -1)
+            if first >= 0:
+                yield first, slash + 1
         place = slash + 1
+
+
+def _is_limit(value: str, place: int) -> bool:
+    """Return whether a word begins or ends at ``place``."""
+    before = place > 0 and _in_word(value[place - 1])
+    return before != _in_word(value[place])
+
+
+def _in_word(character: str) -> bool:
+    if character.isascii():
+        return character.isalnum() or character == "_"
+    category = unicodedata.category(character)
+    return category[0] in "LM" or category in _OTHER_WORD_CATEGORIES or character in _JOINERS
 
 
 def _end_of_link(value: str, start: int) -> int:

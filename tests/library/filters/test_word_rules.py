@@ -15,6 +15,7 @@ from dagster_dataops.library.analysis.stop_words import stop_words_of
         ("CommonEnglishWords", {"stop_at_false": True}, "the the The with", 2),
         ("WordsWithoutAlphabets", {}, "a 1 b2 -", 0.5),
         ("WordsWithoutAlphabets", {}, "Ⅷ ⓐ ½ é", 0.75),
+        ("WordsWithoutAlphabets", {}, "ी ½", 0.5),
         ("StopWordRatio", {}, "The, cat AND dog", 0.5),
         ("StopWordRatio", {"lang": "de"}, "Der Hund und der Hase", 0.6),
         ("StopWordRatio", {"stop_words": ["Cat"]}, "the cat", 0.5),

@@ -25,6 +25,9 @@ def change(text, **options):
         ("x http:// y", "x http:// y"),
         ("http://a.b/(cd", "(cd"),
         ("9-ab://cd", "9-"),
+        ("note²http://a.b/c, ½www.d.e ³f.com/gh", "note², ½ ³"),
+        ("a\u0301www.b.c \u0940http://d.e", "a\u0301www.b.c \u0940http://d.e"),
+        ("http://a.b/\x1cc d", " d"),
         ("", ""),
     ],
 )

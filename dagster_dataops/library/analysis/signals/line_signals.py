@@ -15,13 +15,13 @@ _ROUND_BULLETS: Final = tuple("•‣⁃⁌⁍∙○●◘◦⦾⦿")
 _ELLIPSES: Final = ("...", "…")
 _ELLIPSIS_MARKS: Final = ("...", "[...]", "…", "(...)", "[…]", "-»", "read more..", "read more")
 _END_MARKS: Final = (".", "?", "!", '"', "'")
-# The last three stand for notices that many sites show in the same words.
+# The last three are notices that many sites show in the same words: beginning, length and end.
 POLICY: Final = re.compile(
     "terms of use|privacy policy|cookie policy|uses cookies|privacy overview|use of cookies|"
     "use cookies|privacy & cookies policy|privacy and cookies policy|"
-    "necessary cookies are absolutely essential|"
-    "any cookies that may not be particularly necessary|"
-    "continue to browse this site without changing your cookie"
+    r"necessary cookies are absolutely essential.{175}any personal information\.|"
+    r"any cookies that may not be particularly necessary.{228}cookies on your website\.|"
+    "if you continue to browse this site without changing your cookie.{34}acceptread more"
 )
 """Phrases of notices about cookies and terms of use, in lower case."""
 

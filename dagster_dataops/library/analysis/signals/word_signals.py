@@ -82,7 +82,7 @@ def alpha_word_ratio(text: AnalyzedText, split: Splitter) -> float:
 
 
 def alphabetic_word_ratio(text: AnalyzedText, split: Splitter) -> float:
-    """Return the share of words with a letter, a Roman numeral or a letter in a circle."""
+    """Return the share of words with a letter, a vowel sign with a width, or a Roman numeral."""
     mixed = text.get(_kinds, split).mixed
     without = sum(not any(map(_is_alphabetic, word)) for word in mixed)
     words = text.split(split)
@@ -90,10 +90,10 @@ def alphabetic_word_ratio(text: AnalyzedText, split: Splitter) -> float:
 
 
 def _is_alphabetic(character: str) -> bool:
-    """Return whether a character has the Unicode property Alphabetic; false for vowel signs."""
+    """Return whether a character has the Unicode property Alphabetic, except for marks above."""
     if character.isascii() or character.isalpha():
         return character.isalpha()
-    return character in _ENCLOSED or unicodedata.category(character) == "Nl"
+    return character in _ENCLOSED or unicodedata.category(character) in {"Mc", "Nl"}
 
 
 def num_stop_words(
