@@ -25,8 +25,8 @@ class Sentences(dedup):
     Reads and writes ``input_key``. Each ``n_sentences`` sentences in a row are a span. A span that
     occurred before, in an earlier record or earlier in the same one, is removed with all its
     sentences; a repeat of fewer than ``min_words_to_remove_span`` words in a row stays. The rest
-    keeps its own white space, but none at the start. Spans are compared without case, punctuation,
-    diacritics and the values of numbers. Blank spans never match.
+    keeps its own white space, but none at the start and no spaces at the end. Spans are compared
+    without case, punctuation, diacritics and the values of numbers. Blank spans never match.
 
     A text that lost something is dropped if it is empty, has fewer than ``min_doc_words`` words or
     fewer than ``min_num_sentences`` sentences; 0 turns a minimum off. Unchanged texts stay.
@@ -90,15 +90,17 @@ class Sentences(dedup):
         if self._min_removed:
             removed -= set(self._short_runs(pieces, removed))
         kept = (piece for at, piece in enumerate(pieces) if at not in removed)
-        return ("" if self._by_sentences else "\n").join(kept).lstrip()
+        if self._by_sentences:
+            return "".join(kept).lstrip().rstrip(" ")
+        return "\n".join(kept).lstrip()
 
     def _pieces(self, text: str) -> list[str]:
-        """Return the sentences, each with the white space before it."""
+        """Return the sentences, each with the white space before it, and that after the last."""
         ends = [0]
         for sentence in self._sentences(text):
             start = text.find(sentence, ends[-1])
             ends.append((start if start >= 0 else ends[-1]) + len(sentence))
-        return [text[start:end] for start, end in pairwise(ends)]
+        return [text[start:end] for start, end in pairwise([*ends, len(text)])]
 
     def _short_runs(self, pieces: list[str], removed: set[int]) -> Iterator[int]:
         """Yield the numbers of removed pieces in runs with too few words to be removed."""

@@ -27,12 +27,19 @@ _FEW_LINES: Final = 3
 
 
 class SentenceCount(TextFilter, filters):
-    """Keep texts with ``min_num=3`` to ``max_num=None`` sentences.
+    """Keep texts with ``min_num`` to ``max_num`` sentences.
 
-    Reads ``input_key``. ``sentences`` and ``language`` are as in `text.SplitSentences`. Signal
-    ``num_sentences``; reasons ``empty``, ``low_num_sentences``, ``high_num_sentences``.
+    Reads ``input_key``. Signal ``num_sentences``; reasons ``empty``, ``low_num_sentences``,
+    ``high_num_sentences``.
 
     Source: ``sentence_count_filter`` of LazyLLM, which downloads a splitter for English.
+
+    Args:
+        min_num: Smallest number of sentences to keep; ``None`` for no limit.
+        max_num: Largest number of sentences to keep; ``None`` for no limit.
+        sentences: How texts are split into sentences: ``rule``, ``newline``, ``spacy`` or a
+            function.
+        language: ISO 639-1 code for ``sentences="spacy"``.
     """
 
     nothing = staticmethod(blank)
@@ -52,14 +59,19 @@ class SentenceCount(TextFilter, filters):
 
 
 class UniqueWordRatio(TextFilter, filters):
-    """Keep texts in which the different words are at least ``min_ratio=0.1`` of the words.
+    """Keep texts in which the different words are at least ``min_ratio`` of the words.
 
-    Reads ``input_key``. Case does not count. ``words`` and ``language`` are as in
-    `filters.GopherQuality`; by default, words are runs of letters and digits, and single characters
-    in Chinese and Japanese. Signal ``unique_word_ratio``; reasons ``empty``,
+    Reads ``input_key``. Case does not count. By default, words are runs of letters and digits, and
+    single characters in Chinese and Japanese. Signal ``unique_word_ratio``; reasons ``empty``,
     ``low_unique_word_ratio``.
 
     Source: ``unique_word_filter`` of LazyLLM.
+
+    Args:
+        min_ratio: Smallest share to keep; ``None`` for no limit.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
     """
 
     def __init__(
@@ -78,14 +90,17 @@ class UniqueWordRatio(TextFilter, filters):
 
 
 class PunctuationGap(TextFilter, filters):
-    """Drop texts with more than ``max_length=112`` words in a row without a mark.
+    """Drop texts with more than ``max_length`` words in a row without a mark.
 
     Reads ``input_key``. A mark is a line end, or anything that is neither a letter, a digit, an
-    underscore nor white space. With ``unit="characters"``, for scripts without spaces, characters
-    count instead of words. Signal ``punctuation_gap``; reasons ``empty``,
+    underscore nor white space. Signal ``punctuation_gap``; reasons ``empty``,
     ``high_punctuation_gap``.
 
     Source: ``no_punc_filter`` of LazyLLM.
+
+    Args:
+        max_length: Largest number of words to keep; ``None`` for no limit.
+        unit: ``words``, or ``characters`` for scripts without spaces.
     """
 
     nothing = staticmethod(blank)
@@ -104,12 +119,17 @@ class PunctuationGap(TextFilter, filters):
 
 
 class CharacterShare(TextFilter, filters):
-    """Keep texts in which ``min_ratio=None`` to ``max_ratio`` of the characters are listed ones.
+    """Keep texts in which ``min_ratio`` to ``max_ratio`` of the characters are listed ones.
 
-    Reads ``input_key``. ``characters`` is a text of them, such as ``"{}"`` for code. Signal
-    ``character_share``; reasons ``empty``, ``low_character_share``, ``high_character_share``.
+    Reads ``input_key``. Signal ``character_share``; reasons ``empty``, ``low_character_share``,
+    ``high_character_share``. Give at least one of the limits.
 
     Source: ``curly_bracket_filter`` of LazyLLM, with 0.08 for ``{}``.
+
+    Args:
+        characters: A text of the characters, such as ``"{}"`` for code.
+        min_ratio: Smallest share to keep; ``None`` for no limit.
+        max_ratio: Largest share to keep; ``None`` for no limit.
     """
 
     nothing = staticmethod(blank)
@@ -131,13 +151,17 @@ class CharacterShare(TextFilter, filters):
 
 
 class LinesContaining(TextFilter, filters):
-    """Drop texts in which fewer than ``min_other_lines=3`` lines have none of the substrings.
+    """Drop texts in which fewer than ``min_other_lines`` lines have none of the substrings.
 
     Reads ``input_key``. Blank lines do not count, and a text with up to three lines is kept. Case
-    does not count. The default ``substrings`` are those of JavaScript. Signal ``other_lines``, the
-    number of such lines; reasons ``empty``, ``low_other_lines``.
+    does not count. Signal ``other_lines``, the number of such lines; reasons ``empty``,
+    ``low_other_lines``.
 
     Source: ``javascript_filter`` of LazyLLM, one of whose patterns never matches.
+
+    Args:
+        substrings: The substrings; by default, those of JavaScript.
+        min_other_lines: Smallest number of lines without them to keep.
     """
 
     nothing = staticmethod(blank)

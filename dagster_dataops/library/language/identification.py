@@ -27,7 +27,7 @@ class Identify(language):
         backend: ``"py3langid"``: 97 languages and more, its model is 4.5 MB. ``"lingua"``: 75
             languages, better on short texts, slower, 98 MB; extra ``lingua``. ``"fasttext"``: a
             model file of your own, such as lid.176, which datatrove and Data-Juicer use.
-        max_chars: The text is read up to the last word that ends there.
+        max_chars: The text is read up to the last word that ends there; ``None`` reads all of it.
         model_path: The model of fastText.
         lang_key: The key of the language.
         score_key: The key of the score.
@@ -38,7 +38,7 @@ class Identify(language):
         input_key: str = "text",
         *,
         backend: Backend = "py3langid",
-        max_chars: int = 2000,
+        max_chars: int | None = 2000,
         model_path: str | None = None,
         lang_key: str = "lang",
         score_key: str = "lang_score",
@@ -84,7 +84,7 @@ class Filter(language):
         *,
         min_score: float = 0.65,
         backend: Backend = "py3langid",
-        max_chars: int = 2000,
+        max_chars: int | None = 2000,
         model_path: str | None = None,
         label_only: bool = False,
         mode: Literal["drop", "tag", "both"] = "drop",
@@ -113,14 +113,14 @@ class Filter(language):
         return None if score >= self._min_score else "language_score"
 
 
-def _check_length(max_chars: int) -> None:
-    if max_chars < 1:
+def _check_length(max_chars: int | None) -> None:
+    if max_chars is not None and max_chars < 1:
         msg = f"max_chars must be at least 1, got {max_chars}"
         raise DefinitionError(msg)
 
 
-def _identified(identify: Identifier, text: str, max_chars: int) -> tuple[str | None, float]:
-    if len(text) > max_chars:
+def _identified(identify: Identifier, text: str, max_chars: int | None) -> tuple[str | None, float]:
+    if max_chars is not None and len(text) > max_chars:
         text = "".join(text[: max_chars + 1].rsplit(None, 1)[:1])[:max_chars]
     if not text or text.isspace():
         return None, 0.0

@@ -20,6 +20,11 @@ def test_a_span_that_occurred_before_is_removed_with_its_space(root: Path) -> No
     assert texts(data.dedup.Sentences(**WORDS), given) == [SPAN, "One.\nTwo.", "Three."]
 
 
+def test_line_ends_after_the_last_sentence_stay_and_spaces_go(root: Path) -> None:
+    given = [SPAN, f"{SPAN} One. \n\n", f"{SPAN} Two. ", f"{SPAN}\n"]
+    assert texts(data.dedup.Sentences(**WORDS), given) == [SPAN, "One. \n\n", "Two."]
+
+
 def test_a_repeat_in_one_text_is_removed_too_and_overlapping_spans_are_joined(root: Path) -> None:
     given = [f"{SPAN} Four. {SPAN} Four. Five."]
     assert texts(data.dedup.Sentences(**WORDS), given) == [f"{SPAN} Four. Five."]

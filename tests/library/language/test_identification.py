@@ -30,6 +30,15 @@ def test_the_beginning_of_a_long_text_counts():
         data.language.Identify(max_chars=0)
 
 
+def test_a_text_may_be_read_as_a_whole():
+    given = {"text": f"{GERMAN} {ENGLISH * 60}"}
+
+    assert data.language.Identify().forward(dict(given))["lang"] == "en"
+    assert data.language.Identify(max_chars=len(GERMAN)).forward(dict(given))["lang"] == "de"
+    whole = data.language.Identify(max_chars=None).forward(dict(given))
+    assert whole == data.language.Identify(max_chars=10**6).forward(dict(given))
+
+
 @pytest.mark.timeout(60)
 def test_a_long_part_of_a_text_is_read_in_linear_time():
     data.language.Identify(max_chars=10**6).forward({"text": "\u0301\u0323" * 50_000})
