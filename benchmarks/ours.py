@@ -6,12 +6,15 @@
 - out: the root of the results, an existing folder;
 - nodes: pairs of an operator's name and its options, settings included;
 - export (optional): a file to export the last node's result to, instead of materializing;
-- resume (optional): resume an earlier run.
+- resume (optional): resume an earlier run;
+- store (optional): ``url`` and ``options`` of an object store for the results; the working copy is
+  in ``out``.
 """
 
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from benchmarks import operators
 from benchmarks.reporting import Stopwatch
@@ -45,11 +48,30 @@ def operator_of(name: str, options: dict[str, Any]) -> Any:
     return getattr(getattr(data, group or "benchmark"), rest)(**options)
 
 
+def _use_store(store: dict[str, Any], scratch: str) -> list[str]:
+    """Set the root to a new prefix of an object store; return the list of its requests."""
+    from dagster_dataops.datasets.object_store import ObjectStore
+
+    requests: list[str] = []
+    named = ObjectStore._named
+
+    def counted(self: ObjectStore, key: str, action: str) -> Any:
+        requests.append(action)
+        return named(self, key, action)
+
+    ObjectStore._named = counted  # type: ignore[method-assign]
+    config.data_process_scratch = scratch
+    config.storage_options.update(store["options"])
+    config.data_process_path = f"{store['url']}/{uuid4().hex}"
+    return requests
+
+
 def main() -> None:
     """Run the nodes and report."""
     watch = Stopwatch()
     given = watch.specification
     config.data_process_path = given["out"]
+    requests = _use_store(given["store"], given["out"]) if "store" in given else []
     config.data_process_resume = given.get("resume", False)
     constructed = [operator_of(*node) for node in given["nodes"]]
     if given.get("export"):
@@ -66,6 +88,8 @@ def main() -> None:
         [one.dataset.path for one in reports],
         each=[one.seconds for one in reports],
         resumed=sum(one.manifest.resumed for one in reports),
+        requests=len(requests),
+        size_bytes=sum(one.dataset.size_bytes for one in reports),
     )
 
 

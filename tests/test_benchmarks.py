@@ -29,9 +29,11 @@ from benchmarks.workloads import (
     rivals,
     sharing,
     starting,
+    storing,
     streaming,
     trivial,
 )
+from tests.object_stores import s3_server
 
 pytestmark = pytest.mark.slow
 
@@ -136,6 +138,11 @@ def test_memory_is_that_of_a_whole_tree():
     assert proportional_memory(tree(run.os.getpid())) > 1e6
 
 
+def _on_a_store(bench: Bench, source: Path) -> list[Figure]:
+    with s3_server() as address:
+        return list(storing.against_disk(bench, address, "trivial", source, "upper", 0.0))
+
+
 def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
     calls = bench.source("calls", corpus.even_calls(300, 0.01))
     texts = bench.source("texts", corpus.texts(200))
@@ -157,6 +164,7 @@ def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
         streaming.growth(bench, "all", 100, 200, most=30),
         *streaming.selecting(100, 2),
         operating.against_plain(bench, texts, "word_count")[0],
+        *_on_a_store(bench, texts),
         checkpointing.cost(bench, "W1", calls, "call", threads),
         *facing.definitions(bench, "steps", 5),
         *facing.chain(bench, "single_step", "single"),

@@ -23,6 +23,7 @@ from benchmarks.workloads import (
     sampling,
     sharing,
     starting,
+    storing,
     streaming,
     trivial,
 )
@@ -44,6 +45,7 @@ WORKLOADS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "near": resembling.measure,
     "pretraining": preparing.measure,
     "checkpoint": checkpointing.measure,
+    "store": storing.measure,
     "streams": streaming.measure,
     "workers": sharing.measure,
     "crude": sampling.measure,

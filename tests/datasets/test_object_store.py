@@ -1,5 +1,6 @@
 """Test the object store against an S3 server, and results in it from one machine to another."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -145,22 +146,28 @@ def elsewhere(tmp_path: Path) -> None:
 RECORDS = [{"n": number, "text": "x" * 50} for number in range(500)]
 
 
-@pytest.mark.parametrize("mode", ["single", "thread", "process"])
+@pytest.mark.parametrize("mode", ["single", "thread", "async", "process"])
 def test_a_result_is_the_same_on_another_machine(on_s3, registry, tmp_path, mode):
-    operator = registry("data.group", _concurrency_mode=mode)(double)()
+    function = doubled_later if mode == "async" else double
+    operator = registry("data.group", _concurrency_mode=mode)(function)()
 
     result = operator(RECORDS)
 
     elsewhere(tmp_path)
-    found = load_result(f"s3://results/{tmp_path.name}/double")
+    found = load_result(f"s3://results/{tmp_path.name}/{function.__name__}")
     assert found.read() == result == [double(record) for record in RECORDS if record["n"] % 9]
-    assert found.path.with_name("double_error.jsonl").read_bytes().count(b"\n") == 56
+    assert found.path.with_name(f"{function.__name__}_error.jsonl").read_bytes().count(b"\n") == 56
 
 
 def double(data: dict) -> dict:
     if data["n"] % 9 == 0:
         raise ValueError("nine")
     return {**data, "twice": 2 * data["n"]}
+
+
+async def doubled_later(data: dict) -> dict:
+    await asyncio.sleep(0)
+    return double(data)
 
 
 def test_failed_records_are_retried_on_another_machine(on_s3, registry, tmp_path):
