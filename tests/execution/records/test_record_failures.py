@@ -7,6 +7,7 @@ from dagster_dataops.execution.records.record_failures import (
     failed_record,
     failure_of,
 )
+from dagster_dataops.operators.chains.chain_calls import PartCall, PartTimes, chain_function
 
 
 def test_messages_are_cut_and_always_text() -> None:
@@ -48,3 +49,21 @@ def test_the_innermost_calls_of_a_deep_recursion_are_shown() -> None:
         text = failure_of(error).traceback_text
     assert "at the bottom" in text
     assert "Previous line repeated 196 more times" in text
+
+
+def test_the_traceback_of_a_part_begins_in_the_part() -> None:
+    def fail(record: object) -> None:
+        raise ValueError("no")
+
+    run = chain_function([PartCall("a", fail, asynchronous=False)], PartTimes(1))
+    texts = []
+    for _ in range(2):  # the first record is timed, and takes another way
+        try:
+            run({})
+        except ValueError as error:
+            assert error.__traceback__ is not None
+            below = error.with_traceback(error.__traceback__.tb_next)  # without this test
+            texts.append(failure_of(below).traceback_text)
+    first, second = texts
+    assert first == second
+    assert "in fail" in first.splitlines()[1]
