@@ -1,6 +1,7 @@
 """Failures of records."""
 
 import orjson
+import pytest
 
 from dagster_dataops.execution.records.record_failures import (
     Failure,
@@ -58,12 +59,10 @@ def test_the_traceback_of_a_part_begins_in_the_part() -> None:
     run = chain_function([PartCall("a", fail, asynchronous=False)], PartTimes(1))
     texts = []
     for _ in range(2):  # the first record is timed, and takes another way
-        try:
+        with pytest.raises(ValueError, match="no") as caught:
             run({})
-        except ValueError as error:
-            assert error.__traceback__ is not None
-            below = error.with_traceback(error.__traceback__.tb_next)  # without this test
-            texts.append(failure_of(below).traceback_text)
+        below = caught.value.with_traceback(caught.tb.tb_next)  # without the frame of this test
+        texts.append(failure_of(below).traceback_text)
     first, second = texts
     assert first == second
     assert "in fail" in first.splitlines()[1]
