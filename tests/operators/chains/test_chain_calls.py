@@ -110,6 +110,21 @@ def test_an_exception_names_the_part(wrong: Any, part: str, entered: list[int]) 
         assert orjson.loads(disposition) == {"failed": 1}
 
 
+@pytest.mark.parametrize("failing", range(8))
+def test_each_part_is_named_when_it_fails_or_drops(failing: int) -> None:
+    def odd(record: dict[str, Any]) -> Any:
+        return Drop("odd") if record["odd"] else 1 / 0
+
+    forwards = [odd if part == failing else plus for part in range(8)]
+    calls = [PartCall("abcdefgh"[part], one, False) for part, one in enumerate(forwards)]
+    run, name = chain_function(calls, PartTimes(8)), "abcdefgh"[failing]
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError) as caught:
+            run({"n": 1, "odd": False})
+        assert getattr(caught.value, FAILED_PART)[0] == name
+        assert fields(run({"n": 1, "odd": True}))["dropped"] == [f"{name}: odd"]
+
+
 def test_a_failure_after_a_split_tells_how_many_records_had_come_so_far() -> None:
     def fail(record: dict[str, Any]) -> Any:
         if record["i"] == 2:
