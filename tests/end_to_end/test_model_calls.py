@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def model() -> Iterator[RunningServer]:
-    with running_server("--latency", "3") as started:
+    with running_server("--latency", "5") as started:
         yield started
 
 
@@ -55,8 +55,8 @@ def test_a_kill_costs_the_calls_in_flight_and_a_termination_none(
     browser: Browser, model: RunningServer
 ) -> None:
     server = browser.server
-    browser.open_lineage("explained")
-    run = browser.click("Materialize all")
+    browser.open_asset("explained", "Materialize")
+    run = browser.click("Materialize")
     until(lambda: model.stats()["answered"] >= 1.5 * IN_FLIGHT, "answers of the model")
     os.kill(server.calls("models")[-1].process, signal.SIGKILL)
     browser.open_run(run, "RUN_FAILURE")
@@ -67,14 +67,13 @@ def test_a_kill_costs_the_calls_in_flight_and_a_termination_none(
     again = browser.reexecute("From failure")
     until(lambda: model.stats()["answered"] >= repeatable + IN_FLIGHT, "further answers")
     until(lambda: model.stats()["in_flight"] == IN_FLIGHT, "calls in flight")
-    browser.open_run(again, "STEP_START")
     paid_twice = model.stats()["answered"] - model.stats()["distinct"]
     assert paid_twice <= IN_FLIGHT
-    browser.terminate()
+    server.terminate(again)
     server.finish(again, "CANCELED")
+    browser.open_run(again, "RUN_CANCELED")
     browser.photograph("models_terminated")
 
-    browser.open_run(again, "Re-execute")
     last = browser.reexecute("From failure")
     browser.open_log(last, "explained:", "resuming:")
     browser.see(COSTS)
