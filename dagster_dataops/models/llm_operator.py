@@ -226,7 +226,7 @@ class LLMOperator(ModelOperator):
             else:
                 return reply
         reason = f"after {len(asked)} tries: {fault}; the last reply: {reply.text[:_MAX_TEXT]}"
-        raise _unusable(InvalidOutputError(reason), reply)
+        raise _unusable(InvalidOutputError(reason), reply, len(asked))
 
     def _usable(self, reply: Reply) -> Reply:
         """Return a reply that is complete.
@@ -277,9 +277,10 @@ def _correction(reply: Reply, fault: str) -> list[dict[str, str]]:
     return [{"role": "assistant", "content": reply.text}, {"role": "user", "content": wanted}]
 
 
-def _unusable(error: ModelError, reply: Reply) -> ModelError:
+def _unusable(error: ModelError, reply: Reply, attempts: int = 1) -> ModelError:
     """Return an error with what is known of the reply."""
     details = {
+        "attempts": attempts,
         "request_id": reply.raw.get("id"),
         "reply": reply.text[:_MAX_TEXT],
         "finish_reason": reply.finish_reason,

@@ -296,6 +296,7 @@ class ModelSession:
         if not limited:
             self._break_if_failing(error)
         if number >= self._client.tries or (asked or 0) > self._client.longest_wait:
+            error.details["attempts"] = number
             raise error
         pause = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0 ** (number - 1))
         pause *= random.uniform(0.5, 1)  # noqa: S311 - spreads calls, protects nothing

@@ -152,6 +152,7 @@ def test_the_error_line_of_a_reply_of_no_use_has_the_reply(made, root, fault, fi
     assert error["finish_reason"] == finish
     assert error["usage"]["tokens_in"] > 0
     assert error["request_id"].startswith("chatcmpl-")
+    assert error["attempts"] == (3 if fault == "prose" else 1)
     assert ("forty-two" in error["reply"]) == (fault == "prose")
 
 

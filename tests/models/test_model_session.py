@@ -186,6 +186,7 @@ def test_a_fault_that_does_not_pass_fails_after_the_last_try(
 
     assert type(raised) is error
     assert server.stats()["faults"] == {fault: 2}
+    assert raised.details["attempts"] == 2
 
 
 @pytest.mark.parametrize(("fault", "seconds"), [("429", 1.0), ("429date", 0.5)])
