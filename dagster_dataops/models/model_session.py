@@ -35,7 +35,7 @@ _LOG: Final = logging.getLogger("dagster_dataops")
 _FIRST_PAUSE_SECONDS: Final = 0.25
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 _BREAK_AFTER: Final = 50  # failures in a row
-_BREAK_SECONDS: Final = (1.0, 5.0, 20.0, 60.0)  # the pauses after that; then the run stops
+_BREAK_SECONDS: Final = (1.0, 4.0, 16.0, 64.0)  # the pauses after that; then the run stops
 _CHARACTERS_A_TOKEN: Final = 3.5
 _USUAL_OUTPUT: Final = 256  # tokens of a reply without a limit, until it is there
 
