@@ -26,7 +26,7 @@ class Asking(Protocol):
     """An operator that asks a model about each record."""
 
     __dataops__: Any
-    wait: str
+    wait: Any
 
     @property
     def session(self) -> ModelSession:

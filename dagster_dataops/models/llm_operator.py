@@ -212,6 +212,7 @@ class LLMOperator(ModelOperator):
         """Ask, and ask again while the reply does not have its form; note the requests."""
         first = request["messages"]
         fault = ""
+        reply: Reply | None = None
         for reask in range(self.reasks + 1):
             asked.append(request)
             raw, replayed = await self.call(request, sample, reask)
@@ -225,6 +226,7 @@ class LLMOperator(ModelOperator):
                 request = {**request, "messages": [*first, *_correction(reply, fault)]}
             else:
                 return reply
+        assert reply is not None  # noqa: S101 - of the last try
         reason = f"after {len(asked)} tries: {fault}; the last reply: {reply.text[:_MAX_TEXT]}"
         raise _unusable(InvalidOutputError(reason), reply, len(asked))
 
