@@ -397,6 +397,8 @@ class ModelError(DataOpsError):
         retry_after: Seconds that the server asks to wait before the next request; ``None`` if it
             does not ask for a pause.
         overloaded: Whether the server has too many requests at the same time.
+        details: Keys of the record's error line: ``attempts``, ``request_id``, and of a reply that
+            is of no use ``reply`` (its text), ``finish_reason`` and ``usage``.
     """
 
     sentence = "{reason}"
@@ -406,6 +408,7 @@ class ModelError(DataOpsError):
         super().__init__(*values)
         self.retry_after: float | None = None
         self.overloaded = False
+        self.details: dict[str, object] = {}
 
 
 class TransientModelError(ModelError):

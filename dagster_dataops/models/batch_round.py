@@ -1,6 +1,8 @@
 """A round of batches: find the requests of all records that have no reply yet, and submit them."""
 
 import asyncio
+import itertools
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,18 +12,21 @@ from typing import Any, Final, Protocol
 
 from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
 from dagster_dataops.errors import OperatorContextError
-from dagster_dataops.models.batches.batch_delivery import DeferredRequest
+from dagster_dataops.models.batches.batch_delivery import BatchDelivery, DeferredRequest
 from dagster_dataops.models.model_session import ModelSession
-from dagster_dataops.operators.outcomes.record_context import OperatorContext, Tally
+from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun, Tally
 from dagster_dataops.records import Record, decode
 
 _AT_ONCE: Final = 512  # records
+_PAUSES: Final = (1.0, 5.0, 15.0, 60.0)  # seconds before the server is asked again; the last lasts
+_LOG: Final = logging.getLogger("dagster_dataops")
 
 
 class Asking(Protocol):
     """An operator that asks a model about each record."""
 
     __dataops__: Any
+    wait: Any
 
     @property
     def session(self) -> ModelSession:
@@ -41,15 +46,30 @@ async def deliver_in_batches(operator: Asking, context: OperatorContext) -> None
     their calls online.
 
     Raises:
-        StopRun: The server has not answered everything.
+        StopRun: The server has not answered everything, and the run is not to wait for it.
     """
     session = operator.session
     if context.retries_failed or context.folder.name.startswith(".") or not session.over_http:
         return
     _check(operator)
     batches = session.deliver_in_batches()
+    pauses = itertools.chain(_PAUSES, itertools.repeat(_PAUSES[-1]))
+    while True:
+        try:
+            await _round(operator, context, batches)
+        except StopRun as stop:
+            if not (stop.waits and operator.wait == "step"):
+                raise
+            _LOG.info("%s: %s", context.node, batches.progress())
+        else:
+            return
+        await asyncio.sleep(next(pauses))
+
+
+async def _round(operator: Asking, context: OperatorContext, batches: BatchDelivery) -> None:
+    """Collect what the server has answered, and submit what is still missing."""
     await batches.advance()
-    with session.noting(batches.parts()) as requests:
+    with operator.session.noting(batches.parts()) as requests:
         lines = _lines(context.input)
         while block := list(islice(lines, _AT_ONCE)):
             await asyncio.gather(*[_note(operator, line) for line in block])

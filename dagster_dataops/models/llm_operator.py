@@ -32,6 +32,7 @@ _REPLY: Final = "reply"  # the key of an example with the answer
 _MAX_TEXT: Final = 2000
 _CHOICES: Final = ("fail", "keep")
 _DELIVERIES: Final = ("online", "batch")
+_WAITS: Final = ("sensor", "step")
 
 
 class LLMOperator(ModelOperator):
@@ -74,6 +75,7 @@ class LLMOperator(ModelOperator):
         reasks: int = 2,
         truncated: Literal["fail", "keep"] = "fail",
         delivery: Annotated[Literal["online", "batch"], Operational] = "online",
+        wait: Annotated[Literal["sensor", "step"], Operational] = "sensor",
         client: Annotated[Any, Operational] = DEFAULT_CLIENT,
         **kwargs: Any,
     ) -> None:
@@ -93,8 +95,10 @@ class LLMOperator(ModelOperator):
             reasks: How often a reply of the wrong form is asked for again.
             truncated: Whether a reply that was cut at ``max_tokens`` fails or is kept.
             delivery: With ``batch`` the requests of all records are submitted as batches, which the
-                server answers within a day for less. The run ends at once; a later one collects the
-                replies. It is not part of the operator's identity.
+                server answers within a day for less. It is not part of the operator's identity.
+            wait: What a run does while the server works on batches: with ``sensor`` it ends at
+                once, and a later one collects the replies; with ``step`` it waits for them. It is
+                not part of the operator's identity.
             client: Name of a client of the run, or a `ModelClient`, or an object that
                 `ModelClient` takes as ``complete``. It is not part of the operator's identity.
             **kwargs: Execution settings.
@@ -104,7 +108,7 @@ class LLMOperator(ModelOperator):
         self.prompt = self.prompt if prompt is None else prompt
         self.system = self.system if system is None else system
         self.response_format = response_format or self.response_format
-        self.delivery = delivery
+        self.delivery, self.wait = delivery, wait
         self.examples, self.reasks, self.truncated = list(examples), reasks, truncated
         given = {"temperature": temperature, "max_tokens": max_tokens}
         given = {name: value for name, value in given.items() if value is not None}
@@ -158,6 +162,8 @@ class LLMOperator(ModelOperator):
         wanted = response_format or self.response_format
         form = self._format(wanted) if wanted is not None else None
         request = {"model": self.model, "messages": list(messages), **self.params, **fields}
+        if type(request.get("seed")) is int:  # samples of one seed would be equal
+            request["seed"] += sample
         if form is not None:
             request["response_format"] = form.field
         asked: list[dict[str, Any]] = []
@@ -207,7 +213,7 @@ class LLMOperator(ModelOperator):
         """Ask, and ask again while the reply does not have its form; note the requests."""
         first = request["messages"]
         fault = ""
-        reply = None
+        reply: Reply | None = None
         for reask in range(self.reasks + 1):
             asked.append(request)
             raw, replayed = await self.call(request, sample, reask)
@@ -221,9 +227,9 @@ class LLMOperator(ModelOperator):
                 request = {**request, "messages": [*first, *_correction(reply, fault)]}
             else:
                 return reply
-        last = "" if reply is None else reply.text[:_MAX_TEXT]
-        reason = f"after {len(asked)} tries: {fault}; the last reply: {last}"
-        raise InvalidOutputError(reason)
+        assert reply is not None  # noqa: S101 - of the last try
+        reason = f"after {len(asked)} tries: {fault}; the last reply: {reply.text[:_MAX_TEXT]}"
+        raise _unusable(InvalidOutputError(reason), reply, len(asked))
 
     def _usable(self, reply: Reply) -> Reply:
         """Return a reply that is complete.
@@ -232,12 +238,12 @@ class LLMOperator(ModelOperator):
             ModelError: It is not.
         """
         if reply.refusal:
-            raise RefusedError(reply.refusal[:_MAX_TEXT])
+            raise _unusable(RefusedError(reply.refusal[:_MAX_TEXT]), reply)
         if reply.finish_reason == "content_filter":
             reason = "a filter of the server stopped the reply"
-            raise ContentFilteredError(reason)
+            raise _unusable(ContentFilteredError(reason), reply)
         if reply.finish_reason == "length" and self.truncated == "fail":
-            raise _truncated(reply)
+            raise _unusable(_truncated(reply), reply)
         return reply
 
     def _format(self, wanted: Any) -> OutputFormat:
@@ -258,6 +264,7 @@ class LLMOperator(ModelOperator):
             except ValueError as error:
                 raise OperatorOptionError(spec.qualified_name, name, f"{error}") from None
         self.require("delivery", fits=self.delivery in _DELIVERIES, reason="is online or batch")
+        self.require("wait", fits=self.wait in _WAITS, reason="is sensor or step")
         self.require("reasks", fits=self.reasks >= 0, reason="must be 0 or more")
         self.require("truncated", fits=self.truncated in _CHOICES, reason="is 'fail' or 'keep'")
         complete = all(_REPLY in one for one in self.examples)
@@ -271,6 +278,19 @@ def _correction(reply: Reply, fault: str) -> list[dict[str, str]]:
     """
     wanted = f"That is not valid: {fault}\nReply again, with nothing but JSON as asked for."
     return [{"role": "assistant", "content": reply.text}, {"role": "user", "content": wanted}]
+
+
+def _unusable(error: ModelError, reply: Reply, attempts: int = 1) -> ModelError:
+    """Return an error with what is known of the reply."""
+    details = {
+        "attempts": attempts,
+        "request_id": reply.raw.get("id"),
+        "reply": reply.text[:_MAX_TEXT],
+        "finish_reason": reply.finish_reason,
+        "usage": None if reply.usage is None else reply.usage._asdict(),
+    }
+    error.details = {name: value for name, value in details.items() if value is not None}
+    return error
 
 
 def _truncated(reply: Reply) -> ModelError:

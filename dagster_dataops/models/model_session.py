@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import logging
 import random
 import socket
 import time
@@ -31,10 +32,11 @@ from dagster_dataops.models.replies.reply import Usage, finish_reason_of, reply_
 from dagster_dataops.models.replies.reply_store import ReplyStore, StoredReply, request_key
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 
+_LOG: Final = logging.getLogger("dagster_dataops")
 _FIRST_PAUSE_SECONDS: Final = 0.25
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 _BREAK_AFTER: Final = 50  # failures in a row
-_BREAK_SECONDS: Final = (5.0, 20.0, 60.0)  # the pauses after that; then the run stops
+_BREAK_SECONDS: Final = (1.0, 4.0, 16.0, 64.0)  # the pauses after that; then the run stops
 _CHARACTERS_A_TOKEN: Final = 3.5
 _USUAL_OUTPUT: Final = 256  # tokens of a reply without a limit, until it is there
 
@@ -155,10 +157,12 @@ class ModelSession:
         self._asked[key] = asyncio.Event()
         try:
             reply, seconds = await self._tried(endpoint, request)
-            self._store.put(key, self._context.position, str(request["model"]), reply, seconds)
+            asked = _asked(request) if self._client.cassette else ""
+            position, model = self._context.position, str(request["model"])
+            self._store.put(key, position, model, reply, seconds=seconds, asked=asked)
         finally:
             self._asked.pop(key).set()
-        self._count_paid(reply, str(request["model"]), seconds)
+        self._count_paid(reply, model, seconds)
         return reply, False
 
     def reject(self, request: dict[str, Any], sample: int = 0, reask: int = 0) -> None:
@@ -184,9 +188,11 @@ class ModelSession:
 
     def _not_recorded(self, request: dict[str, Any]) -> ReplyNotRecordedError:
         shown = str(request.get("messages") or request.get("input"))[:500]
+        nearest = self._store.nearest(_asked(request))
+        like = f"; the nearest recorded message is {nearest!r}" if nearest else ""
         reason = (
             f"{self._client.cassette} has no reply to this request of model {request['model']}: "
-            f"{shown}; record it with ModelClient(mode='record')"
+            f"{shown}{like}; record it with ModelClient(mode='record')"
         )
         return ReplyNotRecordedError(reason)
 
@@ -212,6 +218,7 @@ class ModelSession:
                 self._dialect.learn(error)
                 if self._dialect.adapted(request) == sent:
                     raise
+                _LOG.warning("%s: requests get another form, since: %s", self._context.node, error)
             except FatalModelError as error:
                 self._fatal = error
                 raise
@@ -292,6 +299,7 @@ class ModelSession:
         if not limited:
             self._break_if_failing(error)
         if number >= self._client.tries or (asked or 0) > self._client.longest_wait:
+            error.details["attempts"] = number
             raise error
         pause = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0 ** (number - 1))
         pause *= random.uniform(0.5, 1)  # noqa: S311 - spreads calls, protects nothing
@@ -399,6 +407,12 @@ def _published(context: OperatorContext) -> str:
         manifest = (context.folder / f"{context.node}_results.jsonl.json").read_bytes()
         return xxhash.xxh3_64_hexdigest(manifest)
     return ""
+
+
+def _asked(request: dict[str, Any]) -> str:
+    """Return the end of what a request asks, to find one like it."""
+    messages = request.get("messages")
+    return str(messages[-1]["content"] if messages else request.get("input"))[-500:]
 
 
 def estimate(request: dict[str, Any], usual_output: float = _USUAL_OUTPUT) -> tuple[float, float]:

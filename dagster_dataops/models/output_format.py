@@ -54,17 +54,22 @@ class OutputFormat:
             return self._model.model_validate_json(text)
         except ValidationError as error:
             faults = error.errors(include_url=False)[:_MAX_FAULTS]
-            shown = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in faults]
-            raise ValueError("; ".join(shown)) from None
+            places = [".".join(map(str, one["loc"])) for one in faults]
+            raise ValueError(_faults(places, [one["msg"] for one in faults])) from None
 
     def _checked(self, text: str) -> Any:
         value = orjson.loads(text)
         errors = list(self._validator.iter_errors(value))[:_MAX_FAULTS] if self._validator else []
         if errors:
             places = [".".join(map(str, one.instance_path)) for one in errors]
-            shown = [f"{at}: {one.message}" for at, one in zip(places, errors, strict=True)]
-            raise ValueError("; ".join(shown)[:_MAX_TEXT])
+            raise ValueError(_faults(places, [one.message for one in errors])[:_MAX_TEXT])
         return value
+
+
+def _faults(places: list[str], messages: list[str]) -> str:
+    """Return the faults as a text; the place of a fault of the whole text is empty."""
+    both = zip(places, messages, strict=True)
+    return "; ".join(f"{place}: {message}" if place else message for place, message in both)
 
 
 def plain(value: Any) -> Any:

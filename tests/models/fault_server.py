@@ -176,7 +176,9 @@ def broken(request: web.Request) -> None:
 
 def refusal(status: int, code: str, headers: dict[str, str]) -> web.Response:
     error = {"message": f"fault {code}", "type": code, "param": None, "code": code}
-    return web.json_response({"error": error}, status=status, headers=headers)
+    return web.json_response(
+        {"error": error}, status=status, headers={**headers, "x-request-id": f"req-{code}"}
+    )
 
 
 def text_of(message: dict[str, Any]) -> str:

@@ -136,6 +136,54 @@ def test_a_reply_that_is_of_no_use_fails_its_record_alone(made, server, root, fa
     assert error["message"]
 
 
+@pytest.mark.parametrize(
+    ("fault", "finish"),
+    [
+        ("truncated", "length"),
+        ("refusal", "stop"),
+        ("filtered", "content_filter"),
+        ("prose", "stop"),
+    ],
+)
+def test_the_error_line_of_a_reply_of_no_use_has_the_reply(made, root, fault, finish):
+    made(Cities)([{"text": f"x [[fault:{fault}]]"}, {"text": "Paris"}])
+
+    (error,) = error_rows(root)
+    assert error["finish_reason"] == finish
+    assert error["usage"]["tokens_in"] > 0
+    assert error["request_id"].startswith("chatcmpl-")
+    assert error["attempts"] == (3 if fault == "prose" else 1)
+    assert ("forty-two" in error["reply"]) == (fault == "prose")
+
+
+def test_the_error_line_of_a_refused_request_has_its_number(made, root):
+    made(Cities)([{"text": "x [[fault:400]]"}, {"text": "Paris"}])
+
+    (error,) = error_rows(root)
+    assert error["request_id"].startswith("req-")
+
+
+def test_samples_of_a_request_with_a_seed_have_seeds_of_their_own(made, monkeypatch):
+    seen: list[dict[str, Any]] = []
+
+    def complete(request: dict[str, Any]) -> str:
+        seen.append(request)
+        return "a"
+
+    class Stub:
+        def complete(self, request: dict[str, Any]) -> str:
+            return complete(request)
+
+    class Samples(LLMOperator):
+        async def forward(self, record: dict):
+            await self.asks("Who wins?", n=3)
+            return record
+
+    made(Samples, params={"seed": 7}, client=ModelClient(complete=Stub()))([{"n": 1}])
+
+    assert [request["seed"] for request in seen] == [7, 8, 9]
+
+
 @pytest.mark.parametrize("fault", ["malformed", "prose", "wrong", "fenced"])
 def test_a_wrong_reply_is_asked_for_again_with_its_fault(made, server, fault):
     (found,) = made(Cities)([{"text": f"Paris [[fault:{fault}*1]]"}])
@@ -284,6 +332,7 @@ def test_waiting_for_a_limit_does_not_count_as_time_of_the_record(made, server):
         ({"prompt": "{{ a"}, "line 1"),
         ({"reasks": -1}, "0 or more"),
         ({"truncated": "maybe"}, "'keep'"),
+        ({"wait": "never"}, "sensor or step"),
         ({"examples": [{"text": "a"}]}, "'reply'"),
         ({"_retries": 3}, "tries=..."),
     ],

@@ -187,6 +187,7 @@ def test_a_fault_that_does_not_pass_fails_after_the_last_try(
 
     assert type(raised) is error
     assert server.stats()["faults"] == {fault: 2}
+    assert raised.details["attempts"] == 2
 
 
 @pytest.mark.parametrize(("fault", "seconds"), [("429", 1.0), ("429date", 0.5)])
@@ -319,8 +320,13 @@ def test_max_cost_counts_the_calls_of_earlier_sessions(tmp_path: Path, server: R
         ),
     ],
 )
-def test_a_field_that_the_server_refuses_is_replaced_from_then_on(
-    mark: str, fields: dict[str, Any], tmp_path: Path, client: ModelClient, server: RunningServer
+def test_a_field_that_the_server_refuses_is_replaced_from_then_on_and_the_log_says_so(
+    mark: str,
+    fields: dict[str, Any],
+    tmp_path: Path,
+    client: ModelClient,
+    server: RunningServer,
+    caplog: pytest.LogCaptureFixture,
 ):
     async def work(session: ModelSession) -> None:
         for number in range(3):
@@ -329,6 +335,7 @@ def test_a_field_that_the_server_refuses_is_replaced_from_then_on(
     in_session(tmp_path, client, work)
 
     assert server.stats()["by_status"] == {"400": 1, "200": 3}
+    assert caplog.text.count("node: requests get another form") == 1
 
 
 def test_a_cassette_answers_without_a_server_and_names_a_missing_request(
@@ -336,14 +343,17 @@ def test_a_cassette_answers_without_a_server_and_names_a_missing_request(
 ):
     cassette = tmp_path / "cassette.jsonl"
     live = ModelClient(base_url=server.address, api_key="secret", mode="record", replies=cassette)
-    in_session(tmp_path, live, asking("one"))
+    in_session(tmp_path, live, asking("one", "a song of three"))
     replay = ModelClient(base_url="http://nowhere", mode="replay", replies=cassette)
 
-    ((reply, stored), missing), counts = in_session(tmp_path, replay, asking("one", "two"))
+    ((reply, stored), missing), counts = in_session(
+        tmp_path, replay, asking("one", "a song of two")
+    )
 
     assert (text_of(reply), stored) == ("echo: one", True)
     assert type(missing) is errors.ReplyNotRecordedError
-    assert "two" in str(missing)
+    assert "a song of two" in str(missing)
+    assert "the nearest recorded message is 'a song of three'" in str(missing)
     assert counts == {"calls_replayed": 1}
     assert "secret" not in cassette.read_text()
 

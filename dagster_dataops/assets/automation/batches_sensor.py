@@ -46,11 +46,11 @@ class _Batches:
 
 
 def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
-    """Return the sensor ``<pipeline>_batches``; none if no node has ``delivery="batch"``.
+    """Return the sensor ``<pipeline>_batches``; none if no node needs it.
 
-    It asks the server about batches that are submitted and not collected. When all of a node are
-    answered, it launches a run of the node and of all nodes downstream; not if the user cancelled
-    one of them.
+    Nodes with ``delivery="batch"`` and ``wait="sensor"`` need it. It asks the server about batches
+    that are submitted and not collected. When all of a node are answered, it launches a run of the
+    node and of all nodes downstream; not if the user cancelled one of them.
     """
     plans = [plan for plan in planned.plans if _delivers_batches(plan)]
     if not plans:
@@ -92,7 +92,8 @@ def _operator(plan: AssetPlan) -> Any:
 
 def _delivers_batches(plan: AssetPlan) -> bool:
     operator = _operator(plan)
-    return isinstance(operator, LLMOperator) and operator.delivery == "batch"
+    batched = isinstance(operator, LLMOperator) and operator.delivery == "batch"
+    return batched and operator.wait == "sensor"
 
 
 def _downstream(planned: PlannedPipeline, plan: AssetPlan) -> list[dg.AssetKey]:

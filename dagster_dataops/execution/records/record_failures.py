@@ -9,7 +9,7 @@ import orjson
 
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.concurrency import stepping
-from dagster_dataops.errors import UnencodableError
+from dagster_dataops.errors import ModelError, UnencodableError
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout
 from dagster_dataops.operators.chains import batch_chain, chain_calls
 from dagster_dataops.operators.chains.chain import Chain
@@ -42,6 +42,7 @@ class Failure(NamedTuple):
         attempts: Number of tries.
         offset: Byte position of the record's line in the input, once the record is settled.
         part: Name of the part of a chain that failed; empty for no chain.
+        details: Of a `ModelError`: further keys of the error line.
         disposition: Of the record; empty if it is only that it failed.
     """
 
@@ -52,6 +53,7 @@ class Failure(NamedTuple):
     attempts: int = 1
     offset: int = 0
     part: str = ""
+    details: dict[str, object] | None = None
     disposition: Disposition = b""
 
 
@@ -89,7 +91,8 @@ def in_full(failure: Failure) -> Failure:
         return failure
     odd_result = isinstance(error, (ContractError, UnencodableError))
     text = "" if odd_result else _traceback_text(error)
-    return failure._replace(message=_message(error), traceback_text=text)
+    details = error.details if isinstance(error, ModelError) else None
+    return failure._replace(message=_message(error), traceback_text=text, details=details)
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -170,7 +173,7 @@ def failed_record(
     """Return a failed record as its error line holds it.
 
     Its row has the keys operator, part (of a chain only), exception, message, traceback, attempts,
-    input (the record; the raw text, cut at 64 KB, where it is none).
+    those of its details, and input (the record; the raw text, cut at 64 KB, where it is none).
 
     Args:
         failure: Its failure, with its place in the input.
@@ -187,6 +190,7 @@ def failed_record(
         "message": failure.message,
         "traceback": failure.traceback_text,
         "attempts": failure.attempts,
+        **(failure.details or {}),
         "input": _input_of(line),
     }
     return FailedRecord(failure.offset, len(line), position, output, dropped, row)

@@ -85,7 +85,7 @@ class BatchDelivery:
                     await self._collect(api, digest, part)
         self._store.take_over()
         if self._state.open_parts:
-            raise StopRun(self._progress(), waits=True)
+            raise self._stop()
 
     async def send(self, requests: "Parts") -> None:
         """Submit new requests.
@@ -105,7 +105,7 @@ class BatchDelivery:
         self._state.intend(requests.finish())
         async with BatchApi(self._client) as api:
             await self._submit(api)
-        raise StopRun(self._progress(), waits=True)
+        raise self._stop()
 
     def parts(self) -> "Parts":
         """Return an empty list of requests."""
@@ -162,14 +162,18 @@ class BatchDelivery:
         tries = self._state.failed.get(key, {"tries": 0})["tries"] + 1
         self._state.failed[key] = {"status": status, "body": body, "tries": tries}
 
-    def _progress(self) -> str:
+    def progress(self) -> str:
+        """Return how much of the requests the server has answered."""
         parts = self._state.parts.values()
         done = sum(part["collected"] for part in parts)
         requests = sum(part["requests"] for part in parts if not part["collected"])
         return (
-            f"answered batches: {done} of {len(parts)}; requests without a reply: {requests:,}; "
-            "run again to collect the replies"
+            f"answered batches: {done} of {len(parts)}; requests without a reply: {requests:,}"
         )
+
+    def _stop(self) -> StopRun:
+        reason = f"{self.progress()}; run again to collect the replies"
+        return StopRun(reason, waits=True)
 
 
 class BatchState:

@@ -56,6 +56,8 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes) -> ModelError
     made = kind(f"status {status}: {str(message)[:_MAX_TEXT]}")
     made.retry_after = retry_after(headers)
     made.overloaded = status in _OVERLOADED
+    if request := headers.get("x-request-id"):
+        made.details["request_id"] = request
     return made
 
 

@@ -4,7 +4,7 @@ Each line is a JSON object of one of four forms:
 
 * ``{"key": ..., "start": ..., "model": ..., "seconds": ..., "reply": ...}`` is a reply: the digest
   of its request, the byte position of the record that asked, the model that it asked, the duration
-  of the call, and the JSON of the server.
+  of the call, and the JSON of the server. A recorded reply also has ``asked``, the last message.
 * ``{"spent": start, "model": ..., "reply": ...}`` is a reply without an answer, and its cost.
 * ``{"key": ..., "rejected": at}`` says that the reply at a position of the file was of no use.
 * ``{"published": ...}`` says that all replies before it were made for results of earlier runs.
@@ -13,6 +13,7 @@ Lines are appended whole under a lock. A process that dies while it writes leave
 end, which the next one closes; such a line is not read. Several processes may use one file.
 """
 
+import difflib
 import hashlib
 import os
 from array import array
@@ -121,14 +122,16 @@ class ReplyStore:
             return self._reply(at, self._line(at)) if rejected else None
         return self._reply(at, line)
 
-    def put(
+    def put(  # noqa: PLR0913 - the fields of a line
         self,
         key: str,
         start: int,
         model: str,
         reply: dict[str, Any],
+        *,
         seconds: float = 0.0,
         share: float = 1.0,
+        asked: str = "",
     ) -> None:
         """Keep a reply; it is there after a kill once this returns.
 
@@ -139,13 +142,25 @@ class ReplyStore:
             reply: The JSON of the server.
             seconds: Duration of the call.
             share: The share of the usual price that it cost.
+            asked: What was asked, for `nearest`; empty if it is not needed.
 
         Raises:
             StorageError: It cannot be written.
         """
         took = round(seconds, 6)
-        line = {"key": key, "start": start, "model": model, "seconds": took, "reply": reply}
-        self._append(line if share == 1 else {**line, "share": share})
+        line: dict[str, Any] = {"key": key, "start": start, "model": model}
+        line |= {"seconds": took, "reply": reply}
+        if share != 1:
+            line["share"] = share
+        if asked:
+            line["asked"] = asked
+        self._append(line)
+
+    def nearest(self, asked: str) -> str:
+        """Return what was asked and is most like a text; empty if nothing was."""
+        lines = (_parsed(text) for _, text in self._lines(0))
+        known = {line["asked"]: None for line in lines if line and "asked" in line}
+        return next(iter(difflib.get_close_matches(asked, known, 1, 0)), "")
 
     def take_over(self) -> None:
         """Let the replies so far count as those that a stopped run was waiting for."""

@@ -13,6 +13,7 @@ import pytest
 
 from dagster_dataops import LLMOperator, ModelClient, Price, config, data_register
 from dagster_dataops.errors import RunStoppedError, RunWaitingError
+from dagster_dataops.models import batch_round
 from dagster_dataops.models.batches import batch_delivery
 from dagster_dataops.models.replies.reply_store import ReplyStore
 from tests.models.running_server import RunningServer
@@ -95,6 +96,45 @@ def test_a_run_submits_and_a_later_one_collects(
     cost = (stats["tokens_in"] + 4 * stats["tokens_out"]) / 1e6
     assert counts["cost"] == pytest.approx(cost / 2)
     assert not [name for name in counts if name.startswith("latency")]
+
+
+def test_a_run_can_wait_for_the_server(
+    client: ModelClient, server: RunningServer, root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    server.reset(batches="in_progress")
+    pauses: list[float] = []
+
+    async def finish(seconds: float) -> None:
+        pauses.append(seconds)
+        server.finish()
+
+    monkeypatch.setattr(batch_round.asyncio, "sleep", finish)
+
+    found = Two(model="rule", delivery="batch", wait="step")(records(2))
+
+    votes = [f"echo: then echo first {number}" for number in range(2)]
+    assert [row["votes"] for row in found] == [[vote, vote] for vote in votes]
+    assert pauses == [1.0, 5.0]  # a batch of the first calls, and one of those that follow
+    assert server.stats()["batches"] == 2
+
+
+def test_a_run_that_waits_ends_when_it_is_stopped_and_a_later_one_collects(
+    server: RunningServer, tmp_path: Path
+):
+    server.reset(batches="in_progress")
+    script = SCRIPT.replace('delivery="batch"', 'delivery="batch", wait="step"')
+    command = [sys.executable, "-c", script, server.address, str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while server.stats()["batches"] < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) != 0
+
+    server.finish()
+    assert subprocess.run(command, check=False).returncode == 0
+    assert server.stats()["batches"] == 3
 
 
 def test_delivery_is_no_part_of_the_identity(client: ModelClient, server: RunningServer):
