@@ -67,7 +67,7 @@ class OpenShards:
             self._open.pop(next(iter(self._open))).close()
         return content
 
-    def part(self, shard: Shard, at: int, name: str, place: Sequence[int]) -> bytes:
+    def part(self, shard: Shard, at: int, name: str, place: list[int]) -> bytes:
         """Return the content of a file.
 
         Args:

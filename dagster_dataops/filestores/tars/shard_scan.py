@@ -23,7 +23,7 @@ _WINDOW: Final = 32 << 10
 MAX_ROWS: Final = 50_000  # the rows that are held in memory, in about 600 bytes each
 BY_TARFILE: Final = -1  # in place of a size: only tarfile can read the part
 
-Parts = dict[str, Sequence[int]]
+Parts = dict[str, list[int]]
 """Offset and size of each part by name; `BY_TARFILE` in place of the size of uncommon members."""
 
 
@@ -60,7 +60,7 @@ class ScannedShard(NamedTuple):
     def parts(self) -> list[Parts]:
         """Return the parts of each sample."""
         pairs = iter(zip(self.places[::2], self.places[1::2], strict=True))
-        return [{name: next(pairs) for name in self.shapes[kind]} for kind in self.kinds]
+        return [{name: list(next(pairs)) for name in self.shapes[kind]} for kind in self.kinds]
 
     def rows(self) -> "zip[tuple[str, int, Parts]]":
         """Return key, first byte and parts of each sample."""
