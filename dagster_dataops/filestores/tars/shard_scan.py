@@ -62,9 +62,9 @@ class ScannedShard(NamedTuple):
         pairs = iter(zip(self.places[::2], self.places[1::2], strict=True))
         return [{name: list(next(pairs)) for name in self.shapes[kind]} for kind in self.kinds]
 
-    def rows(self) -> "zip[tuple[str, int, Parts]]":
+    def rows(self) -> list[tuple[str, int, Parts]]:
         """Return key, first byte and parts of each sample."""
-        return zip(self.keys, self.starts, self.parts(), strict=False)
+        return list(zip(self.keys, self.starts, self.parts(), strict=False))
 
 
 class Shard(NamedTuple):
