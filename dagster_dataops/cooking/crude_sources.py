@@ -18,12 +18,11 @@ from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.tar_store import TarStore
 from dagster_dataops.filestores.tars.open_shards import OpenShards, SampleReader
 from dagster_dataops.filestores.tars.row_cutting import (
-    MAX_ROWS,
     cut_by_rows,
     is_cuttable,
     row_reader,
 )
-from dagster_dataops.filestores.tars.shard_scan import ScannedShard, Shard
+from dagster_dataops.filestores.tars.shard_scan import MAX_ROWS, ScannedShard, Shard
 from dagster_dataops.filestores.tars.tar_headers import UncommonTarError, torn
 from dagster_dataops.filestores.tars.tar_index import TarIndex
 from dagster_dataops.filestores.tars.tar_samples import (

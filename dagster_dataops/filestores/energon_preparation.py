@@ -150,7 +150,7 @@ def _indexed(path: Path, shards: Sequence[Shard], dataset: str) -> tuple[dict[st
             starts = array("Q", found.starts if found.keys else [0])
             path.with_name(f"{number}.idx").write_bytes(starts.tobytes())
             counts[shard.name] = len(found.keys)
-            identity = digest([identity, shard.name, list(found.rows())])
+            identity = digest([identity, shard.name, found.rows()])
         connection.executescript(_INDICES)
         connection.commit()
     return counts, str(uuid.uuid5(uuid.NAMESPACE_OID, identity))

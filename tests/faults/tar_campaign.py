@@ -156,7 +156,7 @@ def compare(data: bytes, path: Path) -> "str | None":
     if found != wanted[: len(found)]:
         return f"gave other samples in front of {error}"
     try:
-        rows = scan(Shard("a.tar", Location(str(path))), "d", "error").rows
+        rows = scan(Shard("a.tar", Location(str(path))), "d", "error").rows()
     except DuplicateKeyError:
         return None if isinstance(error, DuplicateKeyError) else "the scan found a duplicate"
     for (key, _, parts), sample in zip(rows, found, strict=False):

@@ -34,9 +34,9 @@ def prepare(folder):
     )
     for number, name in enumerate(counts):
         found = scan(Shard(name, Location(str(folder / name))), str(folder), "error")
-        starts = found.starts()
+        starts = found.starts
         (folder / f"{name}.idx").write_bytes(struct.pack(f"<{len(starts)}Q", *starts))
-        for at, (key, start, parts) in enumerate(found.rows):
+        for at, (key, start, parts) in enumerate(found.rows()):
             row = (number, key, at, start, starts[at + 1] - start)
             connection.execute("INSERT INTO samples VALUES (NULL, ?, ?, ?, ?, ?)", row)
             for part, (offset, size) in parts.items():

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from itertools import repeat
-from typing import Any, Final
+from typing import Any
 
 from dagster_dataops.errors import IndexOutdatedError, StreamSourceError
 from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
@@ -11,8 +11,6 @@ from dagster_dataops.filestores.tars.open_shards import SampleReader
 from dagster_dataops.filestores.tars.shard_scan import ScannedShard
 from dagster_dataops.filestores.tars.tar_samples import CutSamples, ShardIdentity
 from dagster_dataops.streams.files.contents import Content
-
-MAX_ROWS: Final = 50_000  # the rows of a shard that are held in memory
 
 
 def is_cuttable(found: ScannedShard) -> bool:

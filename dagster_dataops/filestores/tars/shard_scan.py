@@ -20,6 +20,7 @@ from dagster_dataops.streams.files.locations import Location
 
 _PAGE: Final = 4096  # the smallest number of bytes that is read from a disk
 _WINDOW: Final = 32 << 10
+MAX_ROWS: Final = 50_000  # the rows that are held in memory, in about 600 bytes each
 BY_TARFILE: Final = -1  # in place of a size: only tarfile can read the part
 
 Parts = dict[str, list[int]]
@@ -59,11 +60,11 @@ class ScannedShard(NamedTuple):
     def parts(self) -> list[Parts]:
         """Return the parts of each sample."""
         pairs = iter(zip(self.places[::2], self.places[1::2], strict=True))
-        return [{name: [*next(pairs)] for name in self.shapes[kind]} for kind in self.kinds]
+        return [{name: list(next(pairs)) for name in self.shapes[kind]} for kind in self.kinds]
 
-    def rows(self) -> "zip[tuple[str, int, Parts]]":
+    def rows(self) -> list[tuple[str, int, Parts]]:
         """Return key, first byte and parts of each sample."""
-        return zip(self.keys, self.starts, self.parts(), strict=False)
+        return list(zip(self.keys, self.starts, self.parts(), strict=False))
 
 
 class Shard(NamedTuple):

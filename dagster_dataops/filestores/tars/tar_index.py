@@ -11,8 +11,10 @@ import threading
 import weakref
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import repeat
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import orjson
 from typing_extensions import override
@@ -26,6 +28,7 @@ from dagster_dataops.filestores.tars.index_cache import (
     sweep,
 )
 from dagster_dataops.filestores.tars.shard_scan import (
+    MAX_ROWS,
     Parts,
     ScannedShard,
     Shard,
@@ -34,6 +37,7 @@ from dagster_dataops.filestores.tars.shard_scan import (
 from dagster_dataops.hashing.values import digest
 
 _VERSION: Final = 2
+_START_BYTES: Final = 8
 _TABLES: Final = """
     CREATE TABLE shards (number INTEGER PRIMARY KEY, starts BLOB, error TEXT);
     CREATE TABLE incoming (key TEXT, shard INTEGER, at INTEGER, parts BLOB);
@@ -113,6 +117,10 @@ class SqliteFile:
         return SqliteFile, (self.path,)
 
 
+Place: TypeAlias = tuple[Shard, int, Parts]
+"""Shard, first byte and parts of a sample."""
+
+
 class TarIndex:
     """The samples of some shards. Building it scans the shards that are not in the cache.
 
@@ -188,11 +196,32 @@ class TarIndex:
             found.setdefault(shard, set()).add(at)
         return {shard: frozenset(starts) for shard, starts in found.items()}
 
-    def find(self, key: str) -> tuple[Shard, int, Parts] | None:
+    def find(self, key: str) -> Place | None:
         """Return shard, first byte and parts of a sample; ``None`` if there is none."""
+        if self._held is not None:
+            return self._held.get(key)
         query = "SELECT shard, at, parts FROM samples WHERE key = ?"
         row = self._file.query(query, (key,)).fetchone()
         return None if row is None else (self.shards[row[0]], row[1], orjson.loads(row[2]))
+
+    @cached_property
+    def _held(self) -> dict[str, Place] | None:
+        """The samples of a small dataset by key; finding one takes a tenth of a query."""
+        (size,) = self._file.query("SELECT sum(length(starts)) FROM shards").fetchone()
+        if self.duplicates != "error" or (size or 0) > MAX_ROWS * _START_BYTES:
+            return None
+        held: dict[str, Place] = {}
+        for number, shard in enumerate(self.shards):
+            if not self.is_current(shard):
+                return None
+            found = self.rows(number)
+            places = zip(repeat(shard), found.starts, found.parts(), strict=False)
+            held.update(zip(found.keys, places, strict=True))
+        return held
+
+    @override
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "_held"}
 
     def names(self) -> Iterator[str]:
         """Yield the names of all files, sorted by key."""

@@ -1,5 +1,7 @@
 """Tests of dagster_dataops.filestores.tars.tar_index."""
 
+import pickle
+
 import pytest
 
 from dagster_dataops import crude
@@ -28,6 +30,27 @@ def test_samples_are_found_by_key_and_by_number(folder):
     assert index.find("nowhere") is None
     assert (index.count(), len(index.starts(2))) == (20, 7)
     assert list(index.names())[:2] == ["a00000.json", "a00000.txt"]
+
+
+def test_a_key_is_found_alike_in_memory_and_in_the_file(tmp_path, monkeypatch):
+    members = [
+        ("a.txt", b"1"),
+        ("a.json", b"2"),
+        ("b.json", b"33"),
+        ("c.txt", b"4"),
+        ("c.json", b"5"),
+    ]
+    path = tmp_path / "a.tar"
+    write_tar(path, members)
+    shards = [Shard("a.tar", Location(str(path)))]
+    held = TarIndex(str(tmp_path), shards)
+    found = {key: held.find(key) for key in ("a", "b", "c", "d")}
+    monkeypatch.setattr("dagster_dataops.filestores.tars.tar_index.MAX_ROWS", 0)
+
+    assert {key: TarIndex(str(tmp_path), shards).find(key) for key in found} == found
+    assert {key: pickle.loads(pickle.dumps(held)).find(key) for key in found} == found
+    assert found["b"] == (shards[0], 2048, {"json": [2560, 2]})
+    assert found["d"] is None
 
 
 def test_an_interrupted_index_goes_on_with_the_next_shard(folder, monkeypatch):
