@@ -39,7 +39,8 @@ def restore_record(dataset: Restorable, restore_key: Sequence[Any], cookers: Any
         UnknownSampleError: The dataset has no such sample.
     """
     stage = dataset.stage
-    if isinstance(restore_key, Sequence) and list(restore_key[:1]) == [PACK]:
+    given: object = restore_key
+    if isinstance(given, (list, tuple)) and given and given[0] == PACK:
         return _packed(stage, restore_key, cookers)
     place, shard, key = _checked(restore_key)
     if cookers is not None:

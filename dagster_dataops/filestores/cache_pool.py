@@ -111,8 +111,8 @@ class FileStoreCachePool(CachePool):
         keep: bool = True,
     ) -> None:
         check_local("parent_cache_dir", parent_cache_dir)
-        if num_workers < 1:
-            raise ConfigurationError("num_workers", num_workers, "at least 1")
+        if type(num_workers) is not int or num_workers < 1:
+            raise ConfigurationError("num_workers", num_workers, "an integer of at least 1")
         if not max_cache_size_gbytes >= 0 or max_cache_count < 0:
             given = (max_cache_size_gbytes, max_cache_count)
             raise ConfigurationError("limits of the cache", given, "numbers of at least 0")

@@ -85,8 +85,9 @@ def find(graph: Operations | OperatorGraph, wanted: Wanted) -> list[Stage] | lis
     stages = traverse(graph)
     if isinstance(wanted, str):
         return FoundStages([one for one in stages if one.name == wanted], wanted, _names(stages))
-    if not callable(wanted):
-        reason = f"wanted is a {type(wanted).__name__}; it must be a name, or a function of a stage"
+    given: object = wanted
+    if not callable(given):
+        reason = f"wanted is a {type(given).__name__}; it must be a name, or a function of a stage"
         raise StreamDefinitionError("graphs.find", reason)
     chosen = [one for one in stages if wanted(one)]
     return FoundStages(chosen, getattr(wanted, "__name__", "wanted"), _names(stages))

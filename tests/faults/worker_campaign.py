@@ -20,12 +20,14 @@ from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
+from unittest import mock
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from dagster_dataops import DataPipelineBuilder, read_jsonl, read_sequence
 from dagster_dataops.streams.positioned_stream import PositionedStream
+from dagster_dataops.streams.sharding import crew
 from tests.streams.sharding.killing import disturb, workers
 
 _RECORDS: Final = 400
@@ -91,6 +93,7 @@ class Timer:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
+@mock.patch.object(crew, "_DEATHS_OF_ELEMENT", sys.maxsize)  # no element is at fault here
 def run(kills: int, seed: int, folder: Path) -> dict[str, int]:
     """Read streams until workers were disturbed ``kills`` times; return the rounds of each kind.
 

@@ -256,6 +256,7 @@ def test_forked_processes_share_the_folder(store, pool, tmp_path):
     "options",
     [
         {"num_workers": 0},
+        {"num_workers": "2"},
         {"max_cache_size_gbytes": -1},
         {"max_cache_size_gbytes": float("nan")},
         {"method": "zip"},

@@ -87,7 +87,7 @@ def groups_of(selected: object) -> list[list[Any]]:
     Raises:
         TypeError: It is no list of lists.
     """
-    groups = list(selected) if isinstance(selected, Iterable) else [selected]
+    groups: list[Any] = list(selected) if isinstance(selected, Iterable) else [selected]
     wrong = [one for one in groups if isinstance(one, dict) or not isinstance(one, Iterable)]
     if wrong:
         kind, within = type(wrong[0]).__name__, isinstance(selected, Iterable)
