@@ -39,6 +39,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduler(config, log)
 
 
+@pytest.hookimpl(trylast=True)  # after the hook that marks the end-to-end tests
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slow tests in a run with several processes, so that none is the last one."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 # The threads that were there when a test began: those of earlier tests (of Dagster, polars and
 # fsspec) and the one that reads the orders of pytest-xdist. All of them wait.
 _WAITING: Final[set[int]] = set()

@@ -366,7 +366,7 @@ _RUN: Final = {"power": _power, "kill": _kill, "error": _error}
 def _tallies(given: argparse.Namespace, folder: Path) -> Iterator[Tally]:
     control = Control()
     until = time.monotonic() + given.seconds
-    for campaign in given.campaigns:
+    for campaign in CAMPAIGNS if "all" in given.campaigns else given.campaigns:
         for name in given.scenarios:
             for mode in given.modes or SCENARIOS[name].modes:
                 if mode not in SCENARIOS[name].modes or time.monotonic() > until:
@@ -385,7 +385,7 @@ def _tallies(given: argparse.Namespace, folder: Path) -> Iterator[Tally]:
 def main() -> int:
     """Run the campaigns of the command line; the status is 1 after any fault."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("campaigns", nargs="*", choices=CAMPAIGNS, default=CAMPAIGNS)
+    parser.add_argument("campaigns", nargs="*", choices=(*CAMPAIGNS, "all"), default="all")
     parser.add_argument("--scenarios", nargs="+", choices=SCENARIOS, default=list(SCENARIOS))
     parser.add_argument("--modes", nargs="+", help="all that the scenario has by default")
     parser.add_argument("--cases", type=int, default=0, help="drawn for each; all by default")

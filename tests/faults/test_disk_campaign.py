@@ -69,17 +69,17 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("filecalls"))
 
 
-Run = Callable[..., None]
+Run = Callable[..., str]
 
 
 @pytest.fixture
 def run(library: Path, tmp_path: Path) -> Run:
-    """Run a campaign of one scenario, in some modes, in a process with the library."""
+    """Run campaigns of one scenario, in some modes, in a process with the library."""
 
-    def run(campaign: str, scenario: str, modes: list[str], *numbers: str) -> None:
+    def run(campaigns: list[str], scenario: str, modes: list[str], *numbers: str) -> str:
         folder = tmp_path / "campaign"
         folder.mkdir()
-        given = [campaign, "--scenarios", scenario, "--modes", *modes, *numbers]
+        given = [*campaigns, "--scenarios", scenario, "--modes", *modes, *numbers]
         done = subprocess.run(
             [sys.executable, str(_CAMPAIGN), *given],
             env=preloaded(library, folder),
@@ -89,27 +89,33 @@ def run(library: Path, tmp_path: Path) -> Run:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert " 0 wrong" in done.stdout
+        return done.stdout
 
     return run
 
 
 @pytest.mark.parametrize("scenario", _POWER)
 def test_a_loss_of_power_at_any_call_loses_no_safe_data(run: Run, scenario: str) -> None:
-    run("power", scenario, _POWER[scenario], "--cases", "20")
+    run(["power"], scenario, _POWER[scenario], "--cases", "20")
 
 
 @pytest.mark.parametrize("scenario", ["over", "split", "export"])
 def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result(
     run: Run, scenario: str
 ) -> None:
-    run("power", scenario, ["single"], "--late", "18", "--cases", "60")
+    run(["power"], scenario, ["single"], "--late", "18", "--cases", "60")
 
 
 @pytest.mark.parametrize("scenario", _DISTURBED)
 def test_a_run_resumes_after_a_kill_at_any_call(run: Run, scenario: str) -> None:
-    run("kill", scenario, _DISTURBED[scenario], "--cases", "10")
+    run(["kill"], scenario, _DISTURBED[scenario], "--cases", "10")
 
 
 @pytest.mark.parametrize("scenario", _DISTURBED)
 def test_a_run_resumes_after_an_error_of_any_call(run: Run, scenario: str) -> None:
-    run("error", scenario, _DISTURBED[scenario], "--cases", "10")
+    run(["error"], scenario, _DISTURBED[scenario], "--cases", "10")
+
+
+def test_all_campaigns_run_if_none_is_named(run: Run) -> None:
+    lines = run([], "fresh", ["single"], "--cases", "1").splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == ["power", "kill", "error"]
