@@ -6,9 +6,12 @@
 - out: the root of the results, an existing folder;
 - nodes: pairs of an operator's name and its options, settings included;
 - export (optional): a file to export the last node's result to, instead of materializing;
-- resume (optional): resume an earlier run.
+- resume (optional): resume an earlier run;
+- warm (optional): materialize the nodes once before the measurement, in a process with another
+  thread, which may not fork: the measured run takes the workers of the first.
 """
 
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,8 @@ from benchmarks import operators
 from benchmarks.reporting import Stopwatch
 from dagster_dataops import chain, config, data, data_register, pipeline
 from dagster_dataops.execution.backends import asynchronous, processes, single, threads
+from dagster_dataops.execution.workers.idle_workers import idle_workers
+from dagster_dataops.pipelines.pipeline import Pipeline
 
 # Imported here, like the modules of the ideal.
 BACKENDS = (asynchronous, processes, single, threads)
@@ -45,6 +50,21 @@ def operator_of(name: str, options: dict[str, Any]) -> Any:
     return getattr(getattr(data, group or "benchmark"), rest)(**options)
 
 
+def warm_up(ppl: Pipeline, given: dict[str, Any]) -> None:
+    """Materialize into a folder of its own; the worker processes stay for the next run.
+
+    Raises:
+        RuntimeError: No worker process stayed, so the next run would not be a warm one.
+    """
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    config.data_process_path = str(Path(given["out"]) / "warm_up")
+    ppl.materialize(Path(given["source"]))
+    config.data_process_path = given["out"]
+    if not idle_workers:
+        msg = "no worker process is idle after the first run"
+        raise RuntimeError(msg)
+
+
 def main() -> None:
     """Run the nodes and report."""
     watch = Stopwatch()
@@ -61,6 +81,9 @@ def main() -> None:
     if given.get("export"):
         report([ppl(given["source"])])
         return
+    if given.get("warm"):
+        warm_up(ppl, given)
+        watch.restart()
     reports = list(ppl.materialize(Path(given["source"])).values())
     report(
         [one.dataset.path for one in reports],
