@@ -1,11 +1,14 @@
 """The report of a contender's process to the measuring process: one JSON line."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from benchmarks.processes import cpu_seconds, tree
 
 
 class Stopwatch:
@@ -13,7 +16,12 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.specification: dict[str, Any] = json.loads(sys.argv[1])
-        self._cpu_before = time.process_time()
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin here: earlier work of this process and its workers is not measured."""
+        workers = tree(os.getpid())[1:]
+        self._cpu_before = time.process_time() + cpu_seconds(workers)
         self._began = self._lapped = time.perf_counter()
 
     def lap(self) -> float:

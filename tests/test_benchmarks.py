@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from benchmarks import comparing, corpus, latencies, plain_rules, regression, ru
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, save, table
 from benchmarks.measuring import Contender, ContenderError, ideal, measure, ours
-from benchmarks.processes import proportional_memory, tree
+from benchmarks.processes import cpu_seconds, proportional_memory, tree
 from benchmarks.workloads import (
     asking,
     calling,
@@ -143,12 +144,21 @@ def _on_a_store(bench: Bench, source: Path) -> list[Figure]:
         return list(storing.against_disk(bench, address, "trivial", source, "upper", 0.0))
 
 
+def test_cpu_seconds_are_those_of_living_processes():
+    before, took = cpu_seconds([run.os.getpid()]), time.process_time()
+    while time.process_time() < took + 0.1:
+        sum(range(1000))
+    assert cpu_seconds([run.os.getpid()]) - before > 0.05
+    assert cpu_seconds([1 << 30]) == 0
+
+
 def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
     calls = bench.source("calls", corpus.even_calls(300, 0.01))
     texts = bench.source("texts", corpus.texts(200))
     threads = {"_concurrency_mode": "thread", "_max_workers": 4}
     figures = [
         *trivial.against_ideal(bench, 200, 1, 0.0),
+        trivial.with_warm_workers(bench, 200),
         cleaning.against_ideal(bench, 1, 0.0),
         *chained.against_ideal(bench, 200, 0.0),
         *calling.against_schedule(bench, 20, 8, 1e9, rounds=1, scale=0.01, cpu_goal=1e9),

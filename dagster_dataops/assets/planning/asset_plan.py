@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
@@ -40,6 +40,8 @@ PARTITION: Final = "{partition}"  # in the path of an export
 IO_MANAGER: Final = "dataops_io"
 _IO_MANAGER_METADATA: Final = "dagster/io_manager_key"  # of `with_io_manager_key`
 
+_Input: TypeAlias = tuple[dg.AssetKey, str | Path | PathPattern]
+
 
 @dataclass(frozen=True)
 class AssetPlan:
@@ -63,7 +65,7 @@ class AssetPlan:
     node: OperatorNode
     spec: dg.AssetSpec
     ins: Mapping[str, dg.AssetIn]
-    inputs: Sequence[tuple[dg.AssetKey, str | Path | PathPattern]]
+    inputs: Sequence[_Input]
     error_rate: ErrorRateCheck | None = None
     checks: Mapping[str, Sequence[DeclaredCheck]] = field(default_factory=dict)
     outputs: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
@@ -206,12 +208,13 @@ def plan_assets(
         artefacts = {name: specs[name] for name in node.artefacts}
         _check_export(graph, node, spec)
         _check_partitions(graph, node, spec, artefacts)
-        plan = _plan(data, spec, origin, options)
+        ins, inputs = _inputs_of(data, spec, origin, options)
         outputs = results if len(results) > 1 else {}
-        plans.append(
-            replace(plan, error_rate=rates[node.name], artefacts=artefacts, outputs=outputs)
+        plan = AssetPlan(
+            node, spec, ins, inputs, rates[node.name], outputs=outputs, artefacts=artefacts
         )
-        keys |= {name: one.key for name, one in plans[-1].results.items()}
+        plans.append(plan)
+        keys |= {name: one.key for name, one in plan.results.items()}
         specs[node.name] = spec
     return plans
 
@@ -298,11 +301,12 @@ def _check_named(graph: OperatorGraph, options: AssetOptions) -> None:
         raise PipelineDefinitionError(graph.name, reason)
 
 
-def _plan(
+def _inputs_of(
     data: DataOpsTranslatorData, spec: dg.AssetSpec, origin: SourceAsset, options: AssetOptions
-) -> AssetPlan:
+) -> tuple[dict[str, dg.AssetIn], list[_Input]]:
+    """Return ``ins`` and ``inputs`` of the plan of a node."""
     ins: dict[str, dg.AssetIn] = {}
-    inputs: list[tuple[dg.AssetKey, str | Path | PathPattern]] = []
+    inputs: list[_Input] = []
     mappings = {dep.asset_key: dep.partition_mapping for dep in spec.deps}
     skips = bool(options.get("allow_missing_partitions")) and spec.partitions_def is None
     for name, key in zip(data.node.inputs, data.upstream, strict=True):
@@ -315,4 +319,4 @@ def _plan(
                 partition_mapping=mappings.get(key),
             )
             inputs.append((key, argument_of(name)))
-    return AssetPlan(data.node, spec, ins, inputs)
+    return ins, inputs

@@ -122,8 +122,10 @@ def options_table(invocation: Invocation) -> str:
     defaults = {option.name: option.default for option in options}
     rows = []
     for name, value in shown_options(invocation).items():
-        default = _shown(name, defaults.get(name, value))
-        rows.append((name, _quoted(value), "" if default == value else _quoted(default)))
+        given = invocation.options[name]
+        default = defaults.get(name, given)
+        shown = value if default is given else _shown(name, default)
+        rows.append((name, _quoted(value), "" if shown == value else _quoted(shown)))
     if any(default != "" for _, _, default in rows):
         return table(["option", "value", "default"], rows)
     return table(["option", "value"], [row[:2] for row in rows]) if rows else ""

@@ -99,8 +99,8 @@ class Train(score):
             texts.append(self._features.of(self._column.text(record)))
         good = sum(labels)
         if not 0 < good < len(labels):
-            records = counted(len(labels), "records")
-            msg = f"{records} with labels that sum up to {good}; both kinds are needed"
+            found = counted(len(labels), "records")
+            msg = f"{found} with labels that sum up to {good}; both kinds are needed"
             raise ValueError(msg)
         importance = (len(labels) / (2 * (len(labels) - good)), len(labels) / (2 * good))
         weights, bias = self._trained(np, texts, labels, importance if self._balance else (1, 1))

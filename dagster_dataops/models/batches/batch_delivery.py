@@ -167,9 +167,7 @@ class BatchDelivery:
         parts = self._state.parts.values()
         done = sum(part["collected"] for part in parts)
         requests = sum(part["requests"] for part in parts if not part["collected"])
-        return (
-            f"answered batches: {done} of {len(parts)}; requests without a reply: {requests:,}"
-        )
+        return f"answered batches: {done} of {len(parts)}; requests without a reply: {requests:,}"
 
     def _stop(self) -> StopRun:
         reason = f"{self.progress()}; run again to collect the replies"

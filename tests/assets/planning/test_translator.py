@@ -176,6 +176,15 @@ def test_options_are_a_table_with_defaults_where_they_differ(registry: OperatorR
     ]
 
 
+def test_a_required_option_that_is_shortened_has_no_default(registry: OperatorRegistry) -> None:
+    @registry("data.text")
+    def listed(record: dict, words: list, text: str) -> dict:
+        return record
+
+    made = registry.operator("text", "listed")(words=list(range(30)), text="x" * 300)
+    assert options_table(made.__dataops__).splitlines()[0] == "| option | value |"
+
+
 def test_an_operator_without_options_has_no_table_of_them(
     registry: OperatorRegistry, root: Path
 ) -> None:
