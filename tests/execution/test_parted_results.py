@@ -237,6 +237,19 @@ def test_a_stream_of_parts_is_shuffled_sharded_and_resumed(tmp_path: Path) -> No
     assert first + [record["n"] for record in again] == list(range(20))
 
 
+def test_a_result_in_300_parts_is_shuffled_by_number_and_resumed(tmp_path: Path) -> None:
+    source = numbered(tmp_path, 300)
+    dataset = run(noted(_part_records=1), source, node(tmp_path)).dataset
+    builder = dataset.stream().shuffle(0, seed=1)
+    reading = builder.and_return()
+    records = iter(reading)
+    first = [next(records)["n"] for _ in range(100)]
+    again = builder.and_return()
+    again.load_state_dict(reading.state_dict())
+    rest = [record["n"] for record in again]
+    assert sorted(first + rest) == list(range(300)) != first + rest
+
+
 def test_a_stream_state_is_refused_after_the_result_was_split_otherwise(tmp_path: Path) -> None:
     source, folder = numbered(tmp_path), node(tmp_path)
     reading = run(noted(_part_records=3), source, folder).dataset.stream().and_return()
