@@ -168,9 +168,13 @@ def test_every_kind_of_operator_can_write_parts(tmp_path: Path, made: Any) -> No
     assert report.dataset.read() == JsonlDataset.of_file(one.result).read()
 
 
-@pytest.mark.parametrize("made", [sided, Built], ids=["named outputs", "artefact"])
-def test_parts_are_refused_where_there_is_no_single_result_of_records(made: Any) -> None:
-    with pytest.raises(OperatorOptionError, match="one result of records"):
+@pytest.mark.parametrize(
+    ("made", "found"), [(sided, "has several results"), (Built, "is an artefact")]
+)
+def test_parts_are_refused_where_there_is_no_single_result_of_records(
+    made: Any, found: str
+) -> None:
+    with pytest.raises(OperatorOptionError, match=f"one result of records, and this one {found}"):
         made(_part_records=3)
 
 
