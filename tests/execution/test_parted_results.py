@@ -168,9 +168,13 @@ def test_every_kind_of_operator_can_write_parts(tmp_path: Path, made: Any) -> No
     assert report.dataset.read() == JsonlDataset.of_file(one.result).read()
 
 
-@pytest.mark.parametrize("made", [sided, Built], ids=["named outputs", "artefact"])
-def test_parts_are_refused_where_there_is_no_single_result_of_records(made: Any) -> None:
-    with pytest.raises(OperatorOptionError, match="one result of records"):
+@pytest.mark.parametrize(
+    ("made", "found"), [(sided, "has several results"), (Built, "is an artefact")]
+)
+def test_parts_are_refused_where_there_is_no_single_result_of_records(
+    made: Any, found: str
+) -> None:
+    with pytest.raises(OperatorOptionError, match=f"one result of records, and this one {found}"):
         made(_part_records=3)
 
 
@@ -235,6 +239,19 @@ def test_a_stream_of_parts_is_shuffled_sharded_and_resumed(tmp_path: Path) -> No
     again = dataset.stream().and_return()
     again.load_state_dict(reading.state_dict())
     assert first + [record["n"] for record in again] == list(range(20))
+
+
+def test_a_result_in_300_parts_is_shuffled_by_number_and_resumed(tmp_path: Path) -> None:
+    source = numbered(tmp_path, 300)
+    dataset = run(noted(_part_records=1), source, node(tmp_path)).dataset
+    builder = dataset.stream().shuffle(0, seed=1)
+    reading = builder.and_return()
+    records = iter(reading)
+    first = [next(records)["n"] for _ in range(100)]
+    again = builder.and_return()
+    again.load_state_dict(reading.state_dict())
+    rest = [record["n"] for record in again]
+    assert sorted(first + rest) == list(range(300)) != first + rest
 
 
 def test_a_stream_state_is_refused_after_the_result_was_split_otherwise(tmp_path: Path) -> None:

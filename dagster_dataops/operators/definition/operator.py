@@ -439,7 +439,11 @@ def check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
         reason = "needs an operator with forward_batch or forward_window; this one has neither"
         raise OperatorOptionError(spec.qualified_name, "_batch_size", reason)
     if settings.part_records and (spec.outputs or spec.outputs_of or spec.kind in _UNPARTED):
-        reason = "needs an operator with one result of records"
+        found = f"is an {spec.kind}" if spec.kind in _UNPARTED else "has several results"
+        reason = (
+            f"is {settings.part_records}; parts need an operator with one result of records, and "
+            f"this one {found}. Leave the setting out"
+        )
         raise OperatorOptionError(spec.qualified_name, "_part_records", reason)
     _check_agents(spec, settings)
     mode = settings.concurrency_mode

@@ -22,7 +22,6 @@ GivenPaths: TypeAlias = GivenPath | Iterable[GivenPath]
 
 INFER: Final = "infer"
 _MAX_DIGESTED_FILES: Final = 1000  # files identified by content; the others by size
-_MAX_OPEN_FILES: Final = 256  # files open at once; many systems allow about 1,000
 _HIDDEN: Final = (".", "_")  # prefixes of the hidden files that file systems and writers create
 
 
@@ -82,7 +81,7 @@ class FileSet:
         return [self._location(path) for path in paths]
 
     def plain_files(self) -> list[str] | None:
-        """Return the paths if all files are local, uncompressed and not too many; else ``None``.
+        """Return the paths if all files are local and uncompressed; else ``None``.
 
         The files are listed now. A listing error gives ``None`` and is raised again by reading.
         """
@@ -92,8 +91,7 @@ class FileSet:
             found = self.locations()
         except StreamSourceError:
             return None
-        plain = len(found) <= _MAX_OPEN_FILES and all(one.is_plain for one in found)
-        return [one.path for one in found] if plain else None
+        return [one.path for one in found] if all(one.is_plain for one in found) else None
 
     def _location(self, path: str) -> Location:
         packed = compression_of(path) if self.compression == INFER else self.compression

@@ -4,7 +4,7 @@ import io
 import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
 from typing import Any, Final
@@ -24,7 +24,7 @@ from dagster_dataops.streams.core.random_access import (
     RandomAccess,
 )
 from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
-from dagster_dataops.streams.files.descriptors import opened_file
+from dagster_dataops.streams.files.descriptors import FilePool, PooledFile
 
 _BLOCK_BYTES: Final = 1 << 20
 _BOM: Final = b"\xef\xbb\xbf"
@@ -71,11 +71,11 @@ _known: Final[WeakValueDictionary[tuple[str, FileState], LineIndex]] = (
 )
 
 
-def _index_of(path: str, descriptor: int) -> LineIndex:
-    stamp = (path, FileState.of(os.fstat(descriptor)))
+def _index_of(file: PooledFile) -> LineIndex:
+    stamp = (file.path, file.state)
     index = _known.get(stamp)
     if index is None:
-        index = _known[stamp] = LineIndex(path, descriptor)
+        index = _known[stamp] = LineIndex(file.path, file.opened())
     return index
 
 
@@ -95,24 +95,24 @@ class JsonAccess(RandomAccess):
     @override
     @contextmanager
     def opened(self) -> Iterator[IndexedItems]:
-        with ExitStack() as stack:
-            descriptors = [stack.enter_context(opened_file(path)) for path in self._paths]
-            pairs = list(zip(self._paths, descriptors, strict=True))
-            self._indices = [_index_of(path, descriptor) for path, descriptor in pairs]
-            files = [
-                IndexedRecords(path, descriptor, index, self.counter)
-                for (path, descriptor), index in zip(pairs, self._indices, strict=True)
-            ]
+        with FilePool() as pool:
+            files = [self._indexed(PooledFile(path, pool)) for path in self._paths]
+            self._indices = [file.index for file in files]
             yield files[0] if len(files) == 1 else ConcatenatedItems(files)
+
+    def _indexed(self, file: PooledFile) -> "IndexedRecords":
+        return IndexedRecords(file, _index_of(file), self.counter)
 
 
 class IndexedRecords(IndexedItems):
-    """The records of one open jsonl file, by index."""
+    """The records of one jsonl file, by index.
 
-    def __init__(
-        self, path: str, descriptor: int, index: LineIndex, counter: FailureCounter
-    ) -> None:
-        self._path, self._descriptor, self._counter = path, descriptor, counter
+    Attributes:
+        index: Its lines.
+    """
+
+    def __init__(self, file: PooledFile, index: LineIndex, counter: FailureCounter) -> None:
+        self._file, self.index, self._counter = file, index, counter
         self._starts = index.starts
         self.size = len(index.starts) - 1
 
@@ -120,7 +120,7 @@ class IndexedRecords(IndexedItems):
     def item(self, number: int) -> Any:
         start = self._starts[number]
         try:
-            record = _loads(_pread(self._descriptor, self._starts[number + 1] - start, start))
+            record = _loads(_pread(self._file.opened(), self._starts[number + 1] - start, start))
         except (OSError, orjson.JSONDecodeError):
             record = None
         return record if type(record) is dict else self._parse_again(number)
@@ -128,12 +128,12 @@ class IndexedRecords(IndexedItems):
     def _parse_again(self, number: int) -> Any:
         """Parse a line again that is not a record, and handle the failure."""
         start = self._starts[number]
-        line = _read(self._path, self._descriptor, self._starts[number + 1] - start, start)
+        read = partial(_read, self._file.path, self._file.opened())
+        line = read(self._starts[number + 1] - start, start)
         try:
             return decode(line)
         except ValueError as error:
-            read = partial(_read, self._path, self._descriptor)
-            place = f"{self._path}, line {_line_number(read, start)}"
+            place = f"{self._file.path}, line {_line_number(read, start)}"
             self._counter.settle(line, StreamSourceError(place, str(error)))
         return MISSING
 

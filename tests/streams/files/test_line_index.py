@@ -1,9 +1,11 @@
 """The index of the lines of a file."""
 
+import tracemalloc
+
 import pytest
 
 from dagster_dataops import read_jsonl
-from dagster_dataops.streams.files import line_index
+from dagster_dataops.streams.files import descriptors, line_index
 from tests.streams.indexed_files import numbers, records, write
 
 
@@ -52,3 +54,35 @@ def test_a_replaced_file_is_indexed_again(source):
     assert len(list(builder)) == 100
     write(source.with_name("other"), records(30)).replace(source)
     assert sorted(numbers(builder)) == list(range(30))
+
+
+def test_any_number_of_files_is_shuffled_by_number_without_holding_the_records(tmp_path):
+    lines = [b'{"n":%d,"pad":"%s"}' % (n, b"x" * 4000) for n in range(3000)]
+    for number in range(300):
+        write(tmp_path / f"{number}.jsonl", lines[number::300])
+    stream = read_jsonl(tmp_path).shuffle(0).and_return()
+
+    tracemalloc.start()
+    try:
+        found = numbers(stream)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert sorted(found) == list(range(3000)) != found
+    assert most < 3 << 20  # the records have 12 MB
+
+
+def test_the_order_of_many_files_does_not_depend_on_how_many_are_open(tmp_path, monkeypatch):
+    for number in range(30):
+        write(tmp_path / f"{number}.jsonl", [b'{"n":%d}' % n for n in range(number, 300, 30)])
+    builder = read_jsonl(tmp_path).shuffle(0, seed=4)
+    expected = numbers(builder)
+    reading = builder.and_return()
+    remaining = iter(reading)
+    first = [next(remaining)["n"] for _ in range(50)]
+
+    monkeypatch.setattr(descriptors, "_MAX_OPEN_FILES", 3)
+    again = builder.and_return()
+    again.load_state_dict(reading.state_dict())
+    assert first + numbers(again) == numbers(builder) == expected
