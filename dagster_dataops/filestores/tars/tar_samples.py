@@ -184,7 +184,7 @@ class SampleCutter:
             found = data[at + REST : at + BLOCK]
             if found != rest:
                 rest, other = found, plain_rest(found)
-            if (  # as plain_member does it
+            if (  # as plain_files does it
                 other >= 0
                 and not behind & 0xDF
                 and (
