@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple, TypeAlias
 
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
-from dagster_dataops.filestores.sample_names import split_name
+from dagster_dataops.filestores.sample_names import NO_PREFIX, split_name
 from dagster_dataops.filestores.tars.tar_headers import (
     BLOCK,
     HeaderReader,
@@ -103,7 +103,6 @@ def scan(shard: Shard, dataset: str, duplicates: str) -> ScannedShard:
 
 
 _Places: TypeAlias = dict[str, tuple[int, int]]
-_NO_PREFIX: Final = ()  # no name begins with it
 
 
 class _Files:
@@ -116,7 +115,7 @@ class _Files:
     def _samples(self) -> Iterator[tuple[str, int, _Places]]:
         """Yield key, first byte and parts of each sample."""
         parts: _Places = {}
-        prefix: str | tuple[()] = _NO_PREFIX
+        prefix = NO_PREFIX
         last, start, length = "", 0, 0
         for name, begin, offset, size in self.found:
             part = name[length:]
@@ -129,7 +128,7 @@ class _Files:
                     if parts:
                         yield last, start, parts
                     last, start, parts = key, begin, {}
-                    prefix = _NO_PREFIX if key.startswith("_") else f"{key}."
+                    prefix = NO_PREFIX if key.startswith("_") else f"{key}."
                     length = len(key) + 1
             if part not in parts or self._replaces(name):
                 parts[part] = offset, size
