@@ -10,6 +10,7 @@ import random
 import shutil
 import sys
 import tarfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,13 @@ import orjson
 from benchmarks.flows import report
 from benchmarks.reporting import Stopwatch
 from dagster_dataops import crude, file_store, prepare_energon
-from dagster_dataops.filestores.tars.tar_headers import plain_member
+from dagster_dataops.filestores.tars.tar_headers import (
+    BLOCK,
+    CHECKSUMS,
+    REST,
+    plain_rest,
+    unpack_header,
+)
 
 SHARDS = 20
 
@@ -65,12 +72,23 @@ def plain(rows: Iterable[Mapping[str, Any]], source: Path) -> Iterator[str]:
         yield data[other - start : other - start + length].decode()
 
 
+def plain_header(data: bytes) -> tuple[str, int] | None:
+    """Return name and size of a regular file from its header; ``None`` at the end."""
+    text, digits, behind, checksum = unpack_header(data, 0)
+    other = plain_rest(data[REST:BLOCK])
+    if other < 0 or behind & 0xDF:
+        return None
+    if (zlib.adler32(data[:REST]) & 0xFFFF) + other != CHECKSUMS[checksum]:
+        return None
+    return text.rstrip(b"\0").decode(), int(digits, 8)
+
+
 def plain_headers(source: Path) -> Iterator[str]:
     """The names of all files, by a loop over the headers."""
     for path in sorted(source.glob("*.tar")):
         with path.open("rb", buffering=0) as file:
             at, descriptor = 0, file.fileno()
-            while (found := plain_member(os.pread(descriptor, 512, at), 0)) is not None:
+            while (found := plain_header(os.pread(descriptor, 512, at))) is not None:
                 yield found[0]
                 at += 512 + (found[1] + 511 & -512)
 

@@ -450,13 +450,14 @@ class IndexedTarSamples(IndexedItems):
         source, shard = self._source, self._source.data.shards[number]
         keep_open = len(source.data.shards) <= _MAX_OPEN
         identity = identity_of(source, shard)
-        is_small = self._numbers[-1] <= MAX_ROWS
-        found = source.scanned(number) if is_small and identity.trusted else None
+        holds_rows = keep_open and identity.trusted and self._numbers[-1] <= MAX_ROWS
+        found = source.scanned(number) if holds_rows else None
         first = self._numbers[number]
         if found is None:
             place = self._starts[number], first
             return self._shards.reader(shard, identity, place, keep_open=keep_open)
-        read = self._shards.bytes_reader(shard, keep_open=keep_open)
+        is_current = self._index.is_current
+        read = self._shards.bytes_reader(shard, keep_open=True, is_current=is_current)
         return row_reader(identity, found, first, read)
 
     @override

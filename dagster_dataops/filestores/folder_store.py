@@ -34,12 +34,15 @@ class FolderStore(FileStore):
         storage_options: The arguments of fsspec's file system.
 
     Raises:
-        InputError: There is no such folder.
+        InputError: There is no such folder, or it is a file.
     """
 
     def __init__(self, path: str, storage_options: Mapping[str, Any] | None = None) -> None:
         self.path = path
         self._options = dict(storage_options or {})
+        if is_url(path) and ".jsonl" in path.rpartition("/")[2]:
+            reason = "is a remote jsonl file; download it, decompress it, and give its local path"
+            raise InputError(path, reason)
         if not is_url(path) and not Path(path).is_dir():
             reason = "there is no such folder"
             if Path(path).is_file():

@@ -4,6 +4,8 @@ import re
 from typing import Final
 
 _META: Final = re.compile(r"__[^/]*__($|/)")
+NO_PREFIX: Final[str | tuple[str, ...]] = ()
+"""No name begins with it: names that begin with ``_`` must be divided one by one."""
 
 
 def split_name(name: str) -> tuple[str, str] | None:

@@ -1,9 +1,11 @@
 """Samples of equal key in several datasets are one sample."""
 
+import gzip
 import json
 import pickle
 from itertools import islice
 
+import fsspec
 import pytest
 
 from dagster_dataops import (
@@ -36,6 +38,10 @@ class TwoTexts(Sample):
 
 def both(first, second):
     return {"txt": first["txt"] + b" + " + (second["txt"] if second else b"nothing")}
+
+
+def keyed(first, second):
+    return {"txt": first["txt"] + b" %d" % json.loads(second["json"])["n"]}
 
 
 def by_name(*, right, left):
@@ -238,3 +244,40 @@ def test_a_joiner_that_cannot_be_called_is_an_error_at_once(folder, joiner, word
 
     with pytest.raises(MetadatasetError, match=words):
         metadataset(written(folder, f"{head}    joiner: {joiner.replace('%s', __name__)}\n"))
+
+
+REFUSED = {
+    "shards/b.tar.gz": "is a file; it must be a folder, tar shards or a .jsonl file",
+    "right.jsonl.gz": "is a file; it must be a folder, tar shards or a .jsonl file",
+    "memory://joined/b.tar": "memory://joined/b.tar is none; copy the dataset to a local folder",
+    "memory://joined/right.jsonl": "is a remote jsonl file; download it",
+}
+
+
+@pytest.mark.parametrize("path", REFUSED)
+def test_a_dataset_that_cannot_be_read_by_number_is_refused_at_once(folder, path):
+    tar, lines = next((folder / "b").rglob("*.tar")).read_bytes(), b"{}\n"
+    memory = fsspec.filesystem("memory")
+    memory.pipe({"/joined/b.tar": tar, "/joined/right.jsonl": lines})
+    (folder / "shards").mkdir()
+    (folder / "shards" / "b.tar.gz").write_bytes(gzip.compress(tar))
+    (folder / "right.jsonl.gz").write_bytes(gzip.compress(lines))
+    text = (BOTH % ("", "")).replace("path: b", f"path: '{path}'")
+
+    with pytest.raises(MetadatasetError, match=rf"line 7.*{path}.*") as caught:
+        metadataset(written(folder, text), cookers=cook_text)
+    assert REFUSED[path] in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["right.jsonl", "files"])
+def test_datasets_of_other_kinds_are_joined(folder, path):
+    for name in ("left", "files"):
+        (folder / name).mkdir()
+    for number in range(2):
+        (folder / "left" / f"{number}.txt").write_text(f"left {number}")
+        (folder / "files" / f"{number}.json").write_bytes(b'{"n": %d}' % number)
+    (folder / "right.jsonl").write_bytes(b'{"n": 0}\n{"n": 1}\n')
+    text = (BOTH % ("", "")).replace("path: a", "path: left").replace("path: b", f"path: {path}")
+    text = text.replace("__function__: both", "__function__: keyed")
+
+    assert texts(metadataset(written(folder, text), cookers=cook_text)) == ["left 0 0", "left 1 1"]

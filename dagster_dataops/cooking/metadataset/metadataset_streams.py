@@ -15,7 +15,7 @@ from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.configuration import config
 from dagster_dataops.cooking.blending import Blend, BlendEpochized, Leaf, RowRange
 from dagster_dataops.cooking.cookers import Cookers, chosen_cooker, listed_cookers
-from dagster_dataops.cooking.crude_sources import CrudeSource, SourceLabels
+from dagster_dataops.cooking.crude_sources import CrudeSource, SourceLabels, TarSamples
 from dagster_dataops.cooking.crude_streams import CrudeStream
 from dagster_dataops.cooking.crude_streams import crude as crude_dataset
 from dagster_dataops.cooking.joined_samples import JoinedSamples, JoinTable
@@ -255,8 +255,7 @@ class _Builder:
         parts = tuple(self._opened(part, {}) for part in planned.parts.values())
         for part, source in zip(planned.parts.values(), parts, strict=True):
             if source.access(ReadContext(0, FailureHandler())) is None:
-                reason = "cannot be joined: only local files that are not compressed can"
-                raise part.place.error(reason)
+                raise part.place.error(_not_joined(source))
         labels = SourceLabels(parts[0].labels.subflavors, self._stores(whole))
         place = join.place.file, join.place.line, join.place.key
         table = JoinTable(parts, tuple(join.nonmatch.values()), place)
@@ -417,3 +416,14 @@ def _result_file(planned: PlannedDataset) -> str:
         return str(load_result(folder).path)
     except DataOpsError as error:
         raise planned.place.error(str(error)) from error
+
+
+def _not_joined(source: CrudeSource) -> str:
+    """Return the reason why a dataset whose samples cannot be read by number is not joined."""
+    shards = source.data.shards if isinstance(source, TarSamples) else ()
+    found = next((one.location.path for one in shards if not one.location.is_plain), source.place)
+    return (
+        "cannot be joined: samples are joined by number, which needs local tar shards that are not "
+        f"compressed, and {found} is none; copy the dataset to a local folder, decompress its "
+        "shards, and write that folder here"
+    )

@@ -160,8 +160,21 @@ class OpenShards:
 
         return read
 
-    def bytes_reader(self, shard: Shard, *, keep_open: bool) -> Callable[[int, int], bytes]:
-        """Return a function that reads ``size`` bytes of a shard from an offset; see `reader`."""
+    def bytes_reader(
+        self, shard: Shard, *, keep_open: bool, is_current: Callable[[Shard], bool] | None = None
+    ) -> Callable[[int, int], bytes]:
+        """Return a function that reads ``size`` bytes of a shard from an offset.
+
+        Args:
+            shard: The shard.
+            keep_open: See `reader`.
+            is_current: Whether the shard is the file that was indexed, asked when it is opened to
+                be kept; ``None`` for any file.
+
+        Raises:
+            IndexOutdatedError: Raised by the function: the shard is another file.
+            StreamSourceError: Raised by the function: the shard cannot be read.
+        """
         if not keep_open:
             return partial(self.read, shard)
         content: Content | None = None
@@ -169,8 +182,11 @@ class OpenShards:
         def read(size: int, offset: int) -> bytes:
             nonlocal content
             if content is None:
-                content = shard.location.opened()
-                self._kept.append(content)
+                opened = shard.location.opened()
+                self._kept.append(opened)
+                if is_current is not None and not is_current(shard):
+                    raise IndexOutdatedError(shard.location.path, "it is another file")
+                content = opened
             return content.read_at(size, offset)
 
         return read

@@ -1,17 +1,19 @@
 """Scan the headers of a shard: the key, the place and the parts of each sample."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate, chain
-from typing import Final, NamedTuple
+from itertools import accumulate
+from typing import Final, NamedTuple, TypeAlias
 
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
-from dagster_dataops.filestores.sample_names import split_name
+from dagster_dataops.filestores.sample_names import NO_PREFIX, split_name
 from dagster_dataops.filestores.tars.tar_headers import (
     BLOCK,
     HeaderReader,
+    PlacedFile,
     UncommonTarError,
-    plain_member,
+    padded,
+    plain_files,
     torn,
 )
 from dagster_dataops.filestores.tars.uncommon_tars import entries
@@ -86,109 +88,120 @@ def scan(shard: Shard, dataset: str, duplicates: str) -> ScannedShard:
         DuplicateKeyError: A sample has a part twice.
         StreamSourceError: The shard cannot be opened.
     """
-    found = _Rows(dataset, shard.name, duplicates)
+    files = _Files(dataset, shard.name, duplicates)
     path = shard.location.path
     with shard.location.opened() as content:
         try:
-            return found.up_to(_scan_headers(path, content, found))
+            return files.up_to(_scan_headers(path, content, files))
         except UncommonTarError:
-            found = _Rows(dataset, shard.name, duplicates)
-            return _scan_with_tarfile(path, content, found)
+            files = _Files(dataset, shard.name, duplicates)
+            return _scan_with_tarfile(path, content, files)
         except DuplicateKeyError:
             raise
         except StreamSourceError as error:
-            return found.up_to_error(error)
+            return files.up_to_error(error)
 
 
-class _Rows:
-    """The samples found so far."""
+_Places: TypeAlias = dict[str, tuple[int, int]]
+
+
+class _Files:
+    """The files found so far: name, first byte of the header, offset of the content, and size."""
 
     def __init__(self, dataset: str, shard: str, duplicates: str) -> None:
         self._dataset, self._shard, self._duplicates = dataset, shard, duplicates
-        self._keys: list[str] = []
-        self._starts: list[int] = []
-        self._shapes: dict[tuple[str, ...], int] = {}
-        self._kinds: list[int] = []
-        self._places: list[int] = []
-        self._parts: dict[str, tuple[int, int]] = {}  # of the last sample
-        self._prefix = "\0"  # its key and a dot
+        self.found: list[PlacedFile] = []
 
-    def add(self, name: str, begin: int, place: tuple[int, int]) -> None:
-        """Add a file."""
-        part = name[len(self._prefix) :]
-        if not name.startswith(self._prefix) or "/" in part or name[:1] in "_\0":
-            divided = split_name(name)
-            if divided is None:
-                return
-            key, part = divided
-            if key + "." != self._prefix:
-                self._end_sample()
-                self._prefix, self._parts = key + ".", {}
-                self._keys.append(key)
-                self._starts.append(begin)
-        if part in self._parts:
-            if self._duplicates == "error":
-                raise DuplicateKeyError(self._dataset, name, self._shard, self._shard)
-            if self._duplicates == "first":
-                return
-        self._parts[part] = place
+    def _samples(self) -> Iterator[tuple[str, int, _Places]]:
+        """Yield key, first byte and parts of each sample."""
+        parts: _Places = {}
+        prefix = NO_PREFIX
+        last, start, length = "", 0, 0
+        for name, begin, offset, size in self.found:
+            part = name[length:]
+            if not name.startswith(prefix) or "/" in part:
+                divided = split_name(name)
+                if divided is None:
+                    continue
+                key, part = divided
+                if key != last:
+                    if parts:
+                        yield last, start, parts
+                    last, start, parts = key, begin, {}
+                    prefix = NO_PREFIX if key.startswith("_") else f"{key}."
+                    length = len(key) + 1
+            if part not in parts or self._replaces(name):
+                parts[part] = offset, size
+        if parts:
+            yield last, start, parts
 
-    def _end_sample(self) -> None:
-        if self._keys:
-            shapes = self._shapes
-            self._kinds.append(shapes.setdefault(tuple(self._parts), len(shapes)))
-            self._places += chain.from_iterable(self._parts.values())
+    def _replaces(self, name: str) -> bool:
+        """Whether a file replaces that of the same name before it.
+
+        Raises:
+            DuplicateKeyError: No name may occur twice.
+        """
+        if self._duplicates == "error":
+            raise DuplicateKeyError(self._dataset, name, self._shard, self._shard)
+        return self._duplicates == "last"
 
     def up_to_error(self, error: StreamSourceError) -> ScannedShard:
         """Return the complete samples in front of an error; the last one may lack parts."""
-        end = 0
-        if self._keys:
-            self._keys.pop()
-            end = self._starts.pop()
-        return self._made(end, [str(error.args[0]), str(error.args[1])])
+        found = list(self._samples())
+        end = found.pop()[1] if found else 0
+        return _by_columns(found, end, [str(error.args[0]), str(error.args[1])])
 
     def up_to(self, end: int) -> ScannedShard:
         """Return the samples in front of a byte, where the archive ends."""
-        self._end_sample()
-        return self._made(end, [])
-
-    def _made(self, end: int, error: list[str]) -> ScannedShard:
-        return ScannedShard(
-            keys=self._keys,
-            starts=[*self._starts, end],
-            shapes=[list(one) for one in self._shapes],
-            kinds=self._kinds,
-            places=self._places,
-            error=error,
-            is_common=BY_TARFILE not in self._places[1::2],
-        )
+        return _by_columns(self._samples(), end, [])
 
 
-def _scan_headers(path: str, content: Content, found: _Rows) -> int:
+def _by_columns(
+    samples: Iterable[tuple[str, int, _Places]], end: int, error: list[str]
+) -> ScannedShard:
+    shapes: dict[tuple[str, ...], int] = {}
+    keys, starts, kinds, places = [], [], [], []  # type: list[str], list[int], list[int], list[int]
+    for key, start, parts in samples:
+        keys.append(key)
+        starts.append(start)
+        kinds.append(shapes.setdefault(tuple(parts), len(shapes)))
+        for place in parts.values():
+            places += place
+    return ScannedShard(
+        keys=keys,
+        starts=[*starts, end],
+        shapes=[list(one) for one in shapes],
+        kinds=kinds,
+        places=places,
+        error=error,
+        is_common=BY_TARFILE not in places[1::2],
+    )
+
+
+def _scan_headers(path: str, content: Content, files: _Files) -> int:
     """Add the files of an archive, and return where it ends.
 
     Between small files, whose pages are read anyway, many headers are read at once.
     """
     headers, at, previous = HeaderReader(path, partial(_read, content)), 0, 0
-    add, data, base = found.add, b"", 0
+    data, base = b"", 0
     while True:
-        place = at - base
-        if place + BLOCK > len(data):
+        if at + BLOCK > base + len(data):
             size = _WINDOW if at - previous < _PAGE else BLOCK
-            data, base, place = content.read_at(size, at), at, 0
+            data, base = content.read_at(size, at), at
             if len(data) < BLOCK:
                 raise content.failure or torn(path, previous)
-        plain = plain_member(data, place)
-        if plain is not None:
-            name, length = plain
-            add(name, at, (at + BLOCK, length))
-            previous, at = at, at + BLOCK + (length + 511 & -512)
+        plain = plain_files(data, at - base, base)
+        if plain:
+            files.found += plain
+            _, previous, offset, size = plain[-1]
+            at = offset + padded(size)
             continue
         member = headers.member(at)
         if member is None:
             return at
         if member.is_file:
-            add(member.name, at, (member.offset, member.size))
+            files.found.append((member.name, at, member.offset, member.size))
         previous, at = at, member.end
 
 
@@ -199,12 +212,12 @@ def _read(content: Content, size: int, offset: int) -> bytes:
     return data
 
 
-def _scan_with_tarfile(path: str, content: Content, found: _Rows) -> ScannedShard:
+def _scan_with_tarfile(path: str, content: Content, files: _Files) -> ScannedShard:
     end = 0
     try:
         for entry in entries(path, content):
-            found.add(entry.name, entry.begin, (entry.begin, BY_TARFILE))
+            files.found.append((entry.name, entry.begin, entry.begin, BY_TARFILE))
             end = entry.begin + 1
     except StreamSourceError as error:
-        return found.up_to_error(error)
-    return found.up_to(end)
+        return files.up_to_error(error)
+    return files.up_to(end)

@@ -7,7 +7,7 @@ Every read is a ``pread`` of a header. Sparse files, links and unusual extension
 import re
 import struct
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 from zlib import adler32
 
 from dagster_dataops.errors import StreamSourceError
@@ -93,25 +93,39 @@ def plain_rest(rest: bytes) -> int:
     return known
 
 
-def plain_member(data: bytes, at: int) -> tuple[str, int] | None:
-    """Return name and size of a regular file from a simple header; ``None`` for other headers.
+PlacedFile: TypeAlias = tuple[str, int, int, int]
+"""Name, first byte of the header, first byte of the content, and size of a regular file."""
+
+
+def plain_files(data: bytes, at: int, base: int) -> list[PlacedFile]:
+    """Return the regular files whose headers are simple and follow each other in ``data``.
 
     Args:
         data: Bytes of the archive.
-        at: The start of the header in ``data``, which has all of it.
+        at: The start of a header in ``data``.
+        base: The place of ``data`` in the archive.
     """
-    text, digits, behind, checksum = unpack_header(data, at)
-    other = plain_rest(data[at + REST : at + BLOCK])
-    if other < 0 or behind & 0xDF:
-        return None
-    if (adler32(data[at : at + REST]) & 0xFFFF) + other != CHECKSUMS[checksum]:
-        return None
-    text = text.rstrip(b"\0")
-    try:
-        size, name = int(digits, 8), text.decode()
-    except ValueError:  # base 256, or a name in another encoding
-        return None
-    return None if size < 0 or b"\0" in text else (name, size)
+    found: list[PlacedFile] = []
+    last, known, other = len(data) - BLOCK, b"", -1
+    while at <= last:
+        text, digits, behind, checksum = unpack_header(data, at)
+        rest = data[at + REST : at + BLOCK]
+        if rest != known:
+            known, other = rest, plain_rest(rest)
+        if other < 0 or behind & 0xDF:
+            break
+        if (adler32(data[at : at + REST]) & 0xFFFF) + other != CHECKSUMS[checksum]:
+            break
+        try:
+            size, name = int(digits, 8), text.rstrip(b"\0").decode()
+        except ValueError:  # base 256, or a name in another encoding
+            break
+        if size < 0 or "\0" in name:
+            break
+        offset = at + BLOCK
+        found.append((name, base + at, base + offset, size))
+        at = offset + (size + 511 & -512)
+    return found
 
 
 def torn(path: str, at: int) -> StreamSourceError:
@@ -172,7 +186,7 @@ class HeaderReader:
                 self._use_records(records, pax, name, is_global=kind == _GLOBAL)
             else:
                 return self._made(header, at, size, name, pax)
-            at += BLOCK + _padded(size)
+            at += BLOCK + padded(size)
         raise damaged(self.path, first, "it has too many extensions")
 
     def _use_records(
@@ -208,7 +222,7 @@ class HeaderReader:
             raise UncommonTarError
         offset = at + BLOCK
         has_content = kind not in _WITHOUT_CONTENT and not is_folder
-        end = offset + (_padded(size) if has_content else 0)
+        end = offset + (padded(size) if has_content else 0)
         is_file = kind in {FILE, _OLD_FILE, _CONTIGUOUS} and not is_folder
         return Member(own, offset, size, is_file, end)
 
@@ -274,7 +288,8 @@ def _high(data: bytes) -> int:
     return sum(1 for byte in data if byte > 127)
 
 
-def _padded(size: int) -> int:
+def padded(size: int) -> int:
+    """Return the bytes that a content of ``size`` bytes takes up in an archive."""
     return -(-size // BLOCK) * BLOCK
 
 

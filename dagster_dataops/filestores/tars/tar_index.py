@@ -54,6 +54,7 @@ _DROPPED: Final = """
     FROM incoming JOIN samples USING (key)
     WHERE incoming.shard != samples.shard OR incoming.at != samples.at
 """
+_NONE_DROPPED: Final = "CREATE TABLE dropped (shard INTEGER, at INTEGER)"
 _TWICE: Final = """
     SELECT key, min(shard), max(shard) FROM incoming GROUP BY key HAVING count(*) > 1
     ORDER BY max(rowid) LIMIT 1
@@ -172,7 +173,7 @@ class TarIndex:
             key, first, second = connection.execute(_TWICE).fetchone()
             names = self.shards[first].name, self.shards[second].name
             raise DuplicateKeyError(self.dataset, key, *names) from None
-        connection.execute(_DROPPED)
+        connection.execute(_DROPPED if self.duplicates != "error" else _NONE_DROPPED)
         connection.execute("DROP TABLE incoming")
 
     def starts(self, number: int) -> "array[int]":

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from zlib import adler32
 
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
-from dagster_dataops.filestores.sample_names import split_name
+from dagster_dataops.filestores.sample_names import NO_PREFIX, split_name
 from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
 from dagster_dataops.filestores.tars.tar_headers import (
     BLOCK,
@@ -171,7 +171,8 @@ class SampleCutter:
         identity, base, last = self.identity, self._base, len(data) - BLOCK
         dataset, shard, subflavors = identity.dataset, identity.shard, identity.copy_subflavors
         checksums, unpack = CHECKSUMS, unpack_header
-        keeps_all, prefix = identity.parts is None, "\0"
+        keeps_all, prefix = identity.parts is None, ""
+        alike = NO_PREFIX  # what names of the same sample begin with
         trusted = identity.trusted
         sample: dict[str, Any] = {}
         names: list[str] = []
@@ -184,7 +185,7 @@ class SampleCutter:
             found = data[at + REST : at + BLOCK]
             if found != rest:
                 rest, other = found, plain_rest(found)
-            if (  # as plain_member does it
+            if (  # as plain_files does it
                 other >= 0
                 and not behind & 0xDF
                 and (
@@ -211,13 +212,14 @@ class SampleCutter:
                 if not member.is_file:
                     continue
             part = name[len(prefix) :]
-            if not name.startswith(prefix) or "/" in part:
+            if not name.startswith(alike) or "/" in part:
                 divided = split_name(name)
                 if divided is None:
                     continue
                 key, part = divided
                 if key + "." != prefix:
                     prefix = key + "."
+                    alike = NO_PREFIX if key.startswith("_") else prefix
                     starts.append(base + begin)
                     names = []
                     source = {
