@@ -96,7 +96,7 @@ class Characters(chunk):
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
-    except re.error as error:
+    except (re.error, TypeError) as error:
         msg = f"split_pattern {pattern!r} is no regular expression: {error}"
         raise DefinitionError(msg) from None
 

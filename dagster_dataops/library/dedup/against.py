@@ -126,7 +126,7 @@ class Index(dedup):
         write_sorted(keys, _KEY_BYTES[self._keys.by], folder / _KEYS, self._max_bytes)
         path = folder / _OPTIONS
         with storage(path, "write"):
-            path.write_text(json.dumps(self._keys.options, default=str, sort_keys=True))
+            path.write_text(json.dumps(self._keys.options, default=_function_name, sort_keys=True))
 
 
 class Against(dedup):
@@ -191,7 +191,7 @@ class Against(dedup):
         path = folder / _OPTIONS
         with storage(path, "read"):
             built = json.loads(path.read_text())
-        wanted = json.loads(json.dumps(self._keys.options, default=str))
+        wanted = json.loads(json.dumps(self._keys.options, default=_function_name))
         if built != wanted:
             msg = f"the index at {folder} was built with {built}, and this operator has {wanted}"
             raise DefinitionError(msg)
@@ -200,3 +200,8 @@ class Against(dedup):
     def forward(self, record: Record) -> Drop | None:
         seen = any(key in self._seen for key in self._keys.of(record))
         return Drop("seen") if seen else None
+
+
+def _function_name(function: Any) -> str:
+    """Return the name of a function, which is the same in every process."""
+    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"

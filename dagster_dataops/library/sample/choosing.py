@@ -250,6 +250,9 @@ class Mix(sample):
         if not weights or not all(weight > 0 for weight in weights.values()):
             msg = f"weights must be positive numbers by group, got {dict(weights)}"
             raise DefinitionError(msg)
+        if total is not None and total < 0:
+            msg = f"total must be at least 0, got {total}"
+            raise DefinitionError(msg)
         whole = sum(weights.values())
         self._shares = {group: weight / whole for group, weight in weights.items()}
         self._column, self._total = FieldKey(key), total

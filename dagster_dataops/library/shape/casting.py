@@ -125,7 +125,9 @@ def _to_json(value: Any) -> str:
 
 
 def _parsed(value: Any) -> Any:
-    return json.loads(value, parse_constant=_refuse) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return json.loads(value, parse_constant=_refuse, parse_float=_to_float, parse_int=_to_int)
 
 
 def _refuse(name: str) -> None:

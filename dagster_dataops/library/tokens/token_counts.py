@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.tokenization import Tokenizer
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
@@ -106,6 +107,9 @@ class Encode(tokens):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if max_tokens is not None and max_tokens < 1:
+            msg = f"max_tokens must be at least 1, got {max_tokens}"
+            raise DefinitionError(msg)
         self._tokenizer = tokenizer_of(tokenizer)
         self._tokenizer.encode("")  # refuses a tokenizer without ids
         self._column, self._written = FieldKey(input_key), output_key

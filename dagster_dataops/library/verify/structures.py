@@ -61,7 +61,7 @@ class Regex(verify):
             raise DefinitionError(msg)
         try:
             self._pattern = re.compile(pattern)
-        except re.error as error:
+        except (re.error, TypeError) as error:
             msg = f"pattern {pattern!r} is no regular expression: {error}"
             raise DefinitionError(msg) from None
         self._full, self._negate = match == "full", negate
