@@ -8,6 +8,7 @@ import pytest
 
 from dagster_dataops import data_register
 from dagster_dataops.library import GROUPS
+from dagster_dataops.operators.options.docstrings import described_parameters
 from docs import operator_catalogue as catalogue
 
 FOLDER = Path(catalogue.__file__).parent / "catalogue"
@@ -73,6 +74,16 @@ def test_an_operator_names_the_source_of_its_behaviour(name: str) -> None:
     entry = ENTRIES[name]
 
     assert SOURCES.search(entry.text) or entry.name in OWN.get(entry.group, ())
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_operator_describes_each_of_its_options(name: str) -> None:
+    entry = ENTRIES[name]
+    described = described_parameters(entry.text).keys()
+    options = {option.name for option in entry.options}
+
+    assert options - described - entry.inherited.keys() == set()
+    assert described - options == set()
 
 
 def test_every_operator_is_the_way_to_do_a_task() -> None:

@@ -22,6 +22,11 @@ class Sample(_group):
     ``allow_repeats=False`` its weight is given to the others, so that every record is taken once.
     Without ``weights`` all inputs are equally frequent. Without ``seed`` one is derived that is the
     same in every run.
+
+    Args:
+        weights: A number for each input, in their order; ``None`` for equal ones.
+        seed: Another number makes another choice; ``None`` derives one, the same in every run.
+        allow_repeats: Whether an input that has ended starts again.
     """
 
     def __init__(
@@ -47,6 +52,10 @@ class RoundRobin(_group):
     With ``stop_at_shortest`` it stops when the first input ends. An input that has ended starts
     again while others continue. With ``allow_repeats=False`` it is left out, so that every record
     is taken once.
+
+    Args:
+        stop_at_shortest: Whether to stop when the first input ends.
+        allow_repeats: Whether an input that has ended starts again.
     """
 
     def __init__(
@@ -66,6 +75,11 @@ class Zip(_group):
 
     With ``flatten`` the keys of all records are merged. Inputs must have the same length, unless
     ``zip_to_shortest`` drops the rest of the longer ones.
+
+    Args:
+        names: Columns of the records, one for each input; ``None`` with ``flatten``.
+        zip_to_shortest: Whether the rest of longer inputs is dropped.
+        flatten: Whether the keys of all records are merged into one record.
     """
 
     def __init__(

@@ -25,9 +25,12 @@ def key_pairs(input_key: Keys, output_key: Keys | None) -> list[tuple[str, str]]
         output_key: The same number of keys, in the same order; ``None`` writes to the input keys.
 
     Raises:
-        DefinitionError: The numbers of keys differ.
+        DefinitionError: There is no key, or the numbers of keys differ.
     """
     read = [input_key] if isinstance(input_key, str) else list(input_key)
+    if not read:
+        msg = "the list of keys is empty; name at least one column"
+        raise DefinitionError(msg)
     if output_key is None:
         return [(key, key) for key in read]
     written = [output_key] if isinstance(output_key, str) else list(output_key)

@@ -55,6 +55,20 @@ def test_a_malformed_selector_is_refused_where_the_operator_is_made():
         data.text.LengthFilter(input_key="texts[0")
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: data.dedup.Exact([]),
+        lambda: data.join.Merge(on=[]),
+        lambda: data.sample.Sort([]),
+        lambda: data.text.Normalize([]),
+    ],
+)
+def test_an_empty_list_of_keys_is_refused(make):
+    with pytest.raises(DefinitionError, match="name at least one column"):
+        make()
+
+
 def test_a_record_without_the_selected_element_is_an_error_row(root):
     operator = data.text.LengthFilter(input_key="meta.lang")
 

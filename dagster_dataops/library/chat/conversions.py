@@ -23,6 +23,9 @@ class Detect(chat):
     ``conversations``), ``alpaca`` (a text in ``instruction``), ``prompt_completion``,
     ``prompt_response``, ``question_answer`` or ``query_response`` (two texts), the first that fits;
     ``null`` if none does.
+
+    Args:
+        output_key: Column of the name of the format.
     """
 
     def __init__(self, output_key: str = "format", **kwargs: Any) -> None:
@@ -51,6 +54,9 @@ class ToMessages(chat):
     turns are out of order: ``user`` and ``assistant`` must take turns after an optional ``system``,
     and ``tool`` follows ``assistant``. No record depends on another; LazyLLM's normalizer takes
     system prompts from earlier records.
+
+    Args:
+        format: The only format that is read; ``None`` for any.
     """
 
     def __init__(self, format: str | None = None, **kwargs: Any) -> None:  # noqa: A002 - the word users know

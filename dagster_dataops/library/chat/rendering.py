@@ -35,6 +35,13 @@ class Render(chat):
     ``add_generation_prompt=True`` adds the beginning of an answer (always there in ``"alpaca"``).
     ``bos_token`` stands before and ``eos_token`` behind the texts of ``"chatml"`` and ``"alpaca"``;
     ``"llama-3"`` begins with its own token unless ``bos_token`` is given.
+
+    Args:
+        template: ``chatml``, ``llama-3``, ``alpaca`` or a Jinja template.
+        output_key: Column of the text.
+        add_generation_prompt: Whether the text ends with the beginning of an answer.
+        bos_token: Text before the conversation; ``None`` for that of the template.
+        eos_token: Text behind the conversation.
     """
 
     def __init__(

@@ -24,6 +24,13 @@ class Validate(Filter, chat):
     ``high_num_turns`` (above ``max_turns=None``), ``high_num_chars`` (characters of all contents,
     above ``max_chars=None``). Nothing in a record is an error. Signals ``num_turns``,
     ``num_messages``, ``num_chars``.
+
+    Args:
+        input_key: Column of the messages.
+        min_turns: Least turns of the user.
+        max_turns: Most turns of the user; ``None`` for no limit.
+        max_chars: Most characters of all contents; ``None`` for no limit.
+        end_with_assistant: Whether the last turn must be one of the assistant.
     """
 
     def __init__(

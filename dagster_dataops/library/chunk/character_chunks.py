@@ -27,11 +27,17 @@ class Characters(chunk):
       ``max_len`` characters. Without a match, cut at ``max_len`` characters; the next piece repeats
       the last ``overlap_len`` of them. Pieces of white space are left out, but for the last.
 
-    Defaults: ``max_len=None``, ``split_pattern="\n\n"``, ``overlap_len=0``.
-
     The pieces are those of Data-Juicer's ``text_chunk_mapper``, which recurses once for each piece
     and so fails on long texts. A pattern that matches no character cannot stop the cutting here.
     ``text.Chunk`` looks for a good place itself.
+
+    Args:
+        max_len: Most characters of a piece; ``None`` cuts at the pattern alone.
+        split_pattern: Regular expression of the places to cut; ``None`` cuts by length alone.
+        overlap_len: Characters that a piece repeats from the end of the one before.
+        input_key: Key of the text: a column, or a selector.
+        output_key: Key of the piece; ``None`` for ``input_key``.
+        index_key: Column of the number of the piece, from 0; ``None`` writes none.
     """
 
     def __init__(
@@ -90,7 +96,7 @@ class Characters(chunk):
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
-    except re.error as error:
+    except (re.error, TypeError) as error:
         msg = f"split_pattern {pattern!r} is no regular expression: {error}"
         raise DefinitionError(msg) from None
 

@@ -23,6 +23,15 @@ class Semantic(chunk):
     number of these units, or a fraction of ``chunk_size`` if it is below 1.
 
     The work is done by semchunk; needs the extra ``chunk``, and ``tokens`` for that unit.
+
+    Args:
+        chunk_size: Most units of a piece.
+        unit: ``words`` between white space, ``characters`` or ``tokens``.
+        tokenizer: Counts the tokens: one of ``tokens.Count``.
+        overlap: Units that a piece repeats, or a fraction of ``chunk_size`` if below 1.
+        input_key: Key of the text: a column, or a selector.
+        output_key: Key of the piece; ``None`` for ``input_key``.
+        index_key: Column of the number of the piece, from 0; ``None`` writes none.
     """
 
     def __init__(

@@ -36,6 +36,17 @@ class Sentences(chunk):
     the piece before it, as far as the next sentence fits behind them. ``sentences="rule"`` (or
     ``"spacy"``, ``"newline"``, a function) and ``language="en"`` are as in ``text.SplitSentences``.
     Tokens are counted with the extra ``tokens``; ``"spacy"`` has the extra ``spacy``.
+
+    Args:
+        max_chars: Most characters of a piece; ``None`` is 1000, or no limit with ``max_tokens``.
+        max_tokens: Most tokens of a piece, at least 4; ``None`` for no limit.
+        overlap_sentences: Sentences that a piece repeats from the end of the one before.
+        tokenizer: Counts the tokens: one of ``tokens.Count``.
+        sentences: How the text is split: ``rule``, ``spacy``, ``newline`` or a function.
+        language: ISO 639-1 code for ``sentences="spacy"``.
+        input_key: Key of the text: a column, or a selector.
+        output_key: Key of the piece; ``None`` for ``input_key``.
+        index_key: Column of the number of the piece, from 0; ``None`` writes none.
     """
 
     def __init__(

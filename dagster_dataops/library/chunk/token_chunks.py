@@ -23,12 +23,17 @@ class Tokens(chunk):
     alone has more than ``max_tokens`` tokens, its piece has more. Tokenized by itself, a piece may
     have another number of tokens.
 
-    Options: ``tokenizer="o200k_base"`` (or another of ``tokens.Count``), ``max_tokens=512``,
-    ``overlap=0``: tokens that a piece repeats from the end of the one before.
-
     Needs the extra ``tokens`` for vocabularies by name, and ``tokenizers`` for files. LazyLLM's
     TokenChunker downloads its tokenizer, removes the other keys and drops a short last piece; this
     one does not.
+
+    Args:
+        tokenizer: One of ``tokens.Count``.
+        max_tokens: Most tokens of a piece.
+        overlap: Tokens that a piece repeats from the end of the one before.
+        input_key: Key of the text: a column, or a selector.
+        output_key: Key of the piece; ``None`` for ``input_key``.
+        index_key: Column of the number of the piece, from 0; ``None`` writes none.
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.simplified_text import simplified
 from dagster_dataops.library.analysis.word_ngrams import ngrams
 from dagster_dataops.library.analysis.word_splitting import Splitter
@@ -66,12 +67,21 @@ def benchmark_records(
     """Yield task, query and label of each record of a benchmark, or of several by their names.
 
     Raises:
-        DefinitionError: ``benchmark`` is no dataset.
+        DefinitionError: ``benchmark`` is no dataset, or none of its records has a query or label.
         InputError: A file cannot be read.
         NoTextError: A query or label is no text.
     """
     named = benchmark if isinstance(benchmark, Mapping) else {"": benchmark}
     task, query, label = FieldKey(task_key), FieldKey(query_key), FieldKey(label_key)
     for name, given in named.items():
-        for record in given_records("benchmark", given):
+        number = empty = 0
+        for number, record in enumerate(given_records("benchmark", given), 1):  # noqa: B007 - it is the number of records
+            empty += not (query.present(record) or label.present(record))
             yield name or task.text(record) or "benchmark", query.text(record), label.text(record)
+        if 0 < number == empty:
+            which = f"benchmark {name!r}" if name else "benchmark"
+            msg = (
+                f"no record of {which} has the column {query_key!r} or {label_key!r}; the last one "
+                f"has {', '.join(record) or 'none'}; give the names by query_key and label_key"
+            )
+            raise DefinitionError(msg)

@@ -38,6 +38,22 @@ class NGrams(decontaminate):
     As in datatrove, which splits words by spaCy (``words="spacy"``, extra ``spacy``). On purpose,
     questions count by default, because the short answers of GSM8K have few n-grams, and n-grams of
     nothing but numbers do not. The n-grams are held in memory.
+
+    Args:
+        benchmark: Its records, the path of a jsonl file, or a dict of these by task.
+        input_key: Key of the text: a column, or a selector.
+        query_key: Column of the question in the benchmark.
+        label_key: Column of the answer in the benchmark.
+        task_key: Column of the name of the task in the benchmark.
+        ngram_size: Number of words in an n-gram.
+        find_query_ngrams: Whether the n-grams of questions count.
+        find_overlap_ngrams: Whether n-grams with words of question and answer count.
+        ignore_numbers: Whether n-grams without a letter do not count.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+        mode: ``drop``, ``tag`` or ``both``.
+        reason_key: Column of the reason.
     """
 
     def __init__(
@@ -100,6 +116,21 @@ class Overlap(decontaminate):
     ``mode="drop"`` drops with the reason ``contaminated``. ``"tag"`` drops nothing, and writes the
     overlap to ``benchmark_overlap`` in ``stats_key`` and the reason to ``reason_key``. ``"both"``
     drops, and writes the overlap of the others.
+
+    Args:
+        benchmark: Its records, the path of a jsonl file, or a dict of these by task.
+        input_key: Key of the text: a column, or a selector.
+        query_key: Column of the question in the benchmark.
+        label_key: Column of the answer in the benchmark.
+        ngram_size: Number of words in an n-gram.
+        threshold: Share of the words, above 0, from which a record is dropped.
+        ignore_numbers: Whether n-grams without a letter do not count.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+        mode: ``drop``, ``tag`` or ``both``.
+        stats_key: Column of the signals, a dict.
+        reason_key: Column of the reason.
     """
 
     def __init__(

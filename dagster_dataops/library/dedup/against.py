@@ -79,6 +79,19 @@ class Index(dedup):
 
     Options as there. The index has 16 bytes per record on disk; with ``by="near"`` 8 bytes per band
     and record. Building uses up to ``max_memory_mb`` MB, and the same space on disk once more.
+
+    Args:
+        by: What is compared: ``exact``, ``url`` or ``near``.
+        input_key: Key of the text or URL; ``None`` for ``text``, or ``url`` with ``by="url"``.
+        normalize: ``none``, or ``datajuicer`` to ignore case, white space, digits and ASCII
+            punctuation.
+        threshold: Jaccard index, 0.01 to 1, from which texts are similar.
+        permutations: Number of MinHash values from which bands and rows are chosen.
+        ngram_size: Number of words in an n-gram.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        seed: Another number makes other MinHash values.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(
@@ -113,7 +126,7 @@ class Index(dedup):
         write_sorted(keys, _KEY_BYTES[self._keys.by], folder / _KEYS, self._max_bytes)
         path = folder / _OPTIONS
         with storage(path, "write"):
-            path.write_text(json.dumps(self._keys.options, default=str, sort_keys=True))
+            path.write_text(json.dumps(self._keys.options, default=_function_name, sort_keys=True))
 
 
 class Against(dedup):
@@ -128,6 +141,19 @@ class Against(dedup):
     ``"near"`` drops texts that agree in a band with one of the other dataset, as `NearDuplicate`
     finds them (``threshold``, ``permutations``, ``ngram_size``, ``words``, ``seed``; extra
     ``dedup``). Records without a URL stay. The reason of drops is ``seen``.
+
+    Args:
+        reference: Records, the path of a jsonl file, or an artefact of ``dedup.Index``.
+        by: What is compared: ``exact``, ``url`` or ``near``.
+        input_key: Key of the text or URL; ``None`` for ``text``, or ``url`` with ``by="url"``.
+        normalize: ``none``, or ``datajuicer`` to ignore case, white space, digits and ASCII
+            punctuation.
+        threshold: Jaccard index, 0.01 to 1, from which texts are similar.
+        permutations: Number of MinHash values from which bands and rows are chosen.
+        ngram_size: Number of words in an n-gram.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        seed: Another number makes other MinHash values.
     """
 
     def __init__(
@@ -165,7 +191,7 @@ class Against(dedup):
         path = folder / _OPTIONS
         with storage(path, "read"):
             built = json.loads(path.read_text())
-        wanted = json.loads(json.dumps(self._keys.options, default=str))
+        wanted = json.loads(json.dumps(self._keys.options, default=_function_name))
         if built != wanted:
             msg = f"the index at {folder} was built with {built}, and this operator has {wanted}"
             raise DefinitionError(msg)
@@ -174,3 +200,8 @@ class Against(dedup):
     def forward(self, record: Record) -> Drop | None:
         seen = any(key in self._seen for key in self._keys.of(record))
         return Drop("seen") if seen else None
+
+
+def _function_name(function: Any) -> str:
+    """Return the name of a function, which is the same in every process."""
+    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"

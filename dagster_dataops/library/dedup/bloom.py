@@ -29,6 +29,15 @@ class Bloom(dedup):
 
     As ``SingleBloomFilter`` of datatrove, which keeps every text of fewer than ``ngram_size``
     words, and uses hashes of 32 bits.
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        ngram_size: Number of words in an n-gram.
+        duplicate_threshold: Share of known n-grams, 0 to 1, above which a record is dropped.
+        hashes: Bits in the filter for each n-gram.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        max_memory_mb: Size of the filter in MB.
     """
 
     def __init__(

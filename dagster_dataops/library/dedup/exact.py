@@ -30,6 +30,13 @@ class Exact(dedup):
     128-bit digests are compared: among a billion records, the probability that any two different
     values agree is about 1 in 10^21. The selection uses up to ``max_memory_mb`` MB and one bit per
     record, then 24 bytes per record on disk.
+
+    Args:
+        input_key: Key of the value: a column or a selector, or several.
+        ignore_case: Whether case and white space are ignored.
+        normalize: ``none``, or ``datajuicer`` to ignore case, white space, digits and ASCII
+            punctuation.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(

@@ -71,6 +71,23 @@ class NearDuplicate(dedup, writes=_written):  # type: ignore[call-arg]  # by the
     The result depends only on the options and the input. The selection uses up to
     ``max_memory_mb`` MB, 8 to 40 bytes per record, and 8 bytes per band and record on disk, with
     ``verify`` 4 more per n-gram. Needs the extra ``dedup``.
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        threshold: Jaccard index, 0.01 to 1, from which pairs are to be found.
+        permutations: Number of MinHash values from which bands and rows are chosen.
+        bands: Number of bands; ``None`` chooses bands and rows.
+        rows: MinHash values in a band; ``None`` chooses bands and rows.
+        preset: ``fineweb``, or ``None``.
+        ngram_size: Number of words in an n-gram.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        verify: Whether the Jaccard index of candidates is computed.
+        keep: Which record stays: ``first``, ``longest``, or a column whose largest number wins.
+        linkage: ``kept`` or ``component``; ``None`` is that of the preset, else ``kept``.
+        cluster_key: Column of the cluster; ``None`` drops records instead.
+        seed: Another number makes other MinHash values.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(

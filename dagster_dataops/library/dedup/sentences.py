@@ -37,6 +37,19 @@ class Sentences(dedup):
     From C4 (Raffel et al. 2020), as in datatrove, which splits by spaCy. On purpose, short repeats
     stay as a whole (datatrove keeps their first sentence). The selection uses up to
     ``max_memory_mb`` MB and 4 bytes per record, then 24 bytes per span on disk.
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        n_sentences: Number of sentences in a span.
+        split_sentences: Whether sentences are compared, or else lines.
+        min_doc_words: Least words of a text that lost something; 0 for no limit.
+        min_num_sentences: Least sentences of a text that lost something; 0 for no limit.
+        min_words_to_remove_span: Shorter repeats stay.
+        sentences: How the text is split: ``rule``, ``spacy``, ``newline`` or a function.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``spacy``.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(
@@ -131,6 +144,12 @@ class Lines(dedup):
     ``separator="\n\n"`` compares paragraphs. As in CCNet (Wenzek et al. 2020), but exact and over
     the whole set instead of one shard. The selection uses up to ``max_memory_mb`` MB and 4 bytes
     per record, then 24 bytes per line on disk.
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        separator: Text between the lines.
+        min_chars: Lines with fewer characters always stay.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(

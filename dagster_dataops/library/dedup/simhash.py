@@ -42,6 +42,17 @@ class SimHash(dedup):
     whole components, ``linkage="kept"`` is the default. The selection uses up to ``max_memory_mb``
     MB, 8 to 40 bytes per record, and on disk 8 bytes per record and choice of blocks. Needs the
     extra ``dedup``.
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        ngram_size: Number of words in an n-gram.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        num_blocks: Number of blocks that the 64 bits are cut into.
+        hamming_distance: Most bits in which similar values differ.
+        keep: Which record stays: ``first``, ``longest``, or a column whose largest number wins.
+        linkage: ``kept`` or ``component``.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(

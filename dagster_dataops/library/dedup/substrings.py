@@ -34,6 +34,15 @@ class Substring(dedup):
     occurrence stays. 128-bit hashes are compared. The selection uses up to ``max_memory_mb`` MB and
     4 bytes per record, then 24 bytes per word on disk; the sketches take 22 bytes per word. Needs
     the extra ``dedup``.
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        min_tokens: Least words of a passage.
+        min_doc_words: Least words of a text that lost something, at least 1.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(

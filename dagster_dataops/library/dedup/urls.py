@@ -38,6 +38,12 @@ class Url(dedup):
     ``"first"`` compares 128-bit digests, others 64-bit digests. The selection uses up to
     ``max_memory_mb`` MB and 5 bytes per record, then 24 bytes per record on disk; other than
     ``"first"`` 32 bytes per record.
+
+    Args:
+        input_key: Key of the URL: a column, or a selector.
+        keep: Which record stays: ``first``, ``longest``, or a column whose largest number wins.
+        text_key: Key of the text whose length counts with ``keep="longest"``.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(

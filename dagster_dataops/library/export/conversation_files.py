@@ -81,6 +81,9 @@ class Alpaca(_Conversations, export):
     always there; ``system`` and ``history``, the earlier turns, if there are any.
 
     Turns out of order, turns of tools and a missing answer fail the export, with file and line.
+
+    Args:
+        path: File that is written, relative to the root of the results unless absolute.
     """
 
     def __init__(self, path: PathLike, **kwargs: Any) -> None:
@@ -102,6 +105,9 @@ class ShareGPT(_Conversations, export):
     The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
     are left out, except ``system`` and ``tools``. The names are ``human``, ``gpt``, ``system`` and
     ``observation``, or those of the input.
+
+    Args:
+        path: File that is written, relative to the root of the results unless absolute.
     """
 
     def __init__(self, path: PathLike, **kwargs: Any) -> None:
@@ -117,6 +123,9 @@ class Messages(_Conversations, export):
 
     The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
     are left out, except ``tools``.
+
+    Args:
+        path: File that is written, relative to the root of the results unless absolute.
     """
 
     def __init__(self, path: PathLike, **kwargs: Any) -> None:
@@ -132,6 +141,9 @@ class ChatML(_Conversations, export):
 
     The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
     are left out. A content with a mark of ChatML is an error: it would end its message.
+
+    Args:
+        path: File that is written, relative to the root of the results unless absolute.
     """
 
     def __init__(self, path: PathLike, **kwargs: Any) -> None:

@@ -38,6 +38,12 @@ class HuggingFace(export):
 
     The folder is replaced whole. A folder with files that no export wrote is refused. Needs the
     extra ``arrow``; the package ``datasets`` is only for reading.
+
+    Args:
+        folder: Folder that is written, relative to the root of the results unless absolute.
+        split: Name of the split.
+        schema: Arrow types by column; ``None`` infers all.
+        shard_bytes: Bytes of Arrow memory after which a data file ends.
     """
 
     format = "huggingface"

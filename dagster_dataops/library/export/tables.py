@@ -29,6 +29,12 @@ class Parquet(export):
     ``row_group_rows=100_000`` is the most records in a row group, which also ends at 64 MiB;
     ``compression="zstd"`` may also be ``snappy``, ``gzip``, ``brotli``, ``lz4`` or ``none``. Needs
     the extra ``arrow``.
+
+    Args:
+        path: File that is written, relative to the root of the results unless absolute.
+        schema: Arrow types by column; ``None`` infers all.
+        row_group_rows: Most records in a row group.
+        compression: ``zstd``, ``snappy``, ``gzip``, ``brotli``, ``lz4`` or ``none``.
     """
 
     format = ParquetTable.format
@@ -55,6 +61,11 @@ class Csv(export):
     The columns are those of all records, in the order of first occurrence, or ``columns``. A
     missing key and null are an empty cell; objects and arrays are written as JSON, booleans as
     ``true`` and ``false``. ``delimiter`` is a comma, or a tab if the path ends in ``.tsv``.
+
+    Args:
+        path: File that is written, relative to the root of the results unless absolute.
+        columns: Columns, in this order; ``None`` for all.
+        delimiter: Character between cells; ``None`` is a comma, or a tab for ``.tsv``.
     """
 
     format = CsvTable.format
@@ -80,6 +91,10 @@ class Jsonl(export):
 
     ``compression`` is ``None``, ``"gz"`` or ``"zst"`` (extra ``zstd``); ``None``
     takes that of a path that ends in ``.gz`` or ``.zst``. Equal records give equal bytes.
+
+    Args:
+        path: File that is written, relative to the root of the results unless absolute.
+        compression: ``gz`` or ``zst``; ``None`` for that of the path.
     """
 
     format = JsonLines.format

@@ -46,6 +46,12 @@ class WebDataset(export):
     folder as crude data; then no key may occur twice.
 
     The folder is replaced whole. A folder with files that no export wrote is refused.
+
+    Args:
+        pattern: Path of the shards with a place for their number.
+        shard_bytes: Most bytes of a shard.
+        members: Columns by the extension of their member; ``None`` writes the whole record.
+        energon: Whether the files of ``energon prepare`` are written.
     """
 
     format = "webdataset"

@@ -31,6 +31,10 @@ class Table(join):
     ``on`` is the key column, or several; records whose key is missing or ``null`` are left out.
     Building uses up to ``max_memory_mb`` MB. The table has the size of the records and 24 bytes for
     each.
+
+    Args:
+        on: Key column, or several.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(self, on: Keys, *, max_memory_mb: int = 256, **kwargs: Any) -> None:
@@ -66,6 +70,16 @@ class Lookup(join):
     (``match``); ``"semi"`` and ``"anti"`` add nothing.
 
     Other than `Merge`, it processes the records in parallel, with a checkpoint.
+
+    Args:
+        table: Records, the path of a jsonl file, or an artefact of ``join.Table``.
+        on: Key column, or several.
+        right_on: Key of the table; ``None`` for the same names.
+        how: Which records stay: ``left``, ``inner``, ``semi`` or ``anti``.
+        duplicates: With several matches: ``error``, ``first``, ``last`` or ``all``.
+        columns: Columns that are added; ``None`` for all but the key.
+        suffix: Follows the name of an added column that the record already has.
+        max_memory_mb: Most MB of a table that is held in memory.
     """
 
     def __init__(

@@ -40,6 +40,15 @@ class Merge(join):
     Joining runs in one process, from the start after a kill. The right input is held in memory up
     to ``max_memory_mb`` MB; if it is larger, both inputs are sorted in files in the folder for
     temporary files.
+
+    Args:
+        on: Key column, or several.
+        right_on: Key of the right side; ``None`` for the same names.
+        how: Which records stay: ``left``, ``inner``, ``outer``, ``semi`` or ``anti``.
+        duplicates: With several matches: ``error``, ``first``, ``last`` or ``all``.
+        columns: Columns that are added; ``None`` for all but the key.
+        suffix: Follows the name of an added column that the record already has.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(

@@ -17,6 +17,12 @@ class Embed(ModelOperator, llm):
     Reads ``input_key="text"`` and writes ``output_key="embedding"``, a list of numbers; of
     ``dimensions`` numbers if the model supports that. Each request has the texts of ``batch_size``
     records. If the server refuses one, it is divided until the bad text is alone.
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        output_key: Column of the vector.
+        dimensions: Numbers in a vector; ``None`` for those of the model.
+        batch_size: Texts in a request.
     """
 
     def __init__(

@@ -44,6 +44,10 @@ class Classify(TextPrompt, llm):
     Reads ``input_key="text"`` and writes ``output_key="label"``. ``labels`` is a list, or a mapping
     from labels to their descriptions. With ``multiple=True``, the value is the list of all labels
     that apply. The template ``prompt`` sees ``text``, ``labels``, a mapping, and ``multiple``.
+
+    Args:
+        labels: Labels, or their descriptions by label.
+        multiple: Whether several labels may apply.
     """
 
     prompt = (

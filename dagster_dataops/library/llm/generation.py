@@ -27,6 +27,11 @@ class Rewrite(TextPrompt, llm):
     comes first, with the number 0. The template ``prompt`` sees ``instruction`` and ``text``.
 
     Source: rephrased texts beside the originals, Maini et al. 2024, arXiv:2401.16380.
+
+    Args:
+        instruction: What is to be done with the text, in words.
+        count: Number of rewritings of a text.
+        keep_original: Whether the record itself comes first.
     """
 
     prompt = "{{ instruction }} Reply with the new text alone.\n\n{{ text }}"
@@ -64,6 +69,9 @@ class Translate(TextPrompt, llm):
 
     Reads ``input_key="text"`` and writes ``output_key="translation"``. The template ``prompt`` sees
     ``to`` and ``text``.
+
+    Args:
+        to: Name of the language.
     """
 
     prompt = (

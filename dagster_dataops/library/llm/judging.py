@@ -22,6 +22,11 @@ class Judge(TextPrompt, llm):
     ``rubric``, ``low``, ``high`` and ``text``.
 
     Source: grading of single answers by a model, Zheng et al. 2023, arXiv:2306.05685.
+
+    Args:
+        rubric: What the score measures, in words.
+        scale: Lowest and highest score.
+        keep_from: Least score of records that are kept; ``None`` keeps all.
     """
 
     prompt = (
@@ -70,6 +75,12 @@ class PreferencePairs(TextPrompt, llm):
 
     Source: several answers, scored by a model, Cui et al. 2023, arXiv:2310.01377. There the answers
     are from several models.
+
+    Args:
+        samples: Number of answers to each question.
+        rubric: What the score measures, in words.
+        scale: Lowest and highest score.
+        judge_prompt: Jinja template of the request for a score; ``None`` for the built-in one.
     """
 
     prompt = "{{ text }}"

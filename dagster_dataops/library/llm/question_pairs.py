@@ -40,6 +40,11 @@ class QAPairs(TextPrompt, llm):
 
     Source: generated questions that a second model checks, Alberti et al. 2019, arXiv:1906.05416.
     Here the check is for support by the text, not for the same answer.
+
+    Args:
+        count: Number of questions about a text.
+        grounded: Whether a further call checks each answer.
+        grounding_prompt: Jinja template of that call; ``None`` for the built-in one.
     """
 
     prompt = (

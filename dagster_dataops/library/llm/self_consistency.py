@@ -25,6 +25,11 @@ class SelfConsistency(TextPrompt, llm):
     answer fails. The template ``prompt`` sees ``text``, the question.
 
     Source: Wang et al. 2022, arXiv:2203.11171.
+
+    Args:
+        samples: Number of answers to each question.
+        answer: Regular expression that finds the answer in a text.
+        least: Least agreement of records that are kept, 0 to 1.
     """
 
     prompt = "{{ text }}\n\nThink step by step. End with the answer alone on the last line."

@@ -42,6 +42,16 @@ class SemanticDedup(ModelOperator, llm, writes=_written):  # type: ignore[call-a
 
     Source: Abbas et al. 2023, arXiv:2303.09540. There the vectors are clustered first; here
     all pairs count.
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        threshold: Cosine, 0 to 1, from which records are near.
+        dimensions: Numbers in a vector; ``None`` for those of the model.
+        batch_size: Texts in a request.
+        vector_key: Column of the vector; ``None`` calls the model.
+        cluster_key: Column of the cluster; ``None`` drops records instead.
+        exact_up_to: Most records that are all compared.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(

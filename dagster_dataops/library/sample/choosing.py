@@ -85,6 +85,14 @@ class TopK(sample):
     the first in input order is kept. The result is in input order.
 
     The selection uses up to ``max_memory_mb`` MB and one bit per record, then files.
+
+    Args:
+        key: Column of the values.
+        k: Number of records that are kept, in each group.
+        ratio: Share of the records that is kept, 0 to 1, instead of ``k``.
+        per: Column of the groups, or several; ``None`` for one group.
+        reverse: Whether the largest values come first.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(
@@ -133,6 +141,13 @@ class Reservoir(sample):
     input order.
 
     The selection uses up to ``max_memory_mb`` MB and one bit per record, then files.
+
+    Args:
+        k: Number of records that are kept.
+        key: Column that is hashed, or several; ``None`` for the whole record.
+        per: Column of the groups, or several; ``None`` for one group.
+        seed: Another number makes another choice.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(
@@ -167,6 +182,12 @@ class Balance(sample):
     by the hash of the whole record. The result is in input order.
 
     The selection uses up to ``max_memory_mb`` MB and one bit per record, then files.
+
+    Args:
+        key: Column of the groups, or several.
+        cap: Most records of a group; ``None`` for the size of the smallest group.
+        seed: Chooses at random; ``None`` keeps the first records.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(
@@ -206,6 +227,13 @@ class Mix(sample):
     in input order. To combine several inputs instead, use `combine.sample`.
 
     The selection uses up to ``max_memory_mb`` MB and one bit per record, then files.
+
+    Args:
+        weights: Relative share of each group.
+        key: Column of the groups.
+        total: Most records of the result; ``None`` for no limit.
+        seed: Another number makes another choice.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(
@@ -221,6 +249,9 @@ class Mix(sample):
         super().__init__(**kwargs)
         if not weights or not all(weight > 0 for weight in weights.values()):
             msg = f"weights must be positive numbers by group, got {dict(weights)}"
+            raise DefinitionError(msg)
+        if total is not None and total < 0:
+            msg = f"total must be at least 0, got {total}"
             raise DefinitionError(msg)
         whole = sum(weights.values())
         self._shares = {group: weight / whole for group, weight in weights.items()}

@@ -40,6 +40,15 @@ class Diversity(sample):
     The time grows with the number of records times the number that is kept. The vectors or
     signatures are in a file: 2 bytes per number of a vector, 512 per signature. Needs the extra
     ``dedup``.
+
+    Args:
+        k: Number of records that are kept.
+        ratio: Share of the records that is kept, 0 to 1, instead of ``k``.
+        vector_key: Column of the vector; ``None`` compares texts.
+        input_key: Key of the text: a column, or a selector.
+        ngram_size: Number of words in an n-gram.
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
     """
 
     def __init__(

@@ -28,6 +28,11 @@ class Sort(sample):
 
     Sorting runs in one process, from the start after a kill. It uses up to ``max_memory_mb`` MB,
     then files of the size of the input in the folder for temporary files.
+
+    Args:
+        key: Column of the values, or several.
+        reverse: Whether the largest values come first.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(
@@ -60,6 +65,12 @@ class GroupBy(sample):
 
     Grouping runs in one process, from the start after a kill. It uses up to ``max_memory_mb`` MB
     and one group, then files of the size of the input in the folder for temporary files.
+
+    Args:
+        key: Column of the groups, or several.
+        output_key: Column of the records of the group.
+        max_per_group: Most records in a group; ``None`` for all.
+        max_memory_mb: Memory in MB before files are used.
     """
 
     def __init__(

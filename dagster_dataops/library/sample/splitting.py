@@ -30,6 +30,12 @@ class Split(sample, outputs=_outputs):  # type: ignore[call-arg]  # taken by the
     output, and adding records never moves others. With ``group_key`` the hash is that of these
     columns alone, so that records of one group stay together; ``key`` is left out then. Records
     without the key go to the same output.
+
+    Args:
+        fractions: Share of each output, by its name.
+        key: Column that is hashed, or several; ``None`` for the whole record.
+        group_key: Columns whose equal values stay together, instead of ``key``.
+        seed: Another number makes another choice.
     """
 
     def __init__(
@@ -66,6 +72,11 @@ class Rate(sample):
     higher rate keeps the same records and more. The reason of drops is ``sampled_out``.
 
     Other than in datatrove, the result does not depend on the order of records or on workers.
+
+    Args:
+        rate: Share of the records that is kept, 0 to 1.
+        key: Column that is hashed, or several; ``None`` for the whole record.
+        seed: Another number makes another choice.
     """
 
     def __init__(

@@ -26,6 +26,11 @@ class TrainCharNGram(score):
     Reads ``input_key="text"``. Counts each character after the 0 to ``order - 1`` characters before
     it (``order=5``), hashed into ``buckets=1048576`` (a power of two) for each length: 20 MB. The
     memory does not depend on the number of texts. Needs the extra ``score`` (numpy).
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        order: Most characters in an n-gram, 1 to 10.
+        buckets: Number of buckets that n-grams are hashed into, a power of two.
     """
 
     def __init__(
@@ -65,6 +70,11 @@ class CharNGram(score):
     trains it, or the folder of a trained model. The probability of a character is that after the
     characters before it, smoothed step by step with those of shorter contexts (Dirichlet). Unlike
     KenLM it needs no file from elsewhere. Needs the extra ``score`` (numpy).
+
+    Args:
+        model: Node that trains the model, or its folder.
+        input_key: Key of the text: a column, or a selector.
+        output_key: Column of the perplexity.
     """
 
     def __init__(

@@ -30,6 +30,12 @@ class Embedding(score):
     of Sentence Transformers (``backend="sentence-transformers"``; extra of that name). Nothing is
     downloaded, so the name of a model is refused. A folder counts as an option, its content does
     not. `llm.Embed` asks a server instead.
+
+    Args:
+        model: Function from a list of texts to vectors, or the folder of a saved model.
+        input_key: Key of the text: a column, or a selector.
+        output_key: Column of the vector.
+        backend: Reads the folder: ``model2vec`` or ``sentence-transformers``.
     """
 
     def __init__(

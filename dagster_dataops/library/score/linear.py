@@ -63,6 +63,16 @@ class Train(score):
     ``learning_rate=0.5``. With ``balance=True``, good and bad records together count the same.
     The n-grams of all records are kept in memory: about 8 bytes a word. The same records and
     options give the same model. Needs the extra ``score`` (numpy).
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        label_key: Column of the label.
+        ngrams: Most words in an n-gram, 1 to 5.
+        buckets: Number of buckets that n-grams are hashed into, a power of two.
+        epochs: Passes over the records.
+        learning_rate: Step size of AdaGrad, above 0.
+        balance: Whether good and bad records together count the same.
+        seed: Another number makes another order of the records.
     """
 
     def __init__(
@@ -147,6 +157,11 @@ class Linear(score):
         with pipeline("quality") as ppl:
             ppl.model = data.score.Train()
             ppl.scored = data.score.Linear(model=ppl.model)
+
+    Args:
+        model: Node that trains the model, or its folder.
+        input_key: Key of the text: a column, or a selector.
+        output_key: Column of the score.
     """
 
     def __init__(

@@ -26,6 +26,12 @@ class Model(score):
     that returns rows, its number); by default the last class. Reading ``.joblib`` and ``.pkl``
     runs code in them: use files that you trust. A path counts as an option, the content of its
     file does not.
+
+    Args:
+        model: Function from a list of texts to numbers, or the path of a model file.
+        input_key: Key of the text: a column, or a selector.
+        output_key: Column of the score.
+        label: Class whose probability is the score; ``None`` for the last one.
     """
 
     def __init__(

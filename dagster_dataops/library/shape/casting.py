@@ -34,6 +34,10 @@ class Cast(shape):
     ``yes``, ``1``, ``false``, ``no`` and ``0`` are known, in any case). ``1.0`` is the int 1. With
     ``on_error="null"`` such a value becomes ``null``. Numbers, texts and booleans become text as
     JSON writes them; a value that is no list becomes a list of one element.
+
+    Args:
+        types: Types by column.
+        on_error: ``raise``, or ``null`` to write ``null``.
     """
 
     def __init__(self, types: Mapping[str, str], on_error: str = "raise", **kwargs: Any) -> None:
@@ -121,7 +125,9 @@ def _to_json(value: Any) -> str:
 
 
 def _parsed(value: Any) -> Any:
-    return json.loads(value, parse_constant=_refuse) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return json.loads(value, parse_constant=_refuse, parse_float=_to_float, parse_int=_to_int)
 
 
 def _refuse(name: str) -> None:

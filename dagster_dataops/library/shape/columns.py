@@ -18,6 +18,12 @@ class Rename(shape):
     is an error of the record with ``missing="error"``. A new name that the record already has is an
     error of the record, or is replaced with ``replace=True``. With ``keep=True``, the columns are
     copied: the old names stay, and the new ones come last.
+
+    Args:
+        keys: New names by old name.
+        missing: ``skip`` or ``error``, for a column that is missing.
+        replace: Whether columns with a new name are replaced.
+        keep: Whether the old names stay, too.
     """
 
     def __init__(
@@ -55,6 +61,10 @@ class Select(shape):
     """Keep the columns ``keys``, in this order; drop all others.
 
     A missing column is left out, or is an error of the record with ``missing="error"``.
+
+    Args:
+        keys: Columns, in this order.
+        missing: ``skip`` or ``error``, for a column that is missing.
     """
 
     def __init__(self, keys: Iterable[str], *, missing: str = "skip", **kwargs: Any) -> None:
@@ -68,7 +78,11 @@ class Select(shape):
 
 
 class Drop(shape):
-    """Remove the columns ``keys``; a column that is missing is no error."""
+    """Remove the columns ``keys``; a column that is missing is no error.
+
+    Args:
+        keys: Column, or several.
+    """
 
     def __init__(self, keys: Iterable[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -84,6 +98,10 @@ class Fill(shape):
     """Write ``values``, a dict by column, where the column is missing or ``null``.
 
     With ``empty=True``, the empty text, list and dict are replaced as well.
+
+    Args:
+        values: Values by column.
+        empty: Whether the empty text, list and dict are replaced as well.
     """
 
     def __init__(self, values: Mapping[str, Any], *, empty: bool = False, **kwargs: Any) -> None:
@@ -99,7 +117,11 @@ class Fill(shape):
 
 
 class Add(shape):
-    """Write ``values``, a dict by column, into every record; existing values are replaced."""
+    """Write ``values``, a dict by column, into every record; existing values are replaced.
+
+    Args:
+        values: Values by column.
+    """
 
     def __init__(self, values: Mapping[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -26,6 +26,10 @@ class Template(shape):
     Writes ``output_key="text"``. The template is Python's ``str.format``: ``{score:.2f}`` formats,
     ``{meta[lang]}`` takes an entry, ``{{`` is a brace. A missing column is an error of the record,
     ``null`` is the empty text. Attributes of values cannot be named.
+
+    Args:
+        template: Format string with columns in braces.
+        output_key: Column of the text.
     """
 
     def __init__(self, template: str, output_key: str = "text", **kwargs: Any) -> None:
@@ -80,6 +84,10 @@ class Hash(shape):
     Reads ``input_key="text"``, one column or a list, and writes ``output_key="hash"``. The hash of
     one text is that of its UTF-8 bytes. Any other value, and several columns, are hashed as JSON
     with sorted keys; a missing column differs from ``null``.
+
+    Args:
+        input_key: Column that is hashed, or several.
+        output_key: Column of the hash.
     """
 
     def __init__(
@@ -106,6 +114,13 @@ class AddId(shape):
     ids, and no record changes the id of another. With ``by="index"``, it is the number of the
     record in the input of the node, from 0, with at least 10 digits, as NeMo Curator's ``AddId``
     writes it. An id that is there stays, unless ``overwrite=True``.
+
+    Args:
+        output_key: Column of the id.
+        prefix: Text before the digits.
+        by: ``content`` or ``index``.
+        input_key: Columns that are hashed; ``None`` for all but the id.
+        overwrite: Whether an id that is there is replaced.
     """
 
     def __init__(

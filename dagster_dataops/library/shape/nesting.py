@@ -19,6 +19,10 @@ class Flatten(shape):
     ``sep="."`` joins the keys. Reads ``keys``: a list of columns, or ``None`` for all. Lists stay
     as they are, and so do empty dicts. A key that contains ``sep`` is an error of the record, so
     that ``shape.Unflatten`` with the same ``sep`` always gives the record back.
+
+    Args:
+        sep: Text between the keys.
+        keys: Column that is flattened, or several; ``None`` for all.
     """
 
     def __init__(self, sep: str = ".", keys: str | list[str] | None = None, **kwargs: Any) -> None:
@@ -60,6 +64,9 @@ class Unflatten(shape):
 
     ``sep="."`` separates the keys. A record in which a key is a value and a dict at once, such as
     ``{"a": 1, "a.b": 2}``, is an error. It gives back what ``shape.Flatten`` flattened.
+
+    Args:
+        sep: Text between the keys.
     """
 
     def __init__(self, sep: str = ".", **kwargs: Any) -> None:
@@ -96,6 +103,13 @@ class Explode(shape):
     A missing, ``null`` or empty list drops the record for the reason ``empty``; with
     ``keep_empty=True`` the record stays, with ``null`` as its element. Another value is an error
     of the record.
+
+    Args:
+        input_key: Key of the list.
+        output_key: Column of the element; ``None`` for ``input_key``.
+        index_key: Column of the number of the element, from 0; ``None`` writes none.
+        merge: Whether the entries of elements, which are dicts, become columns.
+        keep_empty: Whether a record without elements stays.
     """
 
     def __init__(

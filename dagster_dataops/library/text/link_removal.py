@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.text_mapping import TextMapping
 from dagster_dataops.records import Record
@@ -61,7 +62,11 @@ class RemoveLinks(text):
     ) -> None:
         super().__init__(**kwargs)
         self._replace = replace
-        self._pattern = re.compile(pattern) if pattern is not None else None
+        try:
+            self._pattern = re.compile(pattern) if pattern is not None else None
+        except (re.error, TypeError) as error:
+            msg = f"pattern {pattern!r} is no regular expression: {error}"
+            raise DefinitionError(msg) from None
         self._mapping = TextMapping(self._without_links, input_key, output_key)
 
     def forward(self, record: Record) -> Record:

@@ -23,6 +23,10 @@ class Normalize(text):
     Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
     A missing or null value becomes the empty text; a value of another type is an error. A selector
     of several elements can only be written to the same place.
+
+    Args:
+        input_key: Key of the text: a column or a selector, or several.
+        output_key: Where the texts are written, as many keys; ``None`` for ``input_key``.
     """
 
     def __init__(
@@ -44,6 +48,11 @@ class LengthFilter(text):
     """Keep records whose text has ``min_chars`` to ``max_chars`` characters, inclusive.
 
     Reads ``input_key``; white space is not counted. With ``max_chars=0`` there is no upper limit.
+
+    Args:
+        min_chars: Least characters, white space not counted.
+        max_chars: Most characters, white space not counted; 0 for no limit.
+        input_key: Key of the text: a column, or a selector.
     """
 
     def __init__(
@@ -63,6 +72,10 @@ class LetterRatioFilter(text):
 
     Reads ``input_key``; white space is not counted. Removes tables, separators and dumps of
     numbers.
+
+    Args:
+        min_ratio: Least share of letters, 0 to 1.
+        input_key: Key of the text: a column, or a selector.
     """
 
     def __init__(self, min_ratio: float = 0.6, input_key: str = "text", **kwargs: Any) -> None:
@@ -82,6 +95,13 @@ class Chunk(text):
     Each piece is a copy of the record, and writes its text to ``output_key`` (by default
     ``input_key``) and its number, from 0, to ``index_key``. Consecutive pieces share up to
     ``overlap_chars`` characters.
+
+    Args:
+        max_chars: Most characters of a piece.
+        overlap_chars: Most characters that a piece repeats from the end of the one before.
+        input_key: Key of the text: a column, or a selector.
+        output_key: Key of the piece; ``None`` for ``input_key``.
+        index_key: Column of the number of the piece, from 0.
     """
 
     def __init__(

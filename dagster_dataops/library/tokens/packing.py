@@ -21,6 +21,14 @@ class Pack(tokens):
 
     A record whose value is no such list fails. This operator takes windows of the input, so it
     cannot be part of a chain.
+
+    Args:
+        max_tokens: Ids in a sequence.
+        input_key: Column of the ids.
+        output_key: Column of the sequence.
+        end_id: Id behind each text; ``None`` for none.
+        pad_id: Fills the last sequence; ``None`` leaves it shorter.
+        drop_last: Whether a shorter last sequence is left out.
     """
 
     def __init__(

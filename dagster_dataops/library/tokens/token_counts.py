@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.tokenization import Tokenizer
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
@@ -23,6 +24,11 @@ class Count(tokens):
     path of a ``tokenizer.json`` (extra ``tokenizers``), ``"whitespace"`` or ``"bytes"``. Names of
     special tokens in the text count as text. Nothing is downloaded: the vocabularies are in the
     package bpe-openai. tiktoken, which counts the same, downloads them.
+
+    Args:
+        tokenizer: Name of a vocabulary, path of a ``tokenizer.json``, ``whitespace`` or ``bytes``.
+        input_key: Key of the text: a column, or a selector.
+        output_key: Column of the number.
     """
 
     def __init__(
@@ -48,6 +54,11 @@ class Filter(TextFilter, tokens):
     ``tokenizers``). Signal ``num_token``; reasons ``empty``, ``low_num_token``, ``high_num_token``.
 
     Source: ``token_num_filter`` of Data-Juicer, which downloads its tokenizer.
+
+    Args:
+        min_num: Least tokens; ``None`` for no limit.
+        max_num: Most tokens; ``None`` for no limit.
+        tokenizer: Name of a vocabulary, path of a ``tokenizer.json``, ``whitespace`` or ``bytes``.
     """
 
     nothing = staticmethod(no_text)
@@ -76,6 +87,13 @@ class Encode(tokens):
     list. ``end_id=None`` is added behind it, within ``max_tokens``. ``tokenizer`` is as in
     ``tokens.Count`` (extra ``tokens`` or ``tokenizers``), without ``"whitespace"``, which has no
     ids.
+
+    Args:
+        tokenizer: Name of a vocabulary, path of a ``tokenizer.json``, or ``bytes``.
+        input_key: Key of the text: a column, or a selector.
+        output_key: Column of the ids.
+        max_tokens: Most ids, with ``end_id``; ``None`` for no limit.
+        end_id: Id behind the text; ``None`` for none.
     """
 
     def __init__(
@@ -89,6 +107,9 @@ class Encode(tokens):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if max_tokens is not None and max_tokens < 1:
+            msg = f"max_tokens must be at least 1, got {max_tokens}"
+            raise DefinitionError(msg)
         self._tokenizer = tokenizer_of(tokenizer)
         self._tokenizer.encode("")  # refuses a tokenizer without ids
         self._column, self._written = FieldKey(input_key), output_key

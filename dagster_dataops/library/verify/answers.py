@@ -30,6 +30,11 @@ class BoxedAnswer(verify):
     last box that is complete is taken, and of nested boxes the inner one. With ``style="hash"``, it
     is the rest of the line after the last ``####``, as in GSM8K. White space at both ends is
     removed.
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        output_key: Column of the answer.
+        style: ``boxed``, or ``hash`` for ``####``.
     """
 
     def __init__(
@@ -101,6 +106,14 @@ class MathEqual(verify):
 
     ``mode="tag"`` writes the result, ``"drop"`` drops records that are not correct for the reason
     ``not_equal``, ``"both"`` does both.
+
+    Args:
+        input_key: Key of the answer.
+        reference_key: Key of the reference answer.
+        output_key: Column of the result, a boolean.
+        tolerance: Largest relative difference of equal numbers, 0 to 1.
+        symbolic: Whether other answers are compared by math-verify.
+        mode: ``tag`` writes the result, ``drop`` drops what fails, ``both`` does both.
     """
 
     def __init__(

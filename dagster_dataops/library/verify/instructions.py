@@ -40,6 +40,14 @@ class IFEval(verify):
     ``language:response_language``, which is an error of the record: see `language.Filter`. The
     language of texts in capital or small letters is not checked, sentences are those of
     `text.SplitSentences`, and keywords are texts, not patterns.
+
+    Args:
+        input_key: Key of the response.
+        instructions_key: Column of the names of the instructions.
+        kwargs_key: Column of their arguments.
+        output_key: Column of the result, a boolean.
+        followed_key: Column of the results one by one, a list of booleans.
+        mode: ``tag`` writes the result, ``drop`` drops what fails, ``both`` does both.
     """
 
     def __init__(

@@ -30,6 +30,12 @@ class Python(verify):
     Reasons of ``mode="drop"`` or ``"both"``: ``empty`` (no code), ``too_long`` (a block of more
     than 1 MB), ``too_deep`` (nested beyond what Python reads), ``syntax_error``. The syntax is that
     of the Python that runs this.
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        output_key: Column of the result, a boolean.
+        error_key: Column of the error in words; ``None`` writes none.
+        mode: ``tag`` writes the result, ``drop`` drops what fails, ``both`` does both.
     """
 
     def __init__(

@@ -34,6 +34,14 @@ class Regex(verify):
     ``pattern`` anywhere; ``"full"`` wants the whole text to match. With ``negate=True``, texts that
     match fail. The reason of ``mode="drop"`` or ``"both"`` is ``no_match``, or ``match`` with
     ``negate``. The pattern is Python's: nested repetitions can take very long on some texts.
+
+    Args:
+        pattern: Regular expression.
+        input_key: Key of the text: a column, or a selector.
+        output_key: Column of the result, a boolean.
+        match: ``search`` anywhere, or ``full`` for the whole text.
+        negate: Whether texts that match fail.
+        mode: ``tag`` writes the result, ``drop`` drops what fails, ``both`` does both.
     """
 
     def __init__(
@@ -53,7 +61,7 @@ class Regex(verify):
             raise DefinitionError(msg)
         try:
             self._pattern = re.compile(pattern)
-        except re.error as error:
+        except (re.error, TypeError) as error:
             msg = f"pattern {pattern!r} is no regular expression: {error}"
             raise DefinitionError(msg) from None
         self._full, self._negate = match == "full", negate
@@ -79,6 +87,14 @@ class Json(verify):
 
     The reasons of ``mode="drop"`` and ``"both"`` are ``empty`` and ``no_json``. The value is
     written in every mode.
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        parsed_key: Column of the value; ``None`` writes none.
+        output_key: Column of the result, a boolean.
+        error_key: Column of the error in words; ``None`` writes none.
+        fenced: Whether a fenced block is taken if there is one.
+        mode: ``tag`` writes the result, ``drop`` drops what fails, ``both`` does both.
     """
 
     def __init__(
@@ -120,6 +136,13 @@ class JsonSchema(verify):
 
     ``schema`` is a dict; references to other documents are refused. The reason of ``mode="drop"``
     and ``"both"`` is ``schema``. Needs the extra ``json-schema``.
+
+    Args:
+        schema: JSON Schema, a dict.
+        input_key: Key of the value; ``None`` for the whole record.
+        output_key: Column of the result, a boolean.
+        error_key: Column of the error in words; ``None`` writes none.
+        mode: ``tag`` writes the result, ``drop`` drops what fails, ``both`` does both.
     """
 
     def __init__(
@@ -203,6 +226,14 @@ class Fields(verify):
 
     Reasons of ``mode="drop"`` and ``"both"``, in this order: ``missing``, ``empty``,
     ``wrong_type``.
+
+    Args:
+        required: Columns that must be there.
+        types: Types by column; ``None`` checks none.
+        output_key: Column of the result, a boolean.
+        error_key: Column of the error in words; ``None`` writes none.
+        non_empty: Whether required values must not be empty.
+        mode: ``tag`` writes the result, ``drop`` drops what fails, ``both`` does both.
     """
 
     def __init__(

@@ -115,6 +115,15 @@ def test_wrong_options_are_refused(option: dict[str, Any]) -> None:
         data.decontaminate.Overlap([], threshold=0)
 
 
+@pytest.mark.parametrize("name", ["NGrams", "Overlap"])
+def test_a_benchmark_without_its_columns_is_refused(name: str) -> None:
+    make = getattr(data.decontaminate, name)
+    with pytest.raises(DefinitionError, match="'q' or 'label'; the last one has question, answer"):
+        make([{"question": "a", "answer": "b"}], query_key="q")
+    with pytest.raises(DefinitionError, match="no record of benchmark 'b' has"):
+        make({"a": [{"query": "a"}, {}], "b": [{}]})
+
+
 def test_a_value_that_is_no_text_fails_its_record(root: Path) -> None:
     for operator in (data.decontaminate.NGrams([]), data.decontaminate.Overlap([])):
         assert operator([{"text": 1}, {"text": "a"}]) == [{"text": "a"}]

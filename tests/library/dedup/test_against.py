@@ -51,6 +51,17 @@ def test_an_index_is_a_node_of_a_pipeline(root: Path) -> None:
     assert load_artefact(root / "docs" / "index").files == 2
 
 
+def test_an_index_by_a_function_is_known_in_another_process(root: Path) -> None:
+    def words_of() -> Any:
+        def words(text: str) -> list[str]:
+            return text.split()
+
+        return words
+
+    path = data.dedup.Index("near", words=words_of())(OLD)
+    assert data.dedup.Against(path, "near", words=words_of())(OLD) == []
+
+
 def test_an_empty_index_knows_nothing(root: Path) -> None:
     assert data.dedup.Against(data.dedup.Index()([]))(NEW) == NEW
 

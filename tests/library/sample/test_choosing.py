@@ -104,6 +104,7 @@ def test_groups_are_mixed_by_weight(root: Path) -> None:
         lambda: data.sample.Balance("g", -1),
         lambda: data.sample.Mix({}),
         lambda: data.sample.Mix({"a": 0}),
+        lambda: data.sample.Mix({"a": 1}, total=-1),
     ],
 )
 def test_wrong_options_are_refused(make: Any) -> None:

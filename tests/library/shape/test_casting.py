@@ -58,6 +58,8 @@ def test_values_are_cast(kind: str, value, expected) -> None:
         ("bool", 2),
         ("parsed", "NaN"),
         ("parsed", "{"),
+        ("parsed", "[1e400]"),
+        ("parsed", f"[{2**64}]"),
         ("parsed", "[" * 100_000),
     ],
 )

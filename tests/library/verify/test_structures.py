@@ -77,6 +77,14 @@ def test_schemas_that_cannot_be_used_are_refused(monkeypatch: pytest.MonkeyPatch
         data.verify.JsonSchema(SCHEMA)
 
 
+@pytest.mark.parametrize("pattern", ["(", 5])
+@pytest.mark.parametrize("name", ["verify.Regex", "text.RemoveLinks", "filters.Regex"])
+def test_a_pattern_that_is_no_regular_expression_is_refused(name: str, pattern: object) -> None:
+    group, _, operator = name.partition(".")
+    with pytest.raises(DefinitionError, match="is no regular expression"):
+        getattr(getattr(data, group), operator)(pattern=pattern)
+
+
 def test_columns_are_required_and_typed() -> None:
     operator = data.verify.Fields(
         ["a", "b.c"], {"n": "int", "x": "float", "f": "bool"}, non_empty=True
