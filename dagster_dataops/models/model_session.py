@@ -7,7 +7,7 @@ import random
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 import xxhash
@@ -256,9 +256,11 @@ class ModelSession:
         reserved = sum(estimate(request))
         await self._admitted(reserved)
         unused, succeeded = 0.0, False
+        unsent = ExitStack()
+        unsent.enter_context(self._limits.sending(reserved))
         begun = time.monotonic()
         try:
-            reply = await self._transport.send(endpoint.path, request)
+            reply = await self._transport.send(endpoint.path, request, unsent.close)
             usage = usage_of(reply)
             if usage is not None:
                 unused = reserved - usage.tokens_in - usage.tokens_out
@@ -268,6 +270,7 @@ class ModelSession:
                 self._limits.lower(*(one / self._agents for one in self._announced))
             seconds = time.monotonic() - begun
         finally:
+            unsent.close()
             self._limits.release(unused, succeeded=succeeded)
             self._freed.set()
         try:
