@@ -95,8 +95,10 @@ from dagster_dataops.loading.sequential import SequentialReadingService as Seque
 from dagster_dataops.models.calls.client import ModelClient as ModelClient
 from dagster_dataops.models.json_hooks import LLMDataJson as LLMDataJson
 from dagster_dataops.models.llm_operator import LLMOperator as LLMOperator
+from dagster_dataops.models.replies.kept_replies import load_replies as load_replies
 from dagster_dataops.models.replies.prices import Price as Price
 from dagster_dataops.models.replies.reply import Reply as Reply
+from dagster_dataops.models.replies.reply_store import StoredReply as StoredReply
 from dagster_dataops.operators.definition.operator import Operator as Operator
 from dagster_dataops.operators.outcomes.named_outputs import To as To
 from dagster_dataops.operators.outcomes.record_context import Drop as Drop

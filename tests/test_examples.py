@@ -205,7 +205,7 @@ def test_real_models_are_called_by_assets_that_show_the_cost(models: str, tmp_pa
     counts = ast.literal_eval(shown)
     usage = [one["reply"]["usage"] for one in replies_in(tmp_path / "home", "answer")]
     tokens = [sum(one[f"{kind}_tokens"] for one in usage) for kind in ("prompt", "completion")]
-    assert [counts["counted_tokens_in"], counts["counted_tokens_out"]] == tokens
-    assert counts["counted_cost"] == pytest.approx((0.1 * tokens[0] + 0.4 * tokens[1]) / 1e6)
-    assert counts["counted_calls"] == 4
+    assert [counts["tokens_in"], counts["tokens_out"]] == tokens
+    assert counts["cost"] == pytest.approx((0.1 * tokens[0] + 0.4 * tokens[1]) / 1e6)
+    assert counts["calls"] == 4
     assert "SmolLM2" in "".join(rest)

@@ -18,11 +18,12 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.hashing.operational import Operational
 from dagster_dataops.models.batch_round import deliver_in_batches
+from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
 from dagster_dataops.models.output_format import OutputFormat, plain
 from dagster_dataops.models.prompt_templates import compiled, rendered
 from dagster_dataops.models.replies.reply import Reply, reply_of
-from dagster_dataops.operators.outcomes.record_context import OperatorContext
+from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
@@ -76,6 +77,7 @@ class LLMOperator(ModelOperator):
         truncated: Literal["fail", "keep"] = "fail",
         delivery: Annotated[Literal["online", "batch"], Operational] = "online",
         wait: Annotated[Literal["sensor", "step"], Operational] = "sensor",
+        cancel: Annotated[bool, Operational] = False,
         client: Annotated[Any, Operational] = DEFAULT_CLIENT,
         **kwargs: Any,
     ) -> None:
@@ -99,16 +101,18 @@ class LLMOperator(ModelOperator):
             wait: What a run does while the server works on batches: with ``sensor`` it ends at
                 once, and a later one collects the replies; with ``step`` it waits for them. It is
                 not part of the operator's identity.
+            cancel: Whether a run cancels the batches that the server has not answered, and ends;
+                give it to one run, in the launchpad. It is not part of the operator's identity.
             client: Name of a client of the run, or a `ModelClient`, or an object that
                 `ModelClient` takes as ``complete``. It is not part of the operator's identity.
-            **kwargs: Execution settings.
+            **kwargs: ``keep_replies`` of `ModelOperator`, and execution settings.
         """
         super().__init__(model, client, **kwargs)
         self.output_key = output_key
         self.prompt = self.prompt if prompt is None else prompt
         self.system = self.system if system is None else system
         self.response_format = response_format or self.response_format
-        self.delivery, self.wait = delivery, wait
+        self.delivery, self.wait, self.cancel = delivery, wait, cancel
         self.examples, self.reasks, self.truncated = list(examples), reasks, truncated
         given = {"temperature": temperature, "max_tokens": max_tokens}
         given = {name: value for name, value in given.items() if value is not None}
@@ -198,10 +202,19 @@ class LLMOperator(ModelOperator):
         await super().open(context)
         if self.delivery == "batch":
             try:
+                if self.cancel:
+                    await self._cancel_batches(context)
                 await deliver_in_batches(self, context)
             except BaseException:  # of an operator that is not open, nothing is closed
                 await self.close()
                 raise
+
+    async def _cancel_batches(self, context: OperatorContext) -> None:
+        """Cancel the batches that the server has not answered, and end the run."""
+        _, client = self._client_in(context)
+        cancelled = await cancel_batches(context.folder, client)
+        done = f"cancelled {', '.join(cancelled)}" if cancelled else "no batch to cancel"
+        raise StopRun(f"{done}, because of the option cancel", waits=True)
 
     async def _asked(
         self,
@@ -265,6 +278,8 @@ class LLMOperator(ModelOperator):
                 raise OperatorOptionError(spec.qualified_name, name, f"{error}") from None
         self.require("delivery", fits=self.delivery in _DELIVERIES, reason="is online or batch")
         self.require("wait", fits=self.wait in _WAITS, reason="is sensor or step")
+        fits = self.delivery == "batch" or not self.cancel
+        self.require("cancel", fits=fits, reason="needs delivery='batch'")
         self.require("reasks", fits=self.reasks >= 0, reason="must be 0 or more")
         self.require("truncated", fits=self.truncated in _CHOICES, reason="is 'fail' or 'keep'")
         complete = all(_REPLY in one for one in self.examples)

@@ -1,9 +1,10 @@
 """`ModelOperator`: base class of operators that call a model."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from dagster_dataops.errors import FatalModelError, OperatorContextError, OperatorOptionError
+from dagster_dataops.hashing.operational import Operational
 from dagster_dataops.models.calls.client import ModelClient, client_of
 from dagster_dataops.models.model_session import CHAT, Endpoint, ModelSession
 from dagster_dataops.operators.definition.spec import Invocation
@@ -19,6 +20,9 @@ class ModelOperator:
         model: Name of the model.
         client: Name of a client of the run, or a `ModelClient`, or an object that `ModelClient`
             takes as ``complete``.
+        keep_replies: Whether replies are kept as long as the result. Otherwise they are deleted
+            when it is published: a later run asks again, also if only ``parse`` has changed. It is
+            not part of the operator's identity.
         **kwargs: Execution settings.
     """
 
@@ -26,9 +30,16 @@ class ModelOperator:
     __dataops__: Invocation
     _session: ModelSession | None = None
 
-    def __init__(self, model: str, client: Any, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        model: str,
+        client: Any,
+        *,
+        keep_replies: Annotated[bool, Operational] = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.model, self.client = model, client
+        self.model, self.client, self.keep_replies = model, client, keep_replies
         settings = self.__dataops__.settings.over(self.__dataops__.spec.settings)
         reason = (
             "would multiply two kinds of tries: give tries=... to the ModelClient for failures of "
@@ -39,7 +50,7 @@ class ModelOperator:
     async def open(self, context: OperatorContext) -> None:
         """Open the connections of a run."""
         name, client = self._client_in(context)
-        self._session = ModelSession(client, name, context)
+        self._session = ModelSession(client, name, context, keep_replies=self.keep_replies)
 
     async def close(self) -> None:
         """Close the connections."""

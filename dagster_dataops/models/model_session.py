@@ -7,7 +7,7 @@ import random
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 import xxhash
@@ -27,6 +27,7 @@ from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.dialect import Dialect
 from dagster_dataops.models.calls.shared_limits import SharedLimits
 from dagster_dataops.models.calls.transports import transport_of
+from dagster_dataops.models.replies.kept_replies import replies_file
 from dagster_dataops.models.replies.latency import latency_count
 from dagster_dataops.models.replies.reply import Usage, finish_reason_of, reply_of, usage_of
 from dagster_dataops.models.replies.reply_store import ReplyStore, StoredReply, request_key
@@ -67,12 +68,20 @@ class ModelSession:
         client: The client.
         name: Its name: clients of one name share their limits.
         context: The context of the operator.
+        keep_replies: Whether replies are kept as long as the result.
 
     Attributes:
         batches: Where replies come from that are delivered in batches.
     """
 
-    def __init__(self, client: ModelClient, name: str, context: OperatorContext) -> None:
+    def __init__(
+        self,
+        client: ModelClient,
+        name: str,
+        context: OperatorContext,
+        *,
+        keep_replies: bool = True,
+    ) -> None:
         self._client = client
         self._context = context
         self._replays = client.mode == "replay"
@@ -80,7 +89,8 @@ class ModelSession:
         number, self._agents = context.agent
         file = folder / f"{name}.{socket.gethostname()}.{number}.limits"
         self._limits = SharedLimits(file, client.rates.share(self._agents))
-        self._store = ReplyStore(client.cassette or context.folder / "replies" / "replies.jsonl")
+        file = client.cassette or replies_file(context.folder, keep=keep_replies)
+        self._store = ReplyStore(file)
         self._published = _published(context)
         self._store.begin(self._published)
         self._transport = None if self._replays else transport_of(client)
@@ -246,9 +256,11 @@ class ModelSession:
         reserved = sum(estimate(request))
         await self._admitted(reserved)
         unused, succeeded = 0.0, False
+        unsent = ExitStack()
+        unsent.enter_context(self._limits.sending(reserved))
         begun = time.monotonic()
         try:
-            reply = await self._transport.send(endpoint.path, request)
+            reply = await self._transport.send(endpoint.path, request, unsent.close)
             usage = usage_of(reply)
             if usage is not None:
                 unused = reserved - usage.tokens_in - usage.tokens_out
@@ -258,6 +270,7 @@ class ModelSession:
                 self._limits.lower(*(one / self._agents for one in self._announced))
             seconds = time.monotonic() - begun
         finally:
+            unsent.close()
             self._limits.release(unused, succeeded=succeeded)
             self._freed.set()
         try:

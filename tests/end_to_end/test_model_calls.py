@@ -84,9 +84,9 @@ def test_a_kill_costs_the_calls_in_flight_and_a_termination_none(
     assert stats["answered"] - stats["distinct"] <= IN_FLIGHT  # those of the kill alone
 
     browser.open_asset("explained", "Row count")
-    assert browser.value("dagster_dataops/counted_calls") == str(RECORDS)
+    assert browser.value("dagster_dataops/calls") == str(RECORDS)
     browser.photograph("models_asset", height=2300)
     assert browser.clipped() == []
     browser.button("Plots").click()
-    browser.see("dagster_dataops/counted_cost")
+    browser.see("dagster_dataops/cost")
     browser.photograph("models_plots", height=1600)

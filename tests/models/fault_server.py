@@ -32,6 +32,9 @@ from aiohttp import web
 
 MARK = re.compile(r"\[\[fault:([a-z0-9]+)(?:\*(\d+))?\]\]")
 
+TICK = 0.05  # seconds between two looks at the clock
+STALL = 0.1  # seconds after which the server was not scheduled
+
 # Status, code and headers of the faults that are replies with an error.
 ERRORS: dict[str, tuple[int, str, dict[str, str]]] = {
     "429": (429, "rate_limit_exceeded", {"retry-after": "1"}),
@@ -62,19 +65,31 @@ SPOILED = {
 
 
 class Bucket:
-    """A limit a minute, strict: at most what one second allows may come at once."""
+    """A limit a minute, strict: at most what one second allows may come at once.
+
+    While the server is not scheduled, requests wait unread, and may have come at any time of this
+    stall. So what the limit allowed during a stall is not cut at one second's worth.
+    """
 
     def __init__(self, per_minute: float) -> None:
         self.rate = per_minute / 60
         self.size = max(self.rate, 1.0)
         self.level, self.at = self.size, time.monotonic()
 
+    def tick(self, stall: float) -> None:
+        """Note that the server is scheduled, after a stall of some seconds."""
+        now = time.monotonic()
+        self.level = min(self.size, self.level + max(0.0, now - stall - self.at) * self.rate)
+        self.level += stall * self.rate
+        self.at = now
+
     def take(self, amount: float) -> float:
         """Return the seconds until there is room; 0 if the amount was taken."""
         if not self.rate:
             return 0.0
         now = time.monotonic()
-        self.level = min(self.size, self.level + (now - self.at) * self.rate)
+        earned = (now - self.at) * self.rate
+        self.level = max(self.level, min(self.size, self.level + earned))
         self.at = now
         wanted = min(amount, self.size)
         if self.level < wanted:
@@ -92,6 +107,15 @@ class Server:
         self.rates = {name: float(share) for name, share in pairs}
         self.requests, self.tokens = Bucket(options.rpm), Bucket(options.tpm)
         self.reset()
+
+    def tick(self, due: float) -> None:
+        """Measure how late this call is, which comes before what waits in the sockets is read."""
+        now = time.monotonic()
+        late = now - due
+        for bucket in (self.requests, self.tokens):
+            bucket.tick(late if late > STALL else 0.0)
+        loop = asyncio.get_running_loop()
+        loop.call_at(now + TICK, self.tick, now + TICK)
 
     def reset(self) -> None:
         self.tries: Counter[str] = Counter()
@@ -502,6 +526,7 @@ async def serve(options: argparse.Namespace) -> None:
     app.router.add_post("/release", release)
     app.router.add_get("/stats", stats)
     app.router.add_post("/reset", reset)
+    app["server"].tick(time.monotonic())
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", options.port, backlog=4096)

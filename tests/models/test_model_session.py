@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
 import pytest
 
 from dagster_dataops import errors
@@ -238,6 +239,29 @@ def test_a_limit_of_requests_is_kept_without_refusals(tmp_path: Path, server: Ru
     assert all(text_of(reply).startswith("echo") for reply, _ in replies)
     assert server.stats()["faults"].get("limit", 0) <= 10
     assert time.monotonic() - begun > 1.4
+
+
+def test_a_limit_is_kept_when_the_connections_are_slow(
+    tmp_path: Path, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+):
+    server.reset(rpm=6000)
+    client = ModelClient(base_url=server.address, requests_per_minute=6000)
+    connect = aiohttp.TCPConnector._create_connection
+
+    async def work(session: ModelSession) -> Any:
+        opened = asyncio.get_running_loop().time() + 1.5  # when the server begins to accept
+
+        async def slow(*given: Any) -> Any:
+            await asyncio.sleep(opened - asyncio.get_running_loop().time())
+            return await connect(*given)
+
+        monkeypatch.setattr(aiohttp.TCPConnector, "_create_connection", slow)
+        return await asking(*(f"text {n}" for n in range(200)))(session)
+
+    replies, _ = in_session(tmp_path, client, work)
+
+    assert len(replies) == 200
+    assert server.stats()["faults"].get("limit", 0) <= 10
 
 
 def test_lower_limits_that_the_server_announces_are_kept(tmp_path: Path, server: RunningServer):

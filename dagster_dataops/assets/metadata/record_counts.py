@@ -9,6 +9,7 @@ from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.models.replies.latency import LATENCY, latency_quantile
+from dagster_dataops.models.replies.reply import CALL_COUNTS
 from dagster_dataops.operators.outcomes.record_context import count_tables, plain_counts
 
 _MOST_ROWS: Final = 20
@@ -18,8 +19,9 @@ def count_metadata(manifest: Manifest) -> dict[str, Any]:
     """Return the drops by reason as a table, and each sum as a number, to be plotted.
 
     The keys are ``funnel``, for the parts of a chain, ``drops``, which the asset page has room for,
-    ``drop_examples``, ``counted_`` with the name that the operator gave, the names of its tables,
-    and ``latency_p50`` and ``latency_p95`` in seconds, of calls of models.
+    ``drop_examples``, the sums of calls of models (`CALL_COUNTS`), ``counted_`` with the name of
+    any other sum of the operator, the names of its tables, and ``latency_p50`` and ``latency_p95``
+    in seconds, of calls of models.
 
     Args:
         manifest: Of the result.
@@ -32,7 +34,8 @@ def count_metadata(manifest: Manifest) -> dict[str, Any]:
         metadata[f"{METADATA_PREFIX}/drop_examples"] = dg.MetadataValue.md(_examples(manifest))
     for name, number in plain_counts(manifest.counts).items():
         shown = round(number, 9) if isinstance(number, float) else number
-        metadata[f"{METADATA_PREFIX}/counted_{name}"] = shown
+        key = name if name in CALL_COUNTS else f"counted_{name}"
+        metadata[f"{METADATA_PREFIX}/{key}"] = shown
     for name, rows in count_tables(manifest.counts).items():
         metadata |= _latency(rows) if name == LATENCY else _counted_table(name, rows)
     return metadata

@@ -10,6 +10,8 @@ import ctypes
 import mmap
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
@@ -85,6 +87,8 @@ class SharedLimits:
     def __init__(self, path: Path, rates: Rates) -> None:
         self._rates = rates
         self._path = path
+        self._unsent_requests = 0
+        self._unsent_tokens = 0.0
         make_folder(path.parent)
         size = ctypes.sizeof(_State)
         with storage(path, "open the limits of a client"):
@@ -109,6 +113,8 @@ class SharedLimits:
             wait = max(state.blocked - now, self._wait(now))
             if wait > 0:
                 return wait
+            if self._is_held_up():
+                return _FULL_SECONDS
             if self._is_full():
                 self._drop_dead_rows()
                 if self._is_full():
@@ -120,6 +126,21 @@ class SharedLimits:
             if tokens_per_minute:
                 state.tokens = max(state.tokens, now) + 60 * tokens / tokens_per_minute
             return 0.0
+
+    @contextmanager
+    def sending(self, tokens: float) -> Iterator[None]:
+        """Count a request as taken and not yet sent in the block, such as while it connects.
+
+        As many as may be sent at once hold up all others of this process: else a slow connection
+        would send at one time what was taken over a long one, and exceed the limit.
+        """
+        self._unsent_requests += 1
+        self._unsent_tokens += tokens
+        try:
+            yield
+        finally:
+            self._unsent_requests -= 1
+            self._unsent_tokens -= tokens
 
     def release(self, unused_tokens: float = 0, *, succeeded: bool = False) -> None:
         """End a request.
@@ -207,6 +228,16 @@ class SharedLimits:
         if self._rates.tokens_per_minute:
             until = max(until, self._state.tokens)
         return until - now - _BURST_SECONDS
+
+    def _is_held_up(self) -> bool:
+        """Whether as much is taken and not yet sent as may be sent at once."""
+        requests_per_minute, tokens_per_minute, _ = self._rates
+        most = _BURST_SECONDS / 60
+        requests, tokens = self._unsent_requests, self._unsent_tokens
+        return bool(
+            (requests_per_minute and requests and requests >= most * requests_per_minute)
+            or (tokens_per_minute and requests and tokens >= most * tokens_per_minute)
+        )
 
     def _grow(self) -> None:
         """Count a success: more in flight after as many as are allowed."""

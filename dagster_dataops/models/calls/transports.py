@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 import orjson
@@ -32,12 +32,15 @@ class Transport(Protocol):
 
     announced: tuple[float, float]
 
-    async def send(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
+    async def send(
+        self, path: str, request: dict[str, Any], sent: Callable[[], object]
+    ) -> dict[str, Any]:
         """Send a request and return the JSON of the reply.
 
         Args:
             path: Path of the endpoint below the address, such as ``/chat/completions``.
             request: The JSON of the request.
+            sent: Called once it has a connection and is written.
 
         Raises:
             ModelError: There is no usable reply.
@@ -73,16 +76,22 @@ class _HttpTransport:
         headers = {"content-type": "application/json", **client.headers}
         if client.key:
             headers["authorization"] = f"Bearer {client.key}"
+        trace = aiohttp.TraceConfig()
+        trace.on_request_headers_sent.append(_note_sent)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
             timeout=aiohttp.ClientTimeout(total=client.timeout),
             headers=headers,
+            trace_configs=[trace],
         )
 
-    async def send(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
+    async def send(
+        self, path: str, request: dict[str, Any], sent: Callable[[], object]
+    ) -> dict[str, Any]:
         url = self._client.address + path
         try:
-            async with self._session.post(url, data=orjson.dumps(request)) as response:
+            body = orjson.dumps(request)
+            async with self._session.post(url, data=body, trace_request_ctx=sent) as response:
                 body = await response.read()
         except TimeoutError:
             reason = f"no reply of {url} within {self._client.timeout:g} s"
@@ -101,6 +110,10 @@ class _HttpTransport:
 
     async def close(self) -> None:
         await self._session.close()
+
+
+async def _note_sent(_: object, context: Any, __: object) -> None:
+    context.trace_request_ctx()
 
 
 def _limit(headers: Mapping[str, str], name: str) -> float:
@@ -147,7 +160,10 @@ class _ObjectTransport:
             )
             raise DefinitionError(reason)
 
-    async def send(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
+    async def send(
+        self, path: str, request: dict[str, Any], sent: Callable[[], object]
+    ) -> dict[str, Any]:
+        sent()
         given = request if self._takes_request else _prompt_of(path, request)
         try:
             returned = self._call(given)

@@ -1,7 +1,7 @@
 """`Reply`: the answer of a model to one request."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import BadReplyError
 
@@ -20,6 +20,20 @@ class Usage(NamedTuple):
     tokens_cached: int = 0
     tokens_out: int = 0
     tokens_reasoning: int = 0
+
+
+# The sums that calls of models count, apart from tables.
+CALL_COUNTS: Final = frozenset(
+    {
+        *Usage._fields,
+        "calls",
+        "calls_repeated",
+        "calls_replayed",
+        "calls_without_usage",
+        "cost",
+        "rate_limited_seconds",
+    }
+)
 
 
 @dataclass(kw_only=True)

@@ -36,7 +36,7 @@ _FIRST_SLOTS: Final = 1 << 10
 
 
 class StoredReply(NamedTuple):
-    """A reply in the store.
+    """A reply that is stored with the result of an operator.
 
     Attributes:
         at: Byte position of its line in the file.
@@ -53,6 +53,30 @@ class StoredReply(NamedTuple):
     seconds: float
     reply: dict[str, Any]
     share: float = 1.0
+
+    @property
+    def text(self) -> str:
+        """The text of the reply; empty for one without text, such as vectors."""
+        choices = self.reply.get("choices") or [{}]
+        return str((choices[0].get("message") or {}).get("content") or "")
+
+
+def stored_replies(path: Path) -> Iterator[StoredReply]:
+    """Yield the replies with an answer in a file, in order; nothing is written.
+
+    Args:
+        path: The file.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    with storage(path, "read the replies"), path.open("rb") as file:
+        at = 0
+        for text in file:
+            found = _stored(at, _parsed(text)) if text.startswith(_KEY_START) else None
+            if found is not None:
+                yield found
+            at += len(text)
 
 
 def request_key(request: dict[str, Any], sample: int = 0, reask: int = 0) -> str:
@@ -119,8 +143,8 @@ class ReplyStore:
         at, line = found
         if "rejected" in line:
             at = line["rejected"]
-            return self._reply(at, self._line(at)) if rejected else None
-        return self._reply(at, line)
+            return _stored(at, self._line(at)) if rejected else None
+        return _stored(at, line)
 
     def put(  # noqa: PLR0913 - the fields of a line
         self,
@@ -183,7 +207,7 @@ class ReplyStore:
             start: Byte position of the record.
         """
         places = self._spent_before.pop(start, ())
-        found = [self._reply(at, self._line(at)) for at in places]
+        found = [_stored(at, self._line(at)) for at in places]
         return [one for one in found if one is not None]
 
     def reject(self, key: str) -> None:
@@ -211,7 +235,7 @@ class ReplyStore:
         """
         for at, text in self._lines(position):
             if text.startswith((_KEY_START, _SPENT)):
-                found = self._reply(at, _parsed(text))
+                found = _stored(at, _parsed(text))
                 if found is not None:
                     yield found
 
@@ -249,13 +273,6 @@ class ReplyStore:
                 return None
             text += more
         return _parsed(text[:end])
-
-    def _reply(self, at: int, line: dict[str, Any] | None) -> StoredReply | None:
-        if line is None or not isinstance(line.get("reply"), dict):
-            return None
-        start = line["spent"] if "spent" in line else line["start"]
-        seconds, share = line.get("seconds", 0.0), line.get("share", 1.0)
-        return StoredReply(at, start, line["model"], seconds, line["reply"], share)
 
     def _refresh(self) -> None:
         """Read the lines that were appended since the last time, also by other processes."""
@@ -302,6 +319,15 @@ def _parsed(text: bytes) -> dict[str, Any] | None:
     except orjson.JSONDecodeError:
         return None
     return line if isinstance(line, dict) else None
+
+
+def _stored(at: int, line: dict[str, Any] | None) -> StoredReply | None:
+    """Return the reply in a line; ``None`` if it has none."""
+    if line is None or not isinstance(line.get("reply"), dict):
+        return None
+    start = line["spent"] if "spent" in line else line["start"]
+    seconds, share = line.get("seconds", 0.0), line.get("share", 1.0)
+    return StoredReply(at, start, line["model"], seconds, line["reply"], share)
 
 
 class _KeyTable:

@@ -95,6 +95,30 @@ def test_a_step_ends_without_a_result_and_the_sensor_launches_the_run_that_colle
     assert not look(defs, instance).run_requests
 
 
+def test_a_run_with_the_option_cancel_cancels_the_batches_and_no_sensor_collects_them(
+    definitions: Any, instance: dg.DagsterInstance, server: RunningServer
+):
+    server.reset(batches="in_progress")
+    defs = definitions()
+    job = defs.resolve_job_def("cheap_pipeline")
+    job.execute_in_process(instance=instance)
+
+    config = {"ops": {"cheap__echo": {"config": {"params": {"cancel": True}}}}}
+    cancelling = job.execute_in_process(instance=instance, run_config=config)
+
+    assert cancelling.success
+    (observed,) = cancelling.get_asset_observation_events()
+    shown = observed.event_specific_data.asset_observation.metadata
+    assert "cancelled batch-0" in shown["dagster_dataops/waiting"].value
+    assert not look(defs, instance).run_requests
+
+    job.execute_in_process(instance=instance)
+    assert server.stats()["batches"] == 2  # of the request that was not answered
+    server.finish()
+    assert job.execute_in_process(instance=instance).get_asset_materialization_events()
+    assert (server.stats()["distinct"], server.stats()["batches"]) == (2, 2)
+
+
 def test_a_run_that_failed_to_collect_is_launched_again_and_one_under_way_is_not(
     definitions: Any, instance: dg.DagsterInstance, server: RunningServer
 ):

@@ -40,7 +40,7 @@ def test_sums_and_drops_are_metadata_of_the_asset(
     made = result.asset_materializations_for_node("counted__long")[-1]
     metadata = made.metadata
     assert metadata["dagster_dataops/counted_words"].value == 5
-    assert metadata["dagster_dataops/counted_cost"].value == 0.75
+    assert metadata["dagster_dataops/cost"].value == 0.75
     assert "| a | 2 |\n| b | 1 |" in str(metadata["dagster_dataops/first_letter"].value)
     assert metadata["dagster_dataops/latency_p95"].value == pytest.approx(2.0, rel=0.06)
     assert not [name for name in metadata if "counted_first" in name or "counted_lat" in name]

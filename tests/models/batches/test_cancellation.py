@@ -8,7 +8,12 @@ import pytest
 
 from dagster_dataops import LLMOperator, ModelClient, config, data_register
 from dagster_dataops.__main__ import main
-from dagster_dataops.errors import ResultMissingError, RunWaitingError, UnreachableError
+from dagster_dataops.errors import (
+    OperatorOptionError,
+    ResultMissingError,
+    RunWaitingError,
+    UnreachableError,
+)
 from dagster_dataops.models.batches.batch_delivery import BatchState
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from tests.models.running_server import RunningServer
@@ -42,7 +47,9 @@ def test_the_command_cancels_what_waits_and_a_later_run_uses_what_was_answered(
     assert capsys.readouterr().out == "cancelled batch-0\n"
     assert BatchState.of_node(root / "Echo").cancelled
 
-    with pytest.raises(RunWaitingError, match="3 requests wait"):  # of those not answered
+    with pytest.raises(
+        RunWaitingError, match="requests without a reply: 3"
+    ):  # of those not answered
         waiting(RECORDS)
     assert not BatchState.of_node(root / "Echo").cancelled
     server.finish()
@@ -71,3 +78,22 @@ def test_a_server_that_is_not_there_leaves_the_batches_as_they_are(waiting: Any,
 def test_a_node_without_batches_is_an_error(tmp_path: Path):
     with pytest.raises(ResultMissingError, match="it has no batches"):
         asyncio.run(cancel_batches(tmp_path, ModelClient()))
+
+
+def test_a_run_with_the_option_cancel_cancels_and_a_later_run_goes_on(
+    waiting: Any, server: RunningServer, root: Path
+):
+    with pytest.raises(RunWaitingError, match="cancelled batch-0, because"):
+        Echo(model="rule", delivery="batch", cancel=True)(RECORDS)
+    assert BatchState.of_node(root / "Echo").cancelled
+
+    with pytest.raises(RunWaitingError, match="requests without a reply: 3"):
+        waiting(RECORDS)
+    with pytest.raises(RunWaitingError, match="cancelled batch-1"):
+        Echo(model="rule", delivery="batch", wait="step", cancel=True)(RECORDS)
+    assert server.stats()["batches"] == 2
+
+
+def test_the_option_cancel_is_for_batches():
+    with pytest.raises(OperatorOptionError, match="needs delivery='batch'"):
+        Echo(model="rule", cancel=True)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,25 @@ def test_requests_a_minute_are_limited_to_a_burst_and_the_rate(path: Path):
 
     assert 6 <= burst(limits, 0) <= 8
     assert 0 < limits.acquire(0) <= 0.1
+
+
+@pytest.mark.parametrize(
+    ("rates", "tokens"),
+    [(Rates(requests_per_minute=600), 0.0), (Rates(tokens_per_minute=6000), 10.0)],
+)
+def test_requests_that_are_not_yet_sent_hold_up_others_however_long_it_takes(
+    path: Path, monkeypatch: pytest.MonkeyPatch, rates: Rates, tokens: float
+):
+    limits = SharedLimits(path, rates)
+    with ExitStack() as unsent:
+        for _ in range(5):
+            assert limits.acquire(tokens) == 0
+            unsent.enter_context(limits.sending(tokens))
+        later = time.monotonic() + 100
+        monkeypatch.setattr(time, "monotonic", lambda: later)
+        assert limits.acquire(tokens) > 0
+
+    assert limits.acquire(tokens) == 0
 
 
 def test_tokens_a_minute_are_limited_and_unused_ones_are_given_back(path: Path):

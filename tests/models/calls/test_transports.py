@@ -24,7 +24,7 @@ def sent(complete: Any, request: dict[str, Any] = REQUEST, timeout: float = 5.0)
     async def send() -> dict[str, Any]:
         transport = transport_of(ModelClient(complete=complete, timeout=timeout))
         try:
-            return await transport.send("/chat/completions", request)
+            return await transport.send("/chat/completions", request, lambda: None)
         finally:
             await transport.close()
 
