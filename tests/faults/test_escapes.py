@@ -271,7 +271,8 @@ def test_only_messages_from_the_parent_are_unpickled() -> None:
         # Connection.recv() unpickles its message, Connection.recv_bytes() does not.
         receiving = {".recv"} if path.name != "channel.py" else set()  # of a socket
         assert not calls & {"eval", ".read_pickle", *receiving}, path.name
-        assert "exec" not in calls or path.parent.name == "selectors", path.name
+        # They compile source text; a chain's holds nothing but numbers of parts.
+        assert "exec" not in calls or path.parent.name in {"selectors", "chains"}, path.name
 
 
 @given(st.text(alphabet="ab'\"\\{}()#:;=*-+/\x00", min_size=1, max_size=20))

@@ -124,7 +124,7 @@ def test_a_function_that_returns_a_stream_is_a_reader(path):
     assert reader() == lines(path)() == EXPECTED
     assert (reader.name, reader.description) == ("lines", "The lines of a file, as a stream.")
     assert isinstance(reader, Operator)
-    assert repr(reader) == f"data.own.lines(path={path!r}, key='text')"
+    assert repr(reader) == f"data.own.lines(path={path!r})"
     assert_resumes_anywhere(reader.stream)
 
 

@@ -289,9 +289,8 @@ register_waiting_threads(_watching.copy)
 
 def _opened(assignment: Assignment) -> Readable:
     source = open_readable(Path(assignment.input))
-    if not FileState.of_readable(source).resembles(
-        assignment.stamp
-    ):  # the parent compares the rest
+    now = FileState.of_readable(source)
+    if not now.resembles(assignment.stamp):  # the parent compares the rest
         msg = f"input {assignment.input} changed while it was being processed"
         raise OSError(msg)
     return source

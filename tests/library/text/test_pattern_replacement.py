@@ -23,7 +23,7 @@ def test_a_malformed_pattern_is_refused(engine):
 
 
 def test_wrong_options_are_refused():
-    with pytest.raises(DefinitionError, match="2 patterns, replacement 1"):
+    with pytest.raises(DefinitionError, match="2 patterns and 1 replacement"):
         data.text.Replace(["a", "b"], ["c"])
     with pytest.raises(DefinitionError, match="engine"):
         data.text.Replace("a", engine="pcre")

@@ -157,7 +157,7 @@ def test_failed_items_are_counted_stored_and_limited_as_with_one_process(tmp_pat
     assert sorted(parallel.quarantined, key=str) == order
     assert outcome(3)[1:] == outcome(0)[1:]
     limited = made(2).and_return(on_error="skip", max_errors=3)
-    with pytest.raises(DataPipelineError, match="max_errors is 3"):
+    with pytest.raises(DataPipelineError, match="more than max_errors=3"):
         list(limited)
 
 
