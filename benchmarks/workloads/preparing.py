@@ -1,13 +1,11 @@
-"""The ready pretraining pipeline of 24 steps, as nodes and as chains, and LazyLLM's."""
+"""The ready pretraining pipeline of 24 steps, as nodes and as chains."""
 
-import math
 from collections.abc import Iterator
-from pathlib import Path
 
 from benchmarks import corpus
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
-from benchmarks.measuring import Contender, Run, median, ratio
+from benchmarks.measuring import Contender, median, ratio
 
 _ROWS = 1_000
 
@@ -19,10 +17,6 @@ def measure(bench: Bench) -> Iterator[Figure]:
         name: Contender("benchmarks.pretraining", {"source": str(source), "chained": chained})
         for name, chained in (("nodes", False), ("chains", True))
     }
-    python = (bench.peers or Path()) / "lazyllm" / "bin" / "python"
-    if bench.peers is not None and python.exists():
-        peer = "benchmarks.peers.lazyllm_pretraining"
-        contenders["LazyLLM"] = Contender(peer, {"source": str(source)}, str(python), limit=600)
     runs = bench.in_turn(contenders)
     for name, found in runs.items():
         cpu = median(found, lambda run: run.cpu_seconds)
@@ -43,12 +37,3 @@ def measure(bench: Bench) -> Iterator[Figure]:
         most=1.0,
         runs=runs,
     )
-    yield _against_lazyllm(runs)
-
-
-def _against_lazyllm(runs: dict[str, list[Run]]) -> Figure:
-    """Return the ratio of LazyLLM's seconds to those of the nodes."""
-    what = "seconds of LazyLLM over nodes"
-    if "LazyLLM" not in runs:
-        return Figure("pretraining", what, math.nan, "x", note="not installed")
-    return Figure("pretraining", what, ratio(runs["LazyLLM"], runs["nodes"]), "x", runs=runs)
