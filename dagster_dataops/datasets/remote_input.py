@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
@@ -16,6 +16,8 @@ from dagster_dataops.errors import ConfigurationError, InputError, ResultMissing
 
 if TYPE_CHECKING:
     from dagster_dataops.datasets.result_store import Version
+
+NOTE_ENDING: Final = ".version"  # of the file that names the version of a copy
 
 
 def fetched_input(url: str) -> tuple[Path, int, None, str, FileState]:
@@ -61,4 +63,4 @@ def _known(copy: Path, version: "Version") -> str:
 
 
 def _note_of(copy: Path) -> Path:
-    return copy.with_name(f".{copy.name}.version")
+    return copy.with_name(f".{copy.name}{NOTE_ENDING}")

@@ -23,6 +23,8 @@ from dagster_dataops.datasets.parted_writer import link_draft, remove_other_part
 from dagster_dataops.datasets.result_store import ConflictError, ResultStore, Version
 from dagster_dataops.errors import LostError, ResultMissingError
 
+HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
+LOCK_ENDING: Final = "_home.lock"
 _SUFFIX: Final = "_results.jsonl.json"
 _HOME: Final = "home"  # in the head: what is not part of the manifest
 _TRIES: Final = 5
@@ -78,7 +80,7 @@ class NodeHome:
     @property
     def _mirrored(self) -> Path:
         """The file with the head of the working copy."""
-        return self.folder / f".{self.name}_home.json"
+        return self.folder / f".{self.name}{HEAD_ENDING}"
 
     def url(self, path: Path) -> str:
         """Return the URL of the object that a published file of the working copy is of."""
@@ -182,7 +184,7 @@ class NodeHome:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes of this machine from changing the published files."""
-        path = self.folder / f".{self.name}_home.lock"
+        path = self.folder / f".{self.name}{LOCK_ENDING}"
         make_folder(self.folder)
         with storage(path, "lock the file"):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -4,7 +4,6 @@ The stores have the truth, so a copy may be deleted at any time, and in part: `N
 and `fetched_input` fetch what is missing. A copy that a run has claimed stays.
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -12,11 +11,13 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from dagster_dataops.checkpoints.homes.node_home import HEAD_ENDING, LOCK_ENDING
+from dagster_dataops.concurrency.file_lock import lock_at_once
 from dagster_dataops.configuration import INPUTS
+from dagster_dataops.datasets.remote_input import NOTE_ENDING
 
 _DAY_NS: Final = 24 * 3600 * 10**9
 _CLAIM: Final = ".lock"  # of a run, in every folder of a node
-_LOCK, _HEAD, _NOTE = "_home.lock", "_home.json", ".version"  # only in working copies
 
 
 class Cleaned(NamedTuple):
@@ -46,7 +47,7 @@ def clean(scratch: Path, days: float) -> Cleaned:
     in_use = 0
     for text, _, names in os.walk(scratch):
         folder = Path(text)
-        if any(name.endswith(_LOCK) for name in names):
+        if any(name.endswith(LOCK_ENDING) for name in names):
             in_use += not _clean_node(folder, names, before_ns, deleted)
         elif INPUTS.strip("/") in folder.parts:
             _clean_inputs(folder, names, before_ns, deleted)
@@ -55,14 +56,12 @@ def clean(scratch: Path, days: float) -> Cleaned:
 
 def _clean_node(folder: Path, names: list[str], before_ns: int, deleted: list[int]) -> bool:
     """Delete the copy of a node if it is old; return ``False`` if it is in use."""
-    locks = [name for name in names if name == _CLAIM or name.endswith(_LOCK)]
-    heads = [name for name in names if name.endswith(_HEAD)]
+    locks = [name for name in names if name == _CLAIM or name.endswith(LOCK_ENDING)]
+    heads = [name for name in names if name.endswith(HEAD_ENDING)]
     with ExitStack() as held:
         for name in locks:
             file = held.enter_context((folder / name).open("rb+"))
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not lock_at_once(file.fileno()):
                 return False
         if not _is_old([folder / name for name in (*locks, *heads)], before_ns):
             return True
@@ -85,15 +84,15 @@ def _files_of(folder: Path) -> Iterator[Path]:
 
 
 def _is_node(folder: Path) -> bool:
-    return any(one.name == _CLAIM or one.name.endswith(_LOCK) for one in folder.iterdir())
+    return any(one.name == _CLAIM or one.name.endswith(LOCK_ENDING) for one in folder.iterdir())
 
 
 def _clean_inputs(folder: Path, names: list[str], before_ns: int, deleted: list[int]) -> None:
     """Delete the copies of inputs in a folder that are old."""
     for name in names:
-        if name.startswith(".") and name.endswith(_NOTE):
+        if name.startswith(".") and name.endswith(NOTE_ENDING):
             note = folder / name
-            copy = folder / name[1 : -len(_NOTE)]
+            copy = folder / name[1 : -len(NOTE_ENDING)]
             if _is_old([note, copy], before_ns):
                 _delete(note, deleted)  # first, so that the rest is not taken for a copy
                 _delete(copy, deleted)

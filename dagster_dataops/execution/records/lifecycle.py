@@ -28,7 +28,7 @@ def context_of(operator: Operator) -> OperatorContext | None:
 
 
 def part_times(operator: Operator) -> PartTimes | None:
-    """Return the receiver of the seconds of a chain's parts; ``None`` for other operators."""
+    """Return the object that adds up the seconds of a chain's parts; ``None`` without a chain."""
     return PartTimes(len(operator.parts)) if isinstance(operator, Chain) else None
 
 
