@@ -1,11 +1,13 @@
-"""Shards as partitions that the workers of Celery process side by side.
+r"""Shards as partitions that the workers of Celery process side by side.
 
     pip install dagster-dataops dagster-celery redis
     export DAGSTER_HOME=$PWD/home BROKER=redis://localhost:6379/0
-    celery -A dagster_celery.app -b $BROKER --result-backend $BROKER worker -Q dagster -c 1
+    celery -A dagster_celery.app -b $BROKER --result-backend $BROKER worker -Q dagster -c 1 \
+        --disable-prefetch
     dagster job execute -f definitions.py -j shards_pipeline --tags '{"dagster/partition": "s0"}'
 
-Start a worker on each machine. All machines see the folder of this file, and the instance at
+Start a worker on each machine; without prefetching, no worker takes a partition while another
+one has nothing to do. All machines see the folder of this file, and the instance at
 DAGSTER_HOME is one that several machines can use, such as one in PostgreSQL.
 """
 
@@ -24,8 +26,9 @@ SHARDS = [f"s{number}" for number in range(4)]
 
 @data_register("data.shards", _concurrency_mode="single")
 def shout(record: dict):
-    """Write the text in capitals, as slowly as PAUSE says in seconds."""
-    time.sleep(float(os.environ.get("PAUSE", "0")))
+    """Write the text in capitals, a second later until there is the file that the record names."""
+    if "after" in record and not (FOLDER / record["after"]).exists():
+        time.sleep(1)
     return record | {"text": record["text"].upper()}
 
 
