@@ -397,6 +397,7 @@ class ModelError(DataOpsError):
         retry_after: Seconds that the server asks to wait before the next request; ``None`` if it
             does not ask for a pause.
         overloaded: Whether the server has too many requests at the same time.
+        connected: Whether there was a connection to the server.
         details: Keys of the record's error line: ``attempts``, ``request_id``, and of a reply that
             is of no use ``reply`` (its text), ``finish_reason`` and ``usage``.
     """
@@ -408,6 +409,7 @@ class ModelError(DataOpsError):
         super().__init__(*values)
         self.retry_after: float | None = None
         self.overloaded = False
+        self.connected = True
         self.details: dict[str, object] = {}
 
 

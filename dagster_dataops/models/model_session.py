@@ -1,7 +1,6 @@
 """`ModelSession`: the calls of one operator in one event loop."""
 
 import asyncio
-import itertools
 import logging
 import random
 import socket
@@ -104,7 +103,7 @@ class ModelSession:
         self._fatal: FatalModelError | None = None
         self._failures_in_a_row = 0
         self._breaks = iter(_BREAK_SECONDS)
-        self._paused_until = 0.0
+        self._paused_at = self._paused_until = 0.0
         self.batches: BatchDelivery | None = None
         self._noted: Parts | None = None
 
@@ -214,13 +213,18 @@ class ModelSession:
         Returns:
             The reply, and the seconds of the try that got it.
         """
-        for number in itertools.count(1):
+        number, begun = 0, time.monotonic()
+        while True:
             self._check_open()
             sent = self._dialect.adapted(request)
             try:
                 reply = await self._sent(endpoint, sent)
             except TransientModelError as error:
                 self._context.count(calls_repeated=1)
+                self._break_if_failing(error)
+                number += 1
+                if not error.connected and begun < self._paused_at:  # the server was down
+                    number, begun = 1, time.monotonic()
                 pause = self._pause(error, number)
                 with self._limited():
                     await asyncio.sleep(pause)
@@ -235,7 +239,6 @@ class ModelSession:
             else:
                 self._succeeded()
                 return reply
-        raise AssertionError  # the numbers do not end
 
     def _check_open(self) -> None:
         if self._fatal is not None:
@@ -309,8 +312,6 @@ class ModelSession:
         limited = isinstance(error, RateLimitedError)
         if error.overloaded and asked is None:
             self._limits.cut()
-        if not limited:
-            self._break_if_failing(error)
         if number >= self._client.tries or (asked or 0) > self._client.longest_wait:
             error.details["attempts"] = number
             raise error
@@ -330,7 +331,7 @@ class ModelSession:
     def _break_if_failing(self, error: TransientModelError) -> None:
         """Pause all calls after many failures in a row; stop the run if that did not help."""
         now = time.monotonic()
-        if now < self._paused_until:  # begun before the pause
+        if isinstance(error, RateLimitedError) or now < self._paused_until:  # begun before
             return
         self._failures_in_a_row += 1
         if self._failures_in_a_row < _BREAK_AFTER:
@@ -341,7 +342,7 @@ class ModelSession:
             self._fatal = _failing(error)
             raise self._fatal
         self._limits.block(pause)
-        self._paused_until = now + pause
+        self._paused_at, self._paused_until = now, now + pause
 
     def _count_replayed(self, stored: StoredReply) -> None:
         """Count a stored reply; as paid if its record was interrupted before it was settled."""

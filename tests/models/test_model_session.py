@@ -314,6 +314,20 @@ def test_many_failures_in_a_row_pause_all_calls_and_then_stop(
     assert 15 <= server.stats()["requests"] <= 25
 
 
+def test_tries_while_the_server_is_down_do_not_count_once_all_calls_have_paused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(model_session, "_BREAK_AFTER", 5)
+    monkeypatch.setattr(model_session, "_BREAK_SECONDS", (0.1, 0.1, 0.1, 0.1))
+    monkeypatch.setattr(model_session, "_LONGEST_PAUSE_SECONDS", 0.01)
+    client = ModelClient(base_url="http://127.0.0.1:9/v1", tries=4)
+
+    raised, counts = in_session(tmp_path, client, asking(*"abcdef"))
+
+    assert {type(error) for error in raised} == {errors.EndpointFailingError}
+    assert counts["calls_repeated"] > 6 * 3
+
+
 def test_max_cost_counts_the_calls_of_earlier_sessions(tmp_path: Path, server: RunningServer):
     prices = {"rule": Price(1e6)}  # one a token
     client = ModelClient(base_url=server.address, prices=prices, max_cost=8)

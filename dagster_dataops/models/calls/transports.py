@@ -71,6 +71,7 @@ class _HttpTransport:
         except ImportError:
             raise MissingExtraError("a call of a model over HTTP", "llm") from None
         self._failures = (aiohttp.ClientError, OSError)
+        self._no_connection = aiohttp.ClientConnectorError
         self.announced = (0.0, 0.0)
         self._client = client
         headers = {"content-type": "application/json", **client.headers}
@@ -102,7 +103,9 @@ class _HttpTransport:
             raise CallTimeoutError(reason) from None
         except self._failures as error:
             reason = f"{url}: {type(error).__name__}: {error}"
-            raise UnreachableError(reason) from None
+            unreachable = UnreachableError(reason)
+            unreachable.connected = not isinstance(error, self._no_connection)
+            raise unreachable from None
         if response.status >= 400:
             raise error_of(response.status, response.headers, body)
         if _REQUESTS in response.headers or _TOKENS in response.headers:
