@@ -58,6 +58,9 @@ class ErrorRateCheck:
             text = f"Passes if at most {_percent(self.max_error_rate)} of the records fail."
         else:
             text = "Passes if no record fails."
+        if self.severity is None and not self.blocking:
+            limit = _percent(_MAX_WARN_SHARE)
+            text += f" The assets downstream are stopped only if more than {limit} fail."
         return dg.AssetCheckSpec(FAILED_RECORDS, asset=key, description=text, blocking=self.blocks)
 
     @property
