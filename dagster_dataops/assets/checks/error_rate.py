@@ -3,7 +3,7 @@
 The operator's step yields the result from the counts of the run, without reading the records again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -103,9 +103,7 @@ def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRa
     }
 
 
-def check_nodes(
-    graph: OperatorGraph, given: Mapping[str, Any], argument: str, *others: str
-) -> None:
+def check_nodes(graph: OperatorGraph, given: Collection[str], argument: str, *others: str) -> None:
     """Check that every name in ``given`` is a node or one of ``others``.
 
     Raises:
