@@ -141,7 +141,7 @@ def test_a_function_that_returns_no_stream_is_refused(stream):
         graphs.replace(stream, "map", lambda upstream: 3)
     with pytest.raises(StreamDefinitionError, match="an OperatorGraph, but got a list"):
         graphs.traverse([1])
-    with pytest.raises(StreamDefinitionError, match="wanted is a int.*a name, or a function"):
+    with pytest.raises(StreamDefinitionError, match="wanted is a int.*a name, a class"):
         graphs.find(stream, 3)
 
 
