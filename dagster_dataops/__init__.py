@@ -5,7 +5,7 @@
 
 from dagster_dataops.exports import lazy_exports
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__, __getattr__ = lazy_exports(__name__)  # `__init__.pyi` lists the names
 
 

@@ -74,11 +74,12 @@ class ProgressState:
         mark = "~" if self.total_records is None else ""
         of_total = f" of {mark}{total:,}" if total is not None else ""
         share = "" if self.share is None else f" ({self.share:.0%})"
-        rate = f"{self.records_per_second(seconds):,.1f} records/s"
+        pace = self.records_per_second(seconds)
+        rate = f", {pace:,.1f} records/s" if pace > 0 else ""
         time_left = "" if left is None else f", {duration(left)} left"
         failed = f", {self.failed:,} failed" if self.failed else ""
         counted = "".join(f", {one}" for one in self._counted())
-        return f"{self.records:,}{of_total} records{share}, {rate}{time_left}{failed}{counted}"
+        return f"{self.records:,}{of_total} records{share}{rate}{time_left}{failed}{counted}"
 
     def _counted(self) -> Iterator[str]:
         """Yield the cost so far and the cost expected in all, then the other sums."""

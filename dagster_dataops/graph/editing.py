@@ -6,6 +6,7 @@ Streams and graphs are immutable: every function returns a new one. Stages are g
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, overload
 
 from typing_extensions import override
@@ -67,12 +68,13 @@ def find(graph: OperatorGraph, wanted: Wanted) -> list[OperatorNode]: ...
 
 
 def find(graph: Operations | OperatorGraph, wanted: Wanted) -> list[Stage] | list[OperatorNode]:
-    """Return the stages, or the nodes, of a name or for which a function is true.
+    """Return the stages, or the nodes, of a name or a class, or for which a function is true.
 
     Args:
         graph: A stream or a graph.
         wanted: The name of stages, such as ``map``; the name of a node, or of its operator, such as
-            ``unique`` or ``dedup.Exact``; or a function of a stage or a node.
+            ``unique`` or ``dedup.Exact``; the class of a stage, or of the operator of a node; or a
+            function of a stage or a node.
 
     Returns:
         A list, sources first; empty if there is none.
@@ -80,17 +82,22 @@ def find(graph: Operations | OperatorGraph, wanted: Wanted) -> list[Stage] | lis
     Raises:
         StreamDefinitionError: ``wanted`` is neither a name nor a function.
     """
+    given: object = wanted
+    if not isinstance(given, str) and not callable(given):
+        reason = f"wanted is a {type(given).__name__}; it must be a name, a class or a function"
+        raise StreamDefinitionError("graphs.find", reason)
     if isinstance(graph, OperatorGraph):
         return node_editing.find_nodes(graph, wanted)
     stages = traverse(graph)
     if isinstance(wanted, str):
         return FoundStages([one for one in stages if one.name == wanted], wanted, _names(stages))
-    given: object = wanted
-    if not callable(given):
-        reason = f"wanted is a {type(given).__name__}; it must be a name, or a function of a stage"
-        raise StreamDefinitionError("graphs.find", reason)
-    chosen = [one for one in stages if wanted(one)]
+    is_wanted = partial(_is_a, wanted) if isinstance(wanted, type) else wanted
+    chosen = [one for one in stages if is_wanted(one)]
     return FoundStages(chosen, getattr(wanted, "__name__", "wanted"), _names(stages))
+
+
+def _is_a(kind: type, stage: Stage) -> bool:
+    return isinstance(stage, kind)
 
 
 def replace(graph: _Graph, old: Part, new: New) -> _Graph:

@@ -11,7 +11,9 @@ from dagster_dataops.operators.definition.operator import Operator
 
 
 def find_nodes(graph: OperatorGraph, wanted: str | Callable[[Any], bool]) -> list[OperatorNode]:
-    """Return the nodes of a name, or of an operator's name, or for which a function is true."""
+    """Return the nodes of a name, of an operator's name or class, or by a function."""
+    if isinstance(wanted, type):
+        return [node for node in graph.ordered() if isinstance(node.operator, wanted)]
     if callable(wanted):
         return [node for node in graph.ordered() if wanted(node)]
     return [node for node in graph.ordered() if wanted in {node.name, _operator_name(node)}]

@@ -6,6 +6,7 @@ from typing import Any
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.quantities import counted
 from dagster_dataops.reporting.changed_records import changed_records
 from dagster_dataops.reporting.excerpts import excerpt
 from dagster_dataops.reporting.failed_rows import RowBudget, failed_rows
@@ -26,14 +27,20 @@ def counts_of(node: PublishedNode) -> dict[str, Any]:
         "kind": manifest.kind,
         "rows_in": manifest.rows_in,
         "rows_out": manifest.rows_out,
+        "out": _written(manifest),
         "dropped": manifest.dropped,
         "failed": manifest.failed,
         "seconds": round(manifest.seconds, 2),
         "outputs": {name: one["rows_out"] for name, one in manifest.outputs.items()},
         "parts": manifest.funnel,
-        "files": manifest.kind in _NO_RECORDS,
     }
     return facts
+
+
+def _written(manifest: Manifest) -> str:
+    """Return the number of records, or of files, that a node wrote."""
+    written = manifest.rows_out
+    return counted(written, "files") if manifest.kind in _NO_RECORDS else f"{written:,}"
 
 
 def details_of(node: PublishedNode, names: Mapping[Path, str], budget: RowBudget) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def _state(records: int = 50, failed: int = 0, total: int | None = 200) -> Progr
         (_state(), "50 of 200 records (25%), 4.0 records/s, 38 s left"),
         (_state(failed=3), "50 of 200 records (25%), 4.0 records/s, 38 s left, 3 failed"),
         (_state(total=None), "50 of ~200 records (25%), 4.0 records/s, 38 s left"),
-        (_state(records=0, total=None), "0 records, -1.0 records/s"),
+        (_state(records=0, total=None), "0 records"),
         (_state(total=20_000), "50 of 20,000 records (0%), 4.0 records/s, 1 h 23 min left"),
         (_state(total=2_000), "50 of 2,000 records (2%), 4.0 records/s, 8 min 08 s left"),
     ],
@@ -62,7 +62,7 @@ def test_a_duration_is_written_with_its_two_largest_units(seconds: float, text: 
 
 
 def test_zero_seconds_give_no_rate() -> None:
-    assert _state().describe(0.0) == "50 of 200 records (25%), 0.0 records/s"
+    assert _state().describe(0.0) == "50 of 200 records (25%)"
 
 
 def test_log_lines_become_rarer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,8 @@ def test_stages_are_found_by_name_or_by_a_function(stream):
     (found,) = graphs.find(stream, "map")
     assert graphs.find(stream, lambda stage: stage.inputs == ()) == [graphs.traverse(stream)[0]]
     assert found is graphs.traverse(stream)[1]
-    assert graphs.find(stream, "shuffle") == []
+    assert graphs.find(stream, type(found)) == [found]
+    assert graphs.find(stream, "shuffle") == graphs.find(stream, int) == []
 
 
 def test_to_take_a_stage_that_was_not_found_is_an_error_that_lists_the_stages(stream):
@@ -140,7 +141,7 @@ def test_a_function_that_returns_no_stream_is_refused(stream):
         graphs.replace(stream, "map", lambda upstream: 3)
     with pytest.raises(StreamDefinitionError, match="an OperatorGraph, but got a list"):
         graphs.traverse([1])
-    with pytest.raises(StreamDefinitionError, match="wanted is a int.*a name, or a function"):
+    with pytest.raises(StreamDefinitionError, match="wanted is a int.*a name, a class"):
         graphs.find(stream, 3)
 
 
@@ -199,6 +200,12 @@ def test_nodes_are_found_by_their_name_and_by_that_of_the_operator(graph):
     assert names(graph) == ["one", "two", "both"]
     assert [node.name for node in graphs.find(graph, "two")] == ["two"]
     assert [node.name for node in graphs.find(graph, "editing.add")] == ["one", "two"]
+    assert [node.name for node in graphs.find(graph, type(graph.nodes["two"].operator))] == [
+        "one",
+        "two",
+    ]
+    with pytest.raises(StreamDefinitionError, match="must be a name, a class or a function"):
+        graphs.find(graph, 3)
     assert [node.name for node in graphs.find(graph, lambda node: len(node.inputs) > 1)] == ["both"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops import config, pipeline, report
+from dagster_dataops import config, data, pipeline, report
 from dagster_dataops.errors import ResultMissingError
 from tests.reporting.conftest import COUNT, HOSTILE, backwards, judge, reported
 
@@ -26,6 +26,15 @@ def test_the_numbers_are_those_of_the_manifests(made, read):
     assert judged["rows_out"] == cleaned["rows_in"] == COUNT - 30 - failed + 30
     assert [part["name"] for part in cleaned["parts"]] == ["shorter", "picky"]
     assert turned["rows_in"] == cleaned["rows_out"]
+
+
+def test_of_an_export_the_files_are_counted(source, tmp_path, read):
+    with pipeline("exported") as ppl:
+        ppl.judged = judge()
+        ppl.lines = data.export.Jsonl(path=str(tmp_path / "out.jsonl"))
+    ppl.materialize(source)
+    judged, lines = read(report(ppl))["nodes"]
+    assert (judged["out"], lines["out"]) == (f"{judged['rows_out']:,}", "1 file")
 
 
 def test_a_folder_gives_the_same_report_as_its_pipeline(made, root, tmp_path, read):

@@ -3,7 +3,7 @@
 The operator's step yields the result from the counts of the run, without reading the records again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -58,6 +58,9 @@ class ErrorRateCheck:
             text = f"Passes if at most {_percent(self.max_error_rate)} of the records fail."
         else:
             text = "Passes if no record fails."
+        if self.severity is None and not self.blocking:
+            limit = _percent(_MAX_WARN_SHARE)
+            text += f" The assets downstream are stopped only if more than {limit} fail."
         return dg.AssetCheckSpec(FAILED_RECORDS, asset=key, description=text, blocking=self.blocks)
 
     @property
@@ -100,9 +103,7 @@ def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRa
     }
 
 
-def check_nodes(
-    graph: OperatorGraph, given: Mapping[str, Any], argument: str, *others: str
-) -> None:
+def check_nodes(graph: OperatorGraph, given: Collection[str], argument: str, *others: str) -> None:
     """Check that every name in ``given`` is a node or one of ``others``.
 
     Raises:

@@ -93,10 +93,12 @@ class EachRecord(RecordInspector):
     """Looks at each record alone.
 
     Args:
+        fault: What is wrong with a record that does not pass, as in "2 of 3 records lack text".
         problem: Returns the problem of a record and the value to show; ``None`` if it has none.
     """
 
-    def __init__(self, problem: Callable[[Record], tuple[str, Any] | None]) -> None:
+    def __init__(self, fault: str, problem: Callable[[Record], tuple[str, Any] | None]) -> None:
+        self._fault = fault
         self._problem = problem
         self._violations = Violations()
 
@@ -112,16 +114,15 @@ class EachRecord(RecordInspector):
 
     @override
     def finding(self, inspected: Inspected) -> Finding:
-        return finding_of(self._violations, inspected)
+        return finding_of(self._violations, inspected, self._fault)
 
 
-def finding_of(violations: Violations, inspected: Inspected, what: str = "offend") -> Finding:
-    """Return the finding for ``violations``: passed if there are none."""
+def finding_of(violations: Violations, inspected: Inspected, fault: str) -> Finding:
+    """Return the finding for ``violations``, records with a fault: passed if there are none."""
     count, rows = violations.count, inspected.rows
-    records = counted(rows, "records")
     return Finding(
         passed=not count,
-        text=f"{count:,} of {records} {what}." if count else f"None of {records}.",
+        text=f"{f'{count:,}' if count else 'None'} of {counted(rows, 'records')} {fault}.",
         numbers={"offending_records": count, "rows": rows},
         violations=violations,
         path=inspected.dataset.path,

@@ -47,7 +47,7 @@ class PathPattern:
         fields = _fields(self.text)
         if set(fields) != set(known):
             wanted = "a path with " + " and ".join(f"{{{name}}}" for name in known)
-            raise ConfigurationError("source", text, f"{wanted}, for its partitions")
+            raise ConfigurationError("source", text, f"{wanted}: one file for each partition")
 
     @override
     def __str__(self) -> str:

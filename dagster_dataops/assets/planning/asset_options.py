@@ -110,11 +110,13 @@ def root_of(options: AssetOptions) -> Path | None:
     return None if resource is None else resource.defined_root
 
 
-def named_nodes(options: AssetOptions) -> set[str]:
-    """Return the nodes that options name."""
+def named_nodes(options: AssetOptions) -> dict[str, Collection[str]]:
+    """Return the nodes that options name, by option."""
     condition = options.get("automation_condition")
-    by_name = set(condition) if isinstance(condition, Mapping) else set()
-    return by_name | set(options.get("unpartitioned", ()))
+    return {
+        "automation_condition": condition if isinstance(condition, Mapping) else (),
+        "unpartitioned": options.get("unpartitioned", ()),
+    }
 
 
 def automation_condition_of(options: AssetOptions, node: str) -> Condition | None:

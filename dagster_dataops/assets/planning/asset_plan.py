@@ -16,6 +16,7 @@ from dagster_dataops.assets.checks.check_results import CheckedAsset
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import (
     ErrorRateCheck,
+    check_nodes,
     error_rate_specs,
     error_rates_of,
 )
@@ -180,7 +181,8 @@ def plan_assets(
         PipelineDefinitionError: An option names an unknown node.
     """
     options = options or {}
-    _check_named(graph, options)
+    for option, names in named_nodes(options).items():
+        check_nodes(graph, names, option)
     root = root_of(options)
     unpartitioned = options.get("unpartitioned", ())
     rates = error_rates_of(graph, options.get("max_error_rate", ErrorRateCheck()))
@@ -288,17 +290,6 @@ def _address(spec: dg.AssetSpec, node: OperatorNode, root: Path | None) -> dict[
 def argument_of(result: str) -> str:
     """Return the argument by which a step takes a result, such as ``input_split__train``."""
     return f"input_{result.replace('.', '__')}"
-
-
-def _check_named(graph: OperatorGraph, options: AssetOptions) -> None:
-    wrong = sorted(named_nodes(options) - graph.nodes.keys())
-    if wrong:
-        known = ", ".join(graph.nodes)
-        reason = (
-            f"unpartitioned or automation_condition name no node of it: {', '.join(wrong)}; "
-            f"nodes: {known}"
-        )
-        raise PipelineDefinitionError(graph.name, reason)
 
 
 def _inputs_of(

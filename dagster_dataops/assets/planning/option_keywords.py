@@ -8,16 +8,31 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast, get_args, get_origin
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 from typing import get_type_hints as type_hints
 
+import dagster as dg
 from typing_extensions import Doc, override
 
+from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.options.signature import nearest
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK: Final = "**options:"  # the line of a docstring that the options replace
 _WIDTH: Final = 96
+_OF_TRANSLATOR: Final = {*inspect.signature(dg.AssetSpec).parameters, "key_prefix"}
 
 
 class OptionField(NamedTuple):
@@ -60,7 +75,8 @@ def option_fields(options: type) -> dict[str, OptionField]:
 def takes_options(options: type) -> Callable[[_Function], _Function]:
     """Return a decorator for a function with ``**options: Unpack[options]``.
 
-    The function gets a signature and a docstring with every option. It refuses unknown options.
+    The function gets a signature and a docstring with every option. It refuses unknown options
+    with a `TypeError`, and values of other types with a `ConfigurationError`.
 
     Args:
         options: TypedDict whose fields are ``Annotated[..., Doc(...)]``.
@@ -72,9 +88,11 @@ def takes_options(options: type) -> Callable[[_Function], _Function]:
 
         @wraps(function)
         def checked(*args: Any, **given: Any) -> Any:
-            for name in given:
+            for name, value in given.items():
                 if name not in signature.parameters:
                     raise TypeError(_unknown(function.__name__, name, list(signature.parameters)))
+                if name in fields:
+                    _check_type(name, value, fields[name].annotation)
             return function(*args, **given)
 
         checked.__signature__ = signature  # type: ignore[attr-defined]
@@ -95,9 +113,38 @@ def _signature(function: Callable[..., Any], fields: dict[str, OptionField]) -> 
     return signature.replace(parameters=[*own, *spelled])
 
 
+def _check_type(name: str, value: Any, annotation: Any) -> None:
+    """Raise `ConfigurationError` if a value is of another type; elements are not looked at."""
+    kinds = _kinds(annotation)
+    if not any(_fits(value, kind) for kind in kinds):
+        raise ConfigurationError(name, value, " or ".join(dict.fromkeys(map(_named, kinds))))
+
+
+def _kinds(annotation: Any) -> list[Any]:
+    """Return the classes and literal types that an annotation allows."""
+    origin = get_origin(annotation)
+    if origin in {Union, UnionType}:
+        return [kind for one in get_args(annotation) for kind in _kinds(one)]
+    return [annotation if origin is Literal else origin or annotation]
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    return kind is Any or isinstance(value, (int, float) if kind is float else kind)
+
+
+def _named(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    return "None" if kind is NoneType else kind.__name__
+
+
 def _unknown(function: str, name: str, known: list[str]) -> str:
     near = nearest(name, known)
     hint = f"; did you mean {near!r}?" if near else f". Options: {', '.join(known)}"
+    if name in _OF_TRANSLATOR and "dagster_dataops_translator" in known:
+        hint = "; a DataOpsTranslator, given as dagster_dataops_translator, sets it for each asset"
     return f"{function}() got an unexpected keyword argument {name!r}{hint}"
 
 

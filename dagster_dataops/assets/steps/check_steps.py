@@ -100,6 +100,9 @@ def _checks_of(node: str, result: str, checks: Checks) -> list[DeclaredCheck]:
 def _check_declared(planned: PlannedPipeline, checks: Checks) -> None:
     check_nodes(planned.graph, checks, "checks", SOURCE, *planned.graph.results)
     for name, declared in checks.items():
+        if isinstance(declared, DeclaredCheck):
+            reason = f"the checks of {name!r} must be a list; found one check, {declared.name}"
+            raise PipelineDefinitionError(planned.graph.name, reason)
         node = planned.graph.results.get(name, name)
         given = declared if name == SOURCE else _checks_of(node, name, checks)
         _check_names(planned.graph.name, name, [check.name for check in given])

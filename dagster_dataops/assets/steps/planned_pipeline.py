@@ -16,6 +16,7 @@ from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.assets.steps.source_assets import Source, source_asset
 from dagster_dataops.assets.steps.step_work import StepWork
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.graph.column_check import check_source
 from dagster_dataops.graph.crude_check import check_crude
 from dagster_dataops.graph.exported_columns import with_exported_columns
@@ -107,7 +108,14 @@ def plan_pipeline(
 
 
 def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> PlannedPipeline:
-    """Return the plan of a pipeline as `plan_pipeline` does, from options in a dict."""
+    """Return the plan of a pipeline as `plan_pipeline` does, from options in a dict.
+
+    Raises:
+        ConfigurationError: ``ppl`` is no pipeline.
+    """
+    if not isinstance(ppl, Pipeline):
+        wanted = 'a pipeline, such as with pipeline("docs") as ppl: ppl.upper = upper()'
+        raise ConfigurationError("ppl", ppl, wanted)
     graph = with_exported_columns(ppl.graph, check_source(ppl.graph, source))
     check_crude(graph, source)
     origin = source_asset(source, graph.name, options)

@@ -70,7 +70,7 @@ def _metadata(made: WrittenReport) -> dict[str, Any]:
 
 def _summary(made: WrittenReport) -> str:
     """Return a row for every node: the records in, out, dropped and failed."""
-    fields = ("name", "rows_in", "rows_out", "dropped", "failed")
+    fields = ("name", "rows_in", "out", "dropped", "failed")
     rows = [[node.get(field, "") for field in fields] for node in made.nodes[:_MOST_ROWS]]
     more = len(made.nodes) - len(rows)
     note = f"and {more} more" if more else ""

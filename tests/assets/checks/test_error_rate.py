@@ -83,6 +83,26 @@ def test_it_passes_up_to_the_share_that_was_given(
     assert [check.passed for check in checks_of(result)] == [passes]
 
 
+@pytest.mark.parametrize(
+    ("rate", "description"),
+    [
+        (
+            ErrorRateCheck(),
+            (
+                "Passes if no record fails. "
+                "The assets downstream are stopped only if more than 50 % fail."
+            ),
+        ),
+        (ErrorRateCheck(0.1, blocking=True), "Passes if at most 10 % of the records fail."),
+        (ErrorRateCheck(severity="WARN"), "Passes if no record fails."),
+    ],
+)
+def test_its_description_says_when_it_stops_the_assets_downstream(
+    rate: ErrorRateCheck, description: str
+) -> None:
+    assert rate.spec(A).description == description
+
+
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 @pytest.mark.parametrize("blocking", [True, False])
 def test_a_blocking_check_publishes_the_result_and_stops_downstream_assets(

@@ -1,15 +1,18 @@
 """Tests of the signatures and docstrings of functions that take options."""
 
 import inspect
+import re
 from typing import Annotated, TypedDict, Unpack
 
 import pytest
 from typing_extensions import Doc
 
 import dagster_dataops
-from dagster_dataops import PipelineOptions, build_definitions
+from dagster_dataops import PipelineOptions, build_definitions, checks, data
 from dagster_dataops.assets import AssetOptions
 from dagster_dataops.assets.planning.option_keywords import option_fields, takes_options
+from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
+from tests.assets.helpers import pipeline_of
 
 
 class Options(TypedDict, total=False):
@@ -88,3 +91,41 @@ def test_every_builder_takes_and_describes_the_options(name: str, options: type)
 def test_the_options_of_build_definitions_are_listed_once() -> None:
     own = set(inspect.signature(build_definitions).parameters) - {"ppl", "source"}
     assert own == set(option_fields(PipelineOptions))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "wanted"),
+    [
+        ("resource", "results", "resource is 'results'; it must be DataOpsResource or None"),
+        ("layout", "one_step", "layout is 'one_step'; it must be 'steps' or 'single_step'"),
+        ("max_error_rate", "few", "must be float or ErrorRateCheck or None or Mapping"),
+        ("executor", 3, "must be 'in_process' or 'multiprocess' or ExecutorDefinition"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(option: str, value: object, wanted: str) -> None:
+    ppl = pipeline_of(clean=data.text.Normalize())
+    with pytest.raises(ConfigurationError, match=re.escape(wanted)):
+        build_definitions(ppl, source="docs.jsonl", **{option: value})  # type: ignore[arg-type]
+
+
+def test_options_of_asset_specs_lead_to_the_translator() -> None:
+    ppl = pipeline_of(clean=data.text.Normalize())
+    with pytest.raises(TypeError, match="'owners'; a DataOpsTranslator, given as"):
+        build_definitions(ppl, source="docs.jsonl", owners=["me"])  # type: ignore[call-arg]
+
+
+def test_an_operator_in_place_of_a_pipeline_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="ppl is data.text.Normalize.*must be a pipeline"):
+        build_definitions(data.text.Normalize(), source="docs.jsonl")
+
+
+def test_an_option_that_names_an_unknown_node_is_named_itself() -> None:
+    ppl = pipeline_of(clean=data.text.Normalize())
+    with pytest.raises(PipelineDefinitionError, match="unpartitioned names 'clear'.*are clean"):
+        build_definitions(ppl, source="docs.jsonl", unpartitioned=["clear"])
+
+
+def test_a_check_that_is_in_no_list_is_refused() -> None:
+    ppl = pipeline_of(clean=data.text.Normalize())
+    with pytest.raises(PipelineDefinitionError, match="checks of 'clean' must be a list"):
+        build_definitions(ppl, source="docs.jsonl", checks={"clean": checks.row_count(min=1)})  # type: ignore[dict-item]

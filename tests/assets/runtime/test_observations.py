@@ -81,7 +81,7 @@ def test_a_run_of_any_length_is_observed_at_most_twenty_times(
 def test_progress_is_one_text_so_that_nothing_of_it_is_plotted_beside_results() -> None:
     begun = ProgressState(0, 0, 0, 10_000, None, 0)
     assert progress_metadata(begun, 0.0) == {
-        "dagster_dataops/progress": "0 records, 0.0 records/s",
+        "dagster_dataops/progress": "0 records",
     }
     assert progress_metadata(ProgressState(50, 2, 500, 2000, None, 10), 10.0) == {
         "dagster_dataops/progress": f"{'█' * 5}{'░' * 15} 50 of ~200 records (25%), "

@@ -65,7 +65,7 @@ def test_all_checks_of_an_asset_are_one_step_after_its_own(
     nulls = found["no_nulls_text_tag"]
     assert nulls.severity is dg.AssetCheckSeverity.WARN
     assert found["row_count"].severity is dg.AssetCheckSeverity.ERROR
-    assert nulls.description == "8 of 8 records offend."
+    assert nulls.description == "8 of 8 records lack a value in text or tag."
     table = nulls.metadata["dagster_dataops/examples"]
     assert isinstance(table, dg.TableMetadataValue)
     assert table.records[0].data == {

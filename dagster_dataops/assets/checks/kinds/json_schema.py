@@ -48,7 +48,9 @@ def json_schema(
 
     title = content.get("title")
     text = f"Every record is valid by the JSON Schema{f' {title!r}' if title else ''}."
-    return declared(name, text, lambda: EachRecord(problem), severity, blocking=blocking)
+    return declared(
+        name, text, lambda: EachRecord("are not valid", problem), severity, blocking=blocking
+    )
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:

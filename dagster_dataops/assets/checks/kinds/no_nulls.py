@@ -28,5 +28,5 @@ def no_nulls(
         return None
 
     text = f"{listed(columns)} {'is' if len(columns) == 1 else 'are'} never null or missing."
-    name = name or name_of("no_nulls", columns)
-    return declared(name, text, lambda: EachRecord(problem), severity, blocking=blocking)
+    name, fault = name or name_of("no_nulls", columns), f"lack a value in {' or '.join(columns)}"
+    return declared(name, text, lambda: EachRecord(fault, problem), severity, blocking=blocking)

@@ -28,4 +28,5 @@ def required_columns(
         return f"lacks {missing}", record
 
     name, text = name or "required_columns", f"Every record has {listed(columns)}."
-    return declared(name, text, lambda: EachRecord(problem), severity, blocking=blocking)
+    fault = f"lack {' or '.join(columns)}"
+    return declared(name, text, lambda: EachRecord(fault, problem), severity, blocking=blocking)
