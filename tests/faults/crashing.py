@@ -1,12 +1,11 @@
 """Runs that die: at a chosen line, or at any moment from outside."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -200,14 +199,3 @@ def alive_in_session(leader: int) -> list[int]:
             if os.getsid(pid) == leader:
                 found.append(pid)
     return alive(found)
-
-
-@contextmanager
-def killed_at_exit(process: "subprocess.Popen[str]") -> Iterator["subprocess.Popen[str]"]:
-    """Kill a script's process group after the test, even if the test fails."""
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

@@ -14,14 +14,8 @@ import pytest
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from tests.execution.helpers import act, lines, node, plan, write_input
 from tests.execution.helpers import run as run_here
-from tests.faults.crashing import (
-    HANG_SECONDS,
-    Script,
-    alive,
-    alive_in_session,
-    killed_at_exit,
-    wait_until,
-)
+from tests.faults.crashing import HANG_SECONDS, Script, alive, alive_in_session, wait_until
+from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
 

@@ -15,8 +15,9 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FolderLockedError, RunStoppedError
 from tests.execution.helpers import lines, node, run, write_input
-from tests.faults.crashing import HANG_SECONDS, Script, killed_at_exit
+from tests.faults.crashing import HANG_SECONDS, Script
 from tests.faults.failing import SmallDisk, small_disk
+from tests.subprocesses import killed_at_exit
 
 _RECORDS = [{"n": n} for n in range(8)]
 _RACERS = 4
@@ -176,9 +177,8 @@ def test_a_run_in_a_container_locks_others_out_and_is_named_by_its_host(
         'exec "$0" -c "$1" "$2" container-a'
     )
     given = [sys.executable, _IN_CONTAINER, str(elsewhere / "node")]
-    with subprocess.Popen(
-        [*_UNSHARE, "sh", "-c", inside, *given], stdout=subprocess.PIPE
-    ) as process:
+    command = [*_UNSHARE, "sh", "-c", inside, *given]
+    with killed_at_exit(subprocess.Popen(command, stdout=subprocess.PIPE)) as process:
         assert process.stdout
         assert process.stdout.readline() == b"held\n"
         with pytest.raises(FolderLockedError) as caught:

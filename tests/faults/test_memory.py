@@ -6,7 +6,8 @@ import psutil
 import pytest
 
 from tests.execution.helpers import node, write_input
-from tests.faults.crashing import Script, killed_at_exit
+from tests.faults.crashing import Script
+from tests.subprocesses import killed_at_exit
 
 _CODE = """
 @data_register("data.memory", _concurrency_mode="process", _max_workers=4)
