@@ -19,7 +19,7 @@ from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
 
-_KILLS = cases(5, campaign=100)  # of one mode
+_KILLS = cases(2, campaign=100)  # of one mode
 _SCRIPT = """
 from dagster_dataops import Drop, OperatorContext, chain
 

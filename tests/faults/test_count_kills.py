@@ -17,7 +17,7 @@ from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
 
-_KILLS = cases(4, campaign=100)  # of one mode
+_KILLS = cases(2, campaign=100)  # of one mode
 _RECORDS = 400
 _CODE = """
 from dagster_dataops import OperatorContext

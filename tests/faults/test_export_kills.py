@@ -15,7 +15,7 @@ from tests.faults.crashing import Script, alive_in_session, wait_until
 from tests.subprocesses import killed_at_exit
 
 _ROWS = 1500
-_KILLS = cases(6, campaign=60)  # of one format
+_KILLS = cases(3, campaign=60)  # of one format
 _CODE = """
 FORMATS = {{
     "parquet": lambda: data.export.Parquet("out/x.parquet", row_group_rows=100),
