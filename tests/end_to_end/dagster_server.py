@@ -1,6 +1,7 @@
 """A real ``dagster dev`` over the slow pipeline, controlled over GraphQL."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -41,6 +42,12 @@ run_retries: {enabled: true, max_retries: 0}
 SETTINGS = f"""{COMMON}
 run_coordinator: {{module: dagster.core.run_coordinator, class: DefaultRunCoordinator}}
 """
+_PATIENT = {  # Dagster's usual limits, up to a minute, are too short for a busy machine
+    "DAGSTER_GRPC_TIMEOUT_SECONDS": f"{HANG_SECONDS}",
+    "DAGSTER_GRPC_SHUTDOWN_GRACE_PERIOD": "60",
+    "DAGSTER_GRPC_PROXY_HEARTBEAT_TTL_SECONDS": "600",
+    "DAGSTER_PROXY_SERVER_HEARTBEAT_TIMEOUT": "600",
+}
 _WORKSPACE = """
 load_from:
 {locations}
@@ -161,11 +168,15 @@ class DagsterServer:
     def _started(self) -> "subprocess.Popen[bytes]":
         before = os.environ.get("PYTHONPATH")
         path = [str(HERE.parents[1]), str(self.home), *([before] if before else [])]
-        environment = os.environ | {
-            "DAGSTER_HOME": str(self.home),
-            "SLOW_PIPELINE_HOME": str(self.home),
-            "PYTHONPATH": os.pathsep.join(path),
-        }
+        environment = (
+            os.environ
+            | _PATIENT
+            | {
+                "DAGSTER_HOME": str(self.home),
+                "SLOW_PIPELINE_HOME": str(self.home),
+                "PYTHONPATH": os.pathsep.join(path),
+            }
+        )
         command = [sys.executable, "-m", "dagster", "dev", "-w", str(self.home / "workspace.yaml")]
         with (self.home / "server.log").open("ab") as log:
             return subprocess.Popen(
@@ -306,10 +317,17 @@ class DagsterServer:
 
     # ------------------------------------------------------------ files of operators
 
-    def pace(self, node: str, seconds: float, first: int = 0) -> None:
-        """Set the seconds per record of the operator of ``node``, from record ``first`` on."""
+    def pace(self, node: str, seconds: float, first: int = 0, held: float = math.inf) -> None:
+        """Set the speed of the operator of ``node``.
+
+        Args:
+            node: The node.
+            seconds: The seconds per record.
+            first: The first record that takes so long.
+            held: The first record that is held until a later pace lets it pass.
+        """
         draft = self.home / f"{node}.draft"
-        draft.write_text(f"{seconds} {first}")
+        draft.write_text(f"{seconds} {first} {held}")
         draft.replace(self.home / f"{node}.pace")  # read at every call
 
     def calls(self, node: str) -> list[Call]:
