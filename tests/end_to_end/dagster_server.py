@@ -131,6 +131,7 @@ class DagsterServer:
         settings: The content of the instance's ``dagster.yaml``.
         locations: Names of code locations, each in a file ``<name>_pipeline.py``.
         folder: The folder of these files.
+        **variables: Environment variables of the server.
     """
 
     def __init__(
@@ -139,8 +140,10 @@ class DagsterServer:
         settings: str = SETTINGS,
         locations: Sequence[str] = (LOCATION,),
         folder: Path = HERE,
+        **variables: str,
     ) -> None:
         self.home = home
+        self._variables = _PATIENT | variables
         home.mkdir(parents=True)
         (home / "dagster.yaml").write_text(settings)
         files = "\n".join(_PYTHON_FILE.format(name=name) for name in locations)
@@ -168,21 +171,17 @@ class DagsterServer:
     def _started(self) -> "subprocess.Popen[bytes]":
         before = os.environ.get("PYTHONPATH")
         path = [str(HERE.parents[1]), str(self.home), *([before] if before else [])]
-        environment = (
-            os.environ
-            | _PATIENT
-            | {
-                "DAGSTER_HOME": str(self.home),
-                "SLOW_PIPELINE_HOME": str(self.home),
-                "PYTHONPATH": os.pathsep.join(path),
-            }
-        )
+        given = {
+            "DAGSTER_HOME": str(self.home),
+            "SLOW_PIPELINE_HOME": str(self.home),
+            "PYTHONPATH": os.pathsep.join(path),
+        }
         command = [sys.executable, "-m", "dagster", "dev", "-w", str(self.home / "workspace.yaml")]
         with (self.home / "server.log").open("ab") as log:
             return subprocess.Popen(
                 [*command, "-h", "127.0.0.1", "-p", self.url.rpartition(":")[2]],
                 cwd=self.home,
-                env=environment,
+                env=os.environ | self._variables | given,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 process_group=0,  # for Ctrl-C, which all of a terminal's processes get

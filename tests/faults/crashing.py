@@ -162,8 +162,13 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
 
 
 def slowness() -> float:
-    """Return how many times slower than an idle machine this one is, by its load; at least 1."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    """Return how many times slower than an idle machine this one is; at least 1.
+
+    This is the load of the last minute, or that of this moment if it has just begun.
+    """
+    latest, _, _, running, _ = Path("/proc/loadavg").read_text().split()
+    now = int(running.partition("/")[0])
+    return max(1.0, max(float(latest), now) / (os.cpu_count() or 1))
 
 
 def alive(pids: "set[int] | list[int]") -> list[int]:
