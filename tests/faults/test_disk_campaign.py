@@ -17,13 +17,13 @@ _BY_POWER_ALONE = ["power"]
 _ALL = ["power", "kill", "error"]
 _SCENARIOS = {
     "fresh": (_BY_POWER_ALONE, ["single", "process"]),
-    "over": (_ALL, ["single", "process"]),
+    "over": (_ALL, ["process"]),
     "again": (_BY_POWER_ALONE, ["single"]),
-    "resume": (_ALL, ["single", "thread"]),
+    "resume": (_ALL, ["thread"]),
     "stopped": (_BY_POWER_ALONE, ["single"]),
     "retry": (_ALL, ["single"]),
     "retry-unfinished": (_BY_POWER_ALONE, ["single"]),
-    "reuse": (_ALL, ["single", "thread"]),
+    "reuse": (_ALL, ["thread"]),
     "selection": (_ALL, ["single"]),
     "split": (_ALL, ["single"]),
     "retry-split": (_ALL, ["single"]),
