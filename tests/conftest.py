@@ -46,6 +46,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a test with the mark ``cpu_timeout`` that computes for longer, on any machine."""
+    mark = item.get_closest_marker("cpu_timeout")
+    if mark is None:
+        return (yield)
+
+    def fail(number: int, frame: object) -> None:
+        pytest.fail(f"computed for more than {mark.args[0]} s")
+
+    before = signal.signal(signal.SIGPROF, fail)
+    signal.setitimer(signal.ITIMER_PROF, mark.args[0])
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
 # The threads that were there when a test began: those of earlier tests (of Dagster, polars and
 # fsspec) and the one that reads the orders of pytest-xdist. All of them wait.
 _WAITING: Final[set[int]] = set()

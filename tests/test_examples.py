@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.faults.crashing import wait_until
+from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
 
@@ -173,17 +175,15 @@ def test_real_models_answer_and_a_killed_run_asks_nothing_twice(
     variables = {"DATAOPS_LLM_BASE_URL": models, "MODEL_CALLS_TOKENS": "8"}
     home.mkdir()
     script = MODEL_CALLS / "definitions.py"
-    killed = subprocess.Popen(
+    started = subprocess.Popen(
         [sys.executable, "-W", "ignore", str(script)],
         env=os.environ | {"PYTHONPATH": str(ROOT), "DAGSTER_HOME": str(home)} | variables,
     )
-    deadline = time.monotonic() + 300
-    while not replies_in(home, "answer"):
-        assert time.monotonic() < deadline
+    with killed_at_exit(started) as killed:
+        wait_until(
+            lambda: bool(replies_in(home, "answer")) or killed.poll() is not None, 300, "a reply"
+        )
         assert killed.poll() is None
-        time.sleep(0.05)
-    killed.kill()
-    killed.wait()
     kept = replies_in(home, "answer")
 
     printed = run(tmp_path, str(script), **variables)

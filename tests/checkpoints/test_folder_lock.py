@@ -13,6 +13,7 @@ import pytest
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.errors import FolderLockedError, StorageError
 from tests.faults.crashing import in_child
+from tests.subprocesses import killed_at_exit
 
 _HOLD = """
 import sys, time
@@ -56,9 +57,8 @@ def test_waiting_ends_at_the_limit(tmp_path: Path) -> None:
 
 
 def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", _HOLD, str(tmp_path)], stdout=subprocess.PIPE
-    ) as process:
+    command = [sys.executable, "-c", _HOLD, str(tmp_path)]
+    with killed_at_exit(subprocess.Popen(command, stdout=subprocess.PIPE)) as process:
         assert process.stdout
         assert process.stdout.readline() == b"held\n"
         with pytest.raises(FolderLockedError, match="run the-first") as caught:

@@ -5,7 +5,7 @@ The records (texts.jsonl) and the results are in the folder SLOW_PIPELINE_HOME.
 
 import time
 
-from paced import HOME, called  # beside this file, in the server's home
+from paced import HOME, pauses  # beside this file, in the server's home
 
 from dagster_dataops import DataOpsResource, build_definitions, checks, data_register, pipeline
 
@@ -13,7 +13,8 @@ from dagster_dataops import DataOpsResource, build_definitions, checks, data_reg
 @data_register("data.browsed", _concurrency_mode="thread", _max_workers=4)
 def shout(record: dict, input_key: str = "text") -> dict:
     """Convert a text to upper case, at the speed that the test sets."""
-    time.sleep(called(record, "browsed"))
+    for seconds in pauses(record, "browsed"):
+        time.sleep(seconds)
     return record | {input_key: record[input_key].upper()}
 
 
@@ -53,7 +54,7 @@ with pipeline("browsed") as ppl:
 defs = build_definitions(
     ppl,
     source=HOME / "texts.jsonl",
-    resource=DataOpsResource(root=str(HOME / "results"), lock_seconds=30),
+    resource=DataOpsResource(root=str(HOME / "results"), lock_seconds=1800),
     max_error_rate={"judged": 0.01},
     checks={
         "judged": [checks.no_nulls("verdict"), checks.max_dropped(0.5)],

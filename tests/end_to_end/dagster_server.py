@@ -1,6 +1,7 @@
 """A real ``dagster dev`` over the slow pipeline, controlled over GraphQL."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -41,6 +42,12 @@ run_retries: {enabled: true, max_retries: 0}
 SETTINGS = f"""{COMMON}
 run_coordinator: {{module: dagster.core.run_coordinator, class: DefaultRunCoordinator}}
 """
+_PATIENT = {  # Dagster's usual limits, up to a minute, are too short for a busy machine
+    "DAGSTER_GRPC_TIMEOUT_SECONDS": f"{HANG_SECONDS}",
+    "DAGSTER_GRPC_SHUTDOWN_GRACE_PERIOD": "60",
+    "DAGSTER_GRPC_PROXY_HEARTBEAT_TTL_SECONDS": "600",
+    "DAGSTER_PROXY_SERVER_HEARTBEAT_TIMEOUT": "600",
+}
 _WORKSPACE = """
 load_from:
 {locations}
@@ -124,6 +131,7 @@ class DagsterServer:
         settings: The content of the instance's ``dagster.yaml``.
         locations: Names of code locations, each in a file ``<name>_pipeline.py``.
         folder: The folder of these files.
+        **variables: Environment variables of the server.
     """
 
     def __init__(
@@ -132,8 +140,10 @@ class DagsterServer:
         settings: str = SETTINGS,
         locations: Sequence[str] = (LOCATION,),
         folder: Path = HERE,
+        **variables: str,
     ) -> None:
         self.home = home
+        self._variables = _PATIENT | variables
         home.mkdir(parents=True)
         (home / "dagster.yaml").write_text(settings)
         files = "\n".join(_PYTHON_FILE.format(name=name) for name in locations)
@@ -161,7 +171,7 @@ class DagsterServer:
     def _started(self) -> "subprocess.Popen[bytes]":
         before = os.environ.get("PYTHONPATH")
         path = [str(HERE.parents[1]), str(self.home), *([before] if before else [])]
-        environment = os.environ | {
+        given = {
             "DAGSTER_HOME": str(self.home),
             "SLOW_PIPELINE_HOME": str(self.home),
             "PYTHONPATH": os.pathsep.join(path),
@@ -171,7 +181,7 @@ class DagsterServer:
             return subprocess.Popen(
                 [*command, "-h", "127.0.0.1", "-p", self.url.rpartition(":")[2]],
                 cwd=self.home,
-                env=environment,
+                env=os.environ | self._variables | given,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 process_group=0,  # for Ctrl-C, which all of a terminal's processes get
@@ -306,10 +316,17 @@ class DagsterServer:
 
     # ------------------------------------------------------------ files of operators
 
-    def pace(self, node: str, seconds: float, first: int = 0) -> None:
-        """Set the seconds per record of the operator of ``node``, from record ``first`` on."""
+    def pace(self, node: str, seconds: float, first: int = 0, held: float = math.inf) -> None:
+        """Set the speed of the operator of ``node``.
+
+        Args:
+            node: The node.
+            seconds: The seconds per record.
+            first: The first record that takes so long.
+            held: The first record that is held until a later pace lets it pass.
+        """
         draft = self.home / f"{node}.draft"
-        draft.write_text(f"{seconds} {first}")
+        draft.write_text(f"{seconds} {first} {held}")
         draft.replace(self.home / f"{node}.pace")  # read at every call
 
     def calls(self, node: str) -> list[Call]:

@@ -16,6 +16,7 @@ UNDISTURBED = b"".join(
     orjson.dumps(row | {"text": row["text"].upper()}) + b"\n" for row in DagsterServer.source()
 )
 UNSETTLED_SECONDS = 0.6  # seconds; the longest time for which a finished record may not be settled
+HELD = 2 * RECORDS // 3  # the first record that an interrupted run cannot finish
 BETWEEN_POSITIONS = 60  # items of a stream, at the pace of these tests: those of a second
 
 
@@ -33,8 +34,11 @@ def interrupted(
     seconds: float = 0.05,
     **tags: str,
 ) -> str:
-    """Launch a slow run and return it when a third of its records has been processed."""
-    server.pace(node, seconds)
+    """Launch a slow run and return it when a third of its records has been processed.
+
+    It cannot end before the test sets another pace, because its last records are held.
+    """
+    server.pace(node, seconds, held=HELD)
     run = server.launch(node, "shout", config=config, **tags)
     server.wait_for_calls(node, RECORDS // 3)
     return run

@@ -36,6 +36,6 @@ with pipeline("models") as ppl:
 defs = build_definitions(
     ppl,
     source=HOME / "texts.jsonl",
-    resource=DataOpsResource(root=str(HOME / "results"), lock_seconds=30),
+    resource=DataOpsResource(root=str(HOME / "results"), lock_seconds=1800),
     clients={"default": LLMResource(prices={"rule": Price(input=0.25, output=2.0)})},
 )

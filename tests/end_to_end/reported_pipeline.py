@@ -27,6 +27,6 @@ with pipeline("reported") as ppl:
 defs = build_definitions(
     ppl,
     source=HOME / "texts.jsonl",
-    resource=DataOpsResource(root=str(HOME / "results"), lock_seconds=30),
+    resource=DataOpsResource(root=str(HOME / "results"), lock_seconds=1800),
     report=True,
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 import dagster as dg
 from fragile import fragile  # beside this file; the test of edited code rewrites it
-from paced import HOME, called
+from paced import HOME, pauses
 from typing_extensions import override
 
 from dagster_dataops import (
@@ -36,14 +36,16 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 @data_register("data.slow", _drain_seconds=0)
 def shout(record: dict, node: str) -> dict:
     """Convert a text to upper case, at the speed of its node."""
-    time.sleep(called(record, node))
+    for seconds in pauses(record, node):
+        time.sleep(seconds)
     return record | {"text": record["text"].upper()}
 
 
 @data_register("data.slow", _drain_seconds=0)
 async def shout_async(record: dict, node: str) -> dict:
     """Do the same on an event loop."""
-    await asyncio.sleep(called(record, node))
+    for seconds in pauses(record, node):
+        await asyncio.sleep(seconds)
     return record | {"text": record["text"].upper()}
 
 
@@ -139,7 +141,7 @@ PIPELINES = [
 ]
 WHOLE = [whole(f"whole_{number}") for number in range(5)]
 
-dataops = Mortal.configure_at_launch(root=str(HOME / "results"), lock_seconds=30)
+dataops = Mortal.configure_at_launch(root=str(HOME / "results"), lock_seconds=1800)
 defs = dg.Definitions(
     assets=[
         asset

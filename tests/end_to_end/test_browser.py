@@ -23,7 +23,7 @@ NODES = ("texts", "loud", "judged", "marked")
 PROGRESS = re.compile(r"loud: ([\d,]+) of .* records/s")
 PROGRESS_BAR = re.compile(r"█*░+ [\d,]+ of .* records/s", re.DOTALL)
 NULLS = re.compile(r"in all records, [\d.]+ % null")  # records of a sample
-SECONDS = 0.2  # seconds per record, four at once: half a minute unless the run is ended
+SECONDS = 0.2  # seconds per record, four at once
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(
@@ -45,7 +45,7 @@ def browser(server: DagsterServer) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def run(browser: Browser) -> str:
     """Return a slow run of all assets, launched by a click."""
-    browser.server.pace("browsed", SECONDS)
+    browser.server.pace("browsed", SECONDS, held=RECORDS // 2)
     browser.open_lineage("marked")
     return browser.click("Materialize all")
 
@@ -190,7 +190,7 @@ def test_one_operator_is_materialized_again_with_an_option_changed_in_the_launch
 def test_a_run_terminated_by_a_click_resumes_with_the_next_materialization(
     browser: Browser,
 ) -> None:
-    browser.server.pace("browsed", SECONDS)
+    browser.server.pace("browsed", SECONDS, held=RECORDS // 2)
     done = len(browser.server.calls("browsed"))
     browser.open_asset("loud", "Row count")
     terminated = browser.click("Materialize")

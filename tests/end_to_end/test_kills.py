@@ -12,6 +12,7 @@ import pytest
 from tests.end_to_end.dagster_server import MULTIPROCESS, RECORDS, DagsterServer, until
 from tests.end_to_end.going_on import (
     BETWEEN_POSITIONS,
+    HELD,
     UNDISTURBED,
     check_went_on,
     gone,
@@ -20,6 +21,7 @@ from tests.end_to_end.going_on import (
     step_of,
 )
 from tests.end_to_end.rows import row
+from tests.faults.cases import cases
 
 
 @pytest.mark.parametrize(
@@ -56,10 +58,14 @@ def test_a_killed_run_that_is_re_executed_from_its_failure_resumes_where_it_stop
     record("done_twice", check_went_on(server, "reexecuted", again, before))
 
 
-@pytest.mark.parametrize(
-    ("node", "in_flight"),
-    [("orphaned", 32), ("orphaned_processes", 32), ("streamed_orphaned", BETWEEN_POSITIONS)],
-)
+ORPHANS = [
+    ("orphaned_processes", 32),
+    ("streamed_orphaned", BETWEEN_POSITIONS),
+    ("orphaned", 32),
+]
+
+
+@pytest.mark.parametrize(("node", "in_flight"), cases(ORPHANS[:2], campaign=ORPHANS))
 @row
 def test_an_orphaned_step_ends_and_its_successor_waits_for_it(
     server: DagsterServer, record: Any, node: str, in_flight: int
@@ -67,7 +73,7 @@ def test_an_orphaned_step_ends_and_its_successor_waits_for_it(
     run = interrupted(server, node, MULTIPROCESS, 0.02)
     step = step_of(server.calls(node)[-1])
     orphans = {call.process for call in server.calls(node)}
-    server.pace(node, 0.2)  # it must not be through before it notices
+    server.pace(node, 0.5, held=HELD)  # it must not be through before it notices
     killed = time.time()
     kill(psutil.Process(step).ppid())
     server.finish(run, "FAILURE")
@@ -116,7 +122,10 @@ def test_a_result_that_was_published_before_the_kill_is_not_made_again(
     assert f"already finished by run {run}" in server.log(again)
 
 
-@pytest.mark.parametrize("node", ["published_relaunched", "streamed_published"])
+PUBLISHED = ["streamed_published", "published_relaunched"]
+
+
+@pytest.mark.parametrize("node", cases(PUBLISHED[:1], campaign=PUBLISHED))
 @row
 def test_a_result_published_before_the_kill_is_reused_by_the_next_launch_only(
     server: DagsterServer, record: Any, node: str

@@ -10,6 +10,7 @@ import pytest
 from tests.assets.helpers import read_jsonl, write_jsonl
 from tests.end_to_end.dagster_server import FINISHED, DagsterServer, until
 from tests.end_to_end.rows import row
+from tests.faults.cases import cases
 
 LONG = 40  # records
 
@@ -133,7 +134,7 @@ def test_the_sensor_launches_one_run_for_each_file_over_several_ticks(
     assert inbox.materialized("inbox") == set(names)
 
 
-@pytest.mark.parametrize("how", ["relaunched", "reexecuted"])
+@pytest.mark.parametrize("how", cases(["relaunched"], campaign=["relaunched", "reexecuted"]))
 @row
 def test_a_killed_run_of_several_partitions_resumes_within_a_partition(
     server: DagsterServer, record: Any, how: str

@@ -11,8 +11,15 @@ import psutil
 import pytest
 
 from tests.end_to_end import postgres
-from tests.end_to_end.dagster_server import COMMON, IN_PROCESS, RECORDS, Call, DagsterServer, until
-from tests.end_to_end.going_on import UNDISTURBED, check_went_on, gone, kill, step_of
+from tests.end_to_end.dagster_server import (
+    COMMON,
+    IN_PROCESS,
+    RECORDS,
+    Call,
+    DagsterServer,
+    until,
+)
+from tests.end_to_end.going_on import UNDISTURBED, check_went_on, gone, interrupted, kill, step_of
 
 pytestmark = [
     pytest.mark.skipif(bool(postgres.missing()), reason=postgres.missing()),
@@ -59,7 +66,7 @@ def test_pipelines_run_at_once_as_many_as_the_queue_lets_and_a_killed_one_resume
     queued: DagsterServer, database: postgres.Postgres, record_property: Any
 ) -> None:
     for node in NODES:
-        queued.pace(node, 2.0, first=RECORDS // 10)  # for minutes by default
+        queued.pace(node, 0, held=RECORDS // 10)
     runs = [queued.launch(node, "shout") for node in NODES]
     until(lambda: sum(bool(queued.calls(node)) for node in NODES) == AT_ONCE, "three runs")
     (last,) = [at for at, node in enumerate(NODES) if not queued.calls(node)]
@@ -88,7 +95,7 @@ def test_a_second_run_of_a_pipeline_waits_or_is_refused_by_the_name_of_the_first
     queued: DagsterServer,
 ) -> None:
     node = "outliving"
-    queued.pace(node, 60, first=100)
+    queued.pace(node, 0, held=100)
     first = queued.launch(node, "shout")
     calls = queued.wait_for_calls(node, 108)
     second = queued.launch(node, "shout", config=IMPATIENT)
@@ -100,9 +107,9 @@ def test_a_second_run_of_a_pipeline_waits_or_is_refused_by_the_name_of_the_first
     until(lambda: "Started execution of step" in queued.log(waiting), "the third run", pause=0.2)
     assert len(queued.calls(node)) == len(calls)
     queued.terminate(first)
-    queued.pace(node, 0)
     queued.finish(first, "CANCELED")
     until(lambda: _step_ended(calls[0]), "its end")
+    queued.pace(node, 0)
     queued.finish(waiting, "SUCCESS")
     check_went_on(queued, node, waiting, calls)
 
@@ -118,12 +125,11 @@ def test_a_database_that_goes_away_for_a_moment_costs_no_record(
     queued: DagsterServer, database: postgres.Postgres
 ) -> None:
     node = "interrupted"
-    queued.pace(node, 0.1)
-    run = queued.launch(node, "shout")
-    queued.wait_for_calls(node, RECORDS // 3)
+    run = interrupted(queued, node)
     database.ask(
         "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()"
     )
+    queued.pace(node, 0.02)
     queued.finish(run, "SUCCESS")
     assert queued.result(node) == UNDISTURBED
     assert len(queued.calls(node)) == RECORDS

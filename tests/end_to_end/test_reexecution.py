@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.dagster_server import RECORDS, DagsterServer
-from tests.end_to_end.going_on import UNDISTURBED, check_went_on, interrupted, kill, step_of
+from tests.end_to_end.going_on import HELD, UNDISTURBED, check_went_on, interrupted, kill, step_of
 from tests.end_to_end.rows import row
 
 
 def killed_in_the_second_step(server: DagsterServer, node: str) -> str:
     """Launch a run of two operators and kill it in the middle of the second; return the run."""
-    server.pace(node, 0.05)
+    server.pace(node, 0.05, held=HELD)
     run = server.launch_assets((node, "quick"), (node, "shout"))
     calls = server.wait_for_calls(node, RECORDS // 3)
     kill(step_of(calls[0]))

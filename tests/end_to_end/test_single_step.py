@@ -14,15 +14,16 @@ from tests.end_to_end.dagster_server import (
     DagsterServer,
     until,
 )
-from tests.end_to_end.going_on import UNDISTURBED
+from tests.end_to_end.going_on import HELD, UNDISTURBED
 from tests.end_to_end.rows import row
+from tests.faults.cases import cases
 
 NODES = ("first", "second", "third")
 
 
 def interrupted_in_second(server: DagsterServer, name: str, config: dict) -> str:
     """Launch everything and return the run when a third of the second operator is done."""
-    server.pace(f"{name}_second", 0.05)
+    server.pace(f"{name}_second", 0.05, held=HELD)
     run = server.launch_assets(*((name, node) for node in NODES), config=config)
     server.wait_for_calls(f"{name}_second", RECORDS // 3)
     return run
@@ -32,16 +33,15 @@ def calls_of(server: DagsterServer, name: str, node: str) -> Counter[int]:
     return Counter(call.record for call in server.calls(f"{name}_{node}"))
 
 
-@pytest.mark.parametrize(
-    ("name", "strategy", "config"),
-    [
-        ("whole_0", "FROM_FAILURE", IN_PROCESS),
-        ("whole_1", "FROM_FAILURE", MULTIPROCESS),
-        ("whole_2", "FROM_ASSET_FAILURE", IN_PROCESS),
-        ("whole_3", "FROM_ASSET_FAILURE", MULTIPROCESS),
-    ],
-    ids=["failure", "failure-multiprocess", "asset_failure", "asset_failure-multiprocess"],
-)
+WAYS = [
+    pytest.param("whole_0", "FROM_FAILURE", IN_PROCESS, id="failure"),
+    pytest.param("whole_3", "FROM_ASSET_FAILURE", MULTIPROCESS, id="asset_failure-multiprocess"),
+    pytest.param("whole_1", "FROM_FAILURE", MULTIPROCESS, id="failure-multiprocess"),
+    pytest.param("whole_2", "FROM_ASSET_FAILURE", IN_PROCESS, id="asset_failure"),
+]
+
+
+@pytest.mark.parametrize(("name", "strategy", "config"), cases(WAYS[:2], campaign=WAYS))
 @row
 def test_a_re_executed_step_repeats_no_finished_call(
     server: DagsterServer, record: Any, name: str, strategy: str, config: dict

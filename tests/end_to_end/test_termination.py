@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from tests.end_to_end.dagster_server import (
+    HANG_SECONDS,
     IN_PROCESS,
     MULTIPROCESS,
     RECORDS,
@@ -25,30 +26,32 @@ from tests.end_to_end.going_on import (
     wait_until_no_run_is_left,
 )
 from tests.end_to_end.rows import Rows, row
+from tests.faults.cases import cases
 
-QUICK = 100  # records after which every call takes a minute
+QUICK = 100  # records after which every call hangs
 
 
 def stuck(
     server: DagsterServer, node: str, calls: int, config: dict[str, Any]
 ) -> tuple[str, list[Call], int]:
     """Launch a run; return it, its calls and its step when the given number of calls hangs."""
-    server.pace(node, 60, first=QUICK)
+    server.pace(node, HANG_SECONDS, first=QUICK)
     run = server.launch(node, "shout", config=config)
     before = server.wait_for_calls(node, QUICK + calls)
     return run, before, step_of(before[-1])
 
 
+# Threads and coroutines are also canceled by the test of calls that are waited for.
+MODES = [
+    ("single", 1, 0, IN_PROCESS),  # the hundred took a moment only
+    ("process", 2, 0, MULTIPROCESS),
+    ("thread", 64, QUICK, IN_PROCESS),
+    ("async", 64, QUICK, IN_PROCESS),
+]
+
+
 @row
-@pytest.mark.parametrize(
-    ("mode", "in_flight", "kept", "config"),
-    [
-        ("thread", 64, QUICK, IN_PROCESS),
-        ("async", 64, QUICK, IN_PROCESS),
-        ("single", 1, 0, IN_PROCESS),  # the hundred took a moment only
-        ("process", 2, 0, MULTIPROCESS),
-    ],
-)
+@pytest.mark.parametrize(("mode", "in_flight", "kept", "config"), cases(MODES[:2], campaign=MODES))
 def test_a_run_with_many_calls_in_flight_is_cancelled_at_once_and_resumes_later(
     server: DagsterServer,
     record: Any,
@@ -80,7 +83,7 @@ def test_no_call_in_flight_at_the_termination_is_made_twice(
     server: DagsterServer, record: Any, mode: str
 ) -> None:
     node = f"drained_{mode}"
-    server.pace(node, 4, first=QUICK)
+    server.pace(node, 8, first=QUICK)  # all records: 40 s, unless the run is canceled
     run = server.launch(node, "shout", config=IN_PROCESS)
     server.wait_for_calls(node, QUICK + 100)
     server.terminate(run)

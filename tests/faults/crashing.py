@@ -1,12 +1,11 @@
 """Runs that die: at a chosen line, or at any moment from outside."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -163,8 +162,13 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
 
 
 def slowness() -> float:
-    """Return how many times slower than an idle machine this one is, by its load; at least 1."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    """Return how many times slower than an idle machine this one is; at least 1.
+
+    This is the load of the last minute, or that of this moment if it has just begun.
+    """
+    latest, _, _, running, _ = Path("/proc/loadavg").read_text().split()
+    now = int(running.partition("/")[0])
+    return max(1.0, max(float(latest), now) / (os.cpu_count() or 1))
 
 
 def alive(pids: "set[int] | list[int]") -> list[int]:
@@ -200,14 +204,3 @@ def alive_in_session(leader: int) -> list[int]:
             if os.getsid(pid) == leader:
                 found.append(pid)
     return alive(found)
-
-
-@contextmanager
-def killed_at_exit(process: "subprocess.Popen[str]") -> Iterator["subprocess.Popen[str]"]:
-    """Kill a script's process group after the test, even if the test fails."""
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

@@ -161,7 +161,7 @@ class Laboratory:
 
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, target)  # with the bytecode of all that is not mutated
     else:
         shutil.copy2(source, target)
 

@@ -1,7 +1,6 @@
 """Artefacts whose builds are killed at random instants, raced and used meanwhile."""
 
 import random
-import signal
 import threading
 import time
 from contextlib import suppress
@@ -12,6 +11,7 @@ from dagster_dataops.datasets.artefact import held
 from dagster_dataops.errors import ResultMissingError
 from tests.faults.cases import cases
 from tests.faults.crashing import Script, alive_in_session, wait_until
+from tests.subprocesses import killed_at_exit
 
 _FILES = 12
 _KILLS = cases(6, campaign=100)
@@ -66,28 +66,25 @@ def test_an_artefact_is_whole_after_a_kill_at_any_instant(tmp_path: Path) -> Non
     latest = -1
     for _ in range(_KILLS):
         before = len(script.log("published"))
-        process = script.start(str(latest + 1), "1")
-        wait_until(lambda n=before: len(script.log("published")) > n, 30, "a publication")
-        time.sleep(chance.random() * 0.1)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        with killed_at_exit(script.start(str(latest + 1), "1")) as process:
+            wait_until(lambda n=before: len(script.log("published")) > n, 30, "a publication")
+            time.sleep(chance.random() * 0.1)
+            process.kill()
+            process.wait()
+            wait_until(lambda p=process.pid: not alive_in_session(p), 10, "its end")
         found = content_of(load_artefact(tmp_path / "node").path)
         reported = published_by(script)
         assert found in {reported, reported + 1}  # killed between publishing and reporting
         latest = found
-    assert not alive_in_session(process.pid)
     folders = [path for path in (tmp_path / "node" / "node_artefact").iterdir() if path.is_dir()]
     assert len(folders) <= 6  # what the killed attempt left is removed by the next one
 
 
 def test_two_runs_race_and_readers_find_whole_artefacts_all_the_time(tmp_path: Path) -> None:
     script = script_in(tmp_path)
-    first = script.start("0", "2")
-    second = script.start("1", "2")
     failed: list[str] = []
     seen: set[int] = set()
     stop = threading.Event()
-    wait_until(lambda: bool(script.log("published")), 60, "a publication")
 
     def read() -> None:
         while not stop.is_set():
@@ -103,16 +100,15 @@ def test_two_runs_race_and_readers_find_whole_artefacts_all_the_time(tmp_path: P
                     failed.append(repr(error))
 
     reader = threading.Thread(target=read)
-    reader.start()
-    try:
-        wait_until(lambda: len({pid for pid, _ in script.log("published")}) == 2, 60, "both")
-        wait_until(lambda: len(script.log("published")) >= 30, 120, "30 publications")
-    finally:
-        for process in (first, second):
-            process.kill()
-            process.wait()
-        stop.set()
-        reader.join()
+    with killed_at_exit(script.start("0", "2")), killed_at_exit(script.start("1", "2")):
+        wait_until(lambda: bool(script.log("published")), 60, "a publication")
+        reader.start()
+        try:
+            wait_until(lambda: len({pid for pid, _ in script.log("published")}) == 2, 60, "both")
+            wait_until(lambda: len(script.log("published")) >= 30, 120, "30 publications")
+        finally:
+            stop.set()
+            reader.join()
     numbers = [int(number) for _, number in script.log("published")]
     assert len(numbers) == len(set(numbers))
     assert seen

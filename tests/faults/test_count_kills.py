@@ -13,10 +13,11 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest
 from tests.execution.helpers import node, write_input
 from tests.faults.cases import cases
 from tests.faults.crashing import HANG_SECONDS, Script, alive_in_session, wait_until
+from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
 
-_KILLS = cases(4, campaign=100)  # of one mode
+_KILLS = cases(2, campaign=100)  # of one mode
 _RECORDS = 400
 _CODE = """
 from dagster_dataops import OperatorContext
@@ -79,18 +80,18 @@ def test_counts_are_those_of_the_calls_whose_outcomes_stayed(tmp_path: Path, mod
 def _killed(script: Script, mode: str, chance: random.Random) -> bool:
     """Run for a while; return whether the run was killed."""
     before = len(script.log("calls.log"))
-    process = script.start(mode)
-    wait_until(
-        lambda: process.poll() is not None or len(script.log("calls.log")) > before,
-        HANG_SECONDS,
-        "a call",
-    )
-    time.sleep(chance.uniform(0, 0.25))
-    killed = process.poll() is None
-    if killed:
-        os.killpg(process.pid, signal.SIGKILL)
-    assert process.wait(HANG_SECONDS) in {0, -9}, script.output()
-    wait_until(lambda: not alive_in_session(process.pid), 10, "its end")
+    with killed_at_exit(script.start(mode)) as process:
+        wait_until(
+            lambda: process.poll() is not None or len(script.log("calls.log")) > before,
+            HANG_SECONDS,
+            "a call",
+        )
+        time.sleep(chance.uniform(0, 0.25))
+        killed = process.poll() is None
+        if killed:
+            os.killpg(process.pid, signal.SIGKILL)
+        assert process.wait(HANG_SECONDS) in {0, -9}, script.output()
+        wait_until(lambda: not alive_in_session(process.pid), 10, "its end")
     return killed
 
 

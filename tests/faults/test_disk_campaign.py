@@ -13,46 +13,32 @@ import pytest
 from tests.faults.filecalls import built, compiler, preloaded
 
 _CAMPAIGN = Path(__file__).with_name("disk_campaign.py")
-_POWER = {
-    "fresh": ["single", "process"],
-    "over": ["single"],
-    "again": ["single"],
-    "resume": ["thread"],
-    "stopped": ["single"],
-    "retry": ["single"],
-    "retry-unfinished": ["single"],
-    "reuse": ["single", "thread"],
-    "selection": ["single"],
-    "split": ["single"],
-    "retry-split": ["single"],
-    "parts": ["single"],
-    "parts-again": ["single"],
-    "retry-parts": ["single"],
-    "join": ["single"],
-    "artefact": ["single"],
-    "export": ["single"],
-    "gather": ["single"],
-    "combine": ["single"],
-    "stream-over": ["single"],
-    "stream-quarantine": ["single"],
-    "stream-stopped": ["single"],
-    "source": ["single"],
-}
-_DISTURBED = {
-    "over": ["process"],
-    "resume": ["single"],
-    "retry": ["single"],
-    "reuse": ["single"],
-    "selection": ["single"],
-    "split": ["single"],
-    "retry-split": ["single"],
-    "parts": ["single"],
-    "parts-again": ["single"],
-    "retry-parts": ["single"],
-    "join": ["single"],
-    "artefact": ["single"],
-    "export": ["single"],
-    "stream-over": ["single"],
+_BY_POWER_ALONE = ["power"]
+_ALL = ["power", "kill", "error"]
+_SCENARIOS = {
+    "fresh": (_BY_POWER_ALONE, ["single", "process"]),
+    "over": (_ALL, ["process"]),
+    "again": (_BY_POWER_ALONE, ["single"]),
+    "resume": (_ALL, ["thread"]),
+    "stopped": (_BY_POWER_ALONE, ["single"]),
+    "retry": (_ALL, ["single"]),
+    "retry-unfinished": (_BY_POWER_ALONE, ["single"]),
+    "reuse": (_ALL, ["thread"]),
+    "selection": (_ALL, ["single"]),
+    "split": (_ALL, ["single"]),
+    "retry-split": (_ALL, ["single"]),
+    "parts": (_ALL, ["single"]),
+    "parts-again": (_ALL, ["single"]),
+    "retry-parts": (_ALL, ["single"]),
+    "join": (_ALL, ["single"]),
+    "artefact": (_ALL, ["single"]),
+    "export": (_ALL, ["single"]),
+    "gather": (_BY_POWER_ALONE, ["single"]),
+    "combine": (_BY_POWER_ALONE, ["single"]),
+    "stream-over": (_ALL, ["single"]),
+    "stream-quarantine": (_BY_POWER_ALONE, ["single"]),
+    "stream-stopped": (_BY_POWER_ALONE, ["single"]),
+    "source": (_BY_POWER_ALONE, ["single"]),
 }
 
 pytestmark = [
@@ -94,26 +80,19 @@ def run(library: Path, tmp_path: Path) -> Run:
     return run
 
 
-@pytest.mark.parametrize("scenario", _POWER)
-def test_a_loss_of_power_at_any_call_loses_no_safe_data(run: Run, scenario: str) -> None:
-    run(["power"], scenario, _POWER[scenario], "--cases", "20")
+@pytest.mark.parametrize("scenario", _SCENARIOS)
+def test_a_loss_of_power_a_kill_or_an_error_at_any_call_loses_no_safe_data(
+    run: Run, scenario: str
+) -> None:
+    campaigns, modes = _SCENARIOS[scenario]
+    run(campaigns, scenario, modes, "--cases", "10")
 
 
 @pytest.mark.parametrize("scenario", ["over", "split", "export"])
 def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result(
     run: Run, scenario: str
 ) -> None:
-    run(["power"], scenario, ["single"], "--late", "18", "--cases", "60")
-
-
-@pytest.mark.parametrize("scenario", _DISTURBED)
-def test_a_run_resumes_after_a_kill_at_any_call(run: Run, scenario: str) -> None:
-    run(["kill"], scenario, _DISTURBED[scenario], "--cases", "10")
-
-
-@pytest.mark.parametrize("scenario", _DISTURBED)
-def test_a_run_resumes_after_an_error_of_any_call(run: Run, scenario: str) -> None:
-    run(["error"], scenario, _DISTURBED[scenario], "--cases", "10")
+    run(["power"], scenario, ["single"], "--late", "18", "--cases", "30")
 
 
 def test_all_campaigns_run_if_none_is_named(run: Run) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.execution.helpers import lines, write_input
-from tests.faults.crashing import HANG_SECONDS, Script, alive_in_session, killed_at_exit, wait_until
+from tests.faults.crashing import HANG_SECONDS, Script, alive_in_session, wait_until
+from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
 

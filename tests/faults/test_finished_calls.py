@@ -16,7 +16,8 @@ from dagster_dataops.data import data_register
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.records import decode
 from tests.execution.helpers import lines, node, run, write_input
-from tests.faults.crashing import Script, killed_at_exit
+from tests.faults.crashing import Script
+from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
 

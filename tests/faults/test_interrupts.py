@@ -14,14 +14,8 @@ import pytest
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from tests.execution.helpers import act, lines, node, plan, write_input
 from tests.execution.helpers import run as run_here
-from tests.faults.crashing import (
-    HANG_SECONDS,
-    Script,
-    alive,
-    alive_in_session,
-    killed_at_exit,
-    wait_until,
-)
+from tests.faults.crashing import HANG_SECONDS, Script, alive, alive_in_session, wait_until
+from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
 
@@ -93,21 +87,22 @@ if __name__ == "__main__":
 
 
 class _Run:
-    """A run whose first forty records are quick, and whose workers are busy with further ones."""
+    """A run whose first forty records are quick, and whose three workers hang in further ones."""
 
     def __init__(self, folder: Path, mode: str, kind: str) -> None:
         write_input(folder / "input.jsonl", [{"n": n} for n in range(_ALL)])
         self.script = Script(folder, _CODE)
         self.mode = mode
         self.environment = os.environ | {"KIND": kind}
+        in_one_thread = mode == "single" or (mode == "async" and kind != "sleeps")
+        self._workers = 1 if in_one_thread else 3
 
     @contextmanager
     def busy(self) -> "Iterator[tuple[subprocess.Popen[str], set[int]]]":
         """Start the run; yield its process and the processes that work in the operator."""
         with killed_at_exit(self.script.start(self.mode, env=self.environment)) as process:
             self.script.wait_for("calls.log", _QUICK)
-            self.script.wait_for("pids.log", 1)
-            time.sleep(0.3)  # the others
+            self.script.wait_for("pids.log", self._workers)
             yield process, {int(entry[0]) for entry in self.script.log("pids.log")}
 
     def finish(self) -> Counter[str]:

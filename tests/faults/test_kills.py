@@ -15,8 +15,9 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, WorkerError
 from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
 from tests.faults.campaign import run_campaign
-from tests.faults.crashing import HANG_SECONDS, Script, alive, in_child, killed_at_exit
+from tests.faults.crashing import HANG_SECONDS, Script, alive, in_child
 from tests.faults.moments import IN_PARENT, IN_WORKER, place_of
+from tests.subprocesses import killed_at_exit
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Tests of the memory of a run whose first record takes longer than all others together."""
+"""Tests of the memory of a run whose first record ends after all others."""
 
 from pathlib import Path
 
@@ -6,13 +6,18 @@ import psutil
 import pytest
 
 from tests.execution.helpers import node, write_input
-from tests.faults.crashing import Script, killed_at_exit
+from tests.faults.crashing import Script
+from tests.subprocesses import killed_at_exit
 
 _CODE = """
 @data_register("data.memory", _concurrency_mode="process", _max_workers=4)
 def first_waits(record):
+    last = HOME / "last"
     if record["n"] == 0:
-        time.sleep(3)
+        while not last.exists():
+            time.sleep(0.05)
+    elif record["n"] == int(sys.argv[1]):
+        last.touch()
 
 if __name__ == "__main__":
     run(data.memory.first_waits())
@@ -25,7 +30,7 @@ def _peak(folder: Path, records: int) -> int:
     text = "x" * 200
     write_input(folder / "input.jsonl", ({"n": n, "text": text} for n in range(records)))
     script, peak = Script(folder, _CODE), 0
-    with killed_at_exit(script.start()) as process:
+    with killed_at_exit(script.start(f"{records - 1}")) as process:
         leader = psutil.Process(process.pid)
         while process.poll() is None:
             try:

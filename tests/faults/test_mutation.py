@@ -28,18 +28,16 @@ def test_the_command_distinguishes_killed_mutations_from_survivors(tmp_path: Pat
     listed.write_text(
         """
 [[mutation]]
-file = "operators/outcomes/return_contract.py"
-old = '''if returned is None:
-        return encode'''
-new = '''if returned == 0:
-        return encode'''
-tests = ["tests/operators/outcomes/test_return_contract.py"]
+file = "quantities.py"
+old = "if number == 1 else"
+new = "if number == 2 else"
+tests = ["tests/test_quantities.py"]
 
 [[mutation]]
-file = "operators/outcomes/return_contract.py"
-old = '''def encode_outcome('''
-new = '''def  encode_outcome('''
-tests = ["tests/operators/outcomes/test_return_contract.py"]
+file = "quantities.py"
+old = "def counted("
+new = "def  counted("
+tests = ["tests/test_quantities.py"]
 """
     )
     command = [sys.executable, "tests/faults/mutation.py", "--list", str(listed)]

@@ -13,7 +13,8 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from tests.execution.helpers import lines, write_input
 from tests.execution.splitting import OUTPUTS, check_manifests, splits, written
 from tests.faults.cases import cases
-from tests.faults.crashing import Script, killed_at_exit
+from tests.faults.crashing import Script
+from tests.subprocesses import killed_at_exit
 
 _CODE = """
 from dagster_dataops import To

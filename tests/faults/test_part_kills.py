@@ -13,7 +13,8 @@ from dagster_dataops.byte_ranges import PartedFile
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from tests.execution.helpers import lines, node, write_input
 from tests.faults.cases import cases
-from tests.faults.crashing import Script, killed_at_exit, wait_until
+from tests.faults.crashing import Script, wait_until
+from tests.subprocesses import killed_at_exit
 
 _CODE = """
 def _made(record):
@@ -98,11 +99,9 @@ def test_a_result_is_whole_when_it_is_replaced_or_split_again_and_killed(
     chance, latest, whole = random.Random(_KILLS), -1, 0
     for _ in range(_KILLS):
         before = len(script.log("published"))
-        process = script.start(str(latest + 1), "1000000")
-        wait_until(lambda n=before: len(script.log("published")) > n, 60, "a result")
-        time.sleep(chance.random() * 0.1)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        with killed_at_exit(script.start(str(latest + 1), "1000000")):
+            wait_until(lambda n=before: len(script.log("published")) > n, 60, "a result")
+            time.sleep(chance.random() * 0.1)
         latest = max(int(number) for _, number in script.log("published"))
         found = published(folder)
         if found is not None:  # else it was killed between two renames; the next run goes on

@@ -32,14 +32,8 @@ from tests.execution.helpers import (
     second_thread,
     write_input,
 )
-from tests.faults.crashing import (
-    HANG_SECONDS,
-    Script,
-    alive,
-    children_of,
-    killed_at_exit,
-    wait_until,
-)
+from tests.faults.crashing import HANG_SECONDS, Script, alive, children_of, wait_until
+from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
 

@@ -15,6 +15,7 @@ from dagster_dataops.checkpoints.folder.manifest import published
 from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest, outcomes_in
 from tests.execution.helpers import lines, node
 from tests.faults.crashing import HANG_SECONDS, Script, alive_in_session, wait_until
+from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
 
@@ -75,15 +76,15 @@ class _Victim:
         """Run over the present input, for a while or to the end; return the called records."""
         (self._folder / "input.jsonl").write_bytes(lines(self.rows))
         (self._folder / "asked").unlink(missing_ok=True)
-        process = self._script.start(self._mode, f"attempt-{number}")
-        if killing:
-            asked = self._folder / "asked"
-            wait_until(lambda: asked.exists() or process.poll() is not None, 30, "a call")
-            time.sleep(self._chance.uniform(0, 0.5))
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-        assert process.wait(HANG_SECONDS) in {0, -9}, self._script.output()
-        wait_until(lambda: not alive_in_session(process.pid), 10, "its end")
+        with killed_at_exit(self._script.start(self._mode, f"attempt-{number}")) as process:
+            if killing:
+                asked = self._folder / "asked"
+                wait_until(lambda: asked.exists() or process.poll() is not None, 30, "a call")
+                time.sleep(self._chance.uniform(0, 0.5))
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+            assert process.wait(HANG_SECONDS) in {0, -9}, self._script.output()
+            wait_until(lambda: not alive_in_session(process.pid), 10, "its end")
         return {int(text) for _, text in self._script.log("asked")}
 
 

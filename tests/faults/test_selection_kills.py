@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.execution.helpers import lines, node, write_input
-from tests.faults.crashing import Script, killed_at_exit
+from tests.faults.crashing import Script
+from tests.subprocesses import killed_at_exit
 
 _CODE = """
 group = data_register.new_group("chosen")

@@ -9,6 +9,7 @@ import pytest
 from tests.faults.crashing import alive_in_session, wait_until
 from tests.faults.moments import IN_STREAM, place_of
 from tests.faults.stream_campaign import run_stream_campaign
+from tests.subprocesses import killed_at_exit
 
 _MAPPING = """
 import time
@@ -41,13 +42,12 @@ def test_every_moment_of_a_campaign_is_a_step_of_the_engine(name: str) -> None:
 def test_the_processes_of_a_parallel_map_end_with_the_one_that_was_killed(tmp_path: Path) -> None:
     script = tmp_path / "mapping.py"
     script.write_text(_MAPPING)
-    process = subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, start_new_session=True
-    )
-    assert process.stdout is not None
-    with process.stdout:
+    command = [sys.executable, str(script)]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    with killed_at_exit(started) as process:
+        assert process.stdout is not None
         process.stdout.readline()
         wait_until(lambda: len(alive_in_session(process.pid)) == 3, 10, "its workers")
         process.kill()
         process.wait()
-    wait_until(lambda: not alive_in_session(process.pid), 10, "the end of its workers")
+        wait_until(lambda: not alive_in_session(process.pid), 10, "the end of its workers")

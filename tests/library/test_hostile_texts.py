@@ -84,7 +84,7 @@ def calls_of(operator: Any) -> Callable[[dict], Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.cpu_timeout(300)
 @pytest.mark.parametrize("name", operators())
 def test_hostile_texts_cost_linear_time_and_raise_nothing(name: str) -> None:
     forward = calls_of(made(name))

@@ -5,11 +5,14 @@ import json
 import subprocess
 import sys
 import textwrap
+from contextlib import ExitStack
 
 import pytest
 
 from dagster_dataops import DataLoader2, DistributedReadingService, read_sequence
 from dagster_dataops.errors import StreamDefinitionError
+from tests.faults.crashing import HANG_SECONDS
+from tests.subprocesses import killed_at_exit
 
 
 def items(**options):
@@ -84,16 +87,14 @@ RANK = textwrap.dedent(
 @pytest.mark.parametrize("ending", ["exact", "drop"])
 def test_in_a_group_of_torch_the_seed_of_rank_0_holds(tmp_path, ending):
     command = [sys.executable, "-W", "ignore", "-c", RANK]
-    ranks = [
-        subprocess.Popen(
-            [*command, str(rank), "2", str(tmp_path / "store"), ending],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    found = [one.communicate(timeout=600) for one in ranks]
+    pipe = subprocess.PIPE
+    with ExitStack() as stack:
+        ranks = []
+        for rank in ("0", "1"):
+            given = [*command, rank, "2", str(tmp_path / "store"), ending]
+            started = subprocess.Popen(given, stdout=pipe, stderr=pipe, text=True)
+            ranks.append(stack.enter_context(killed_at_exit(started)))
+        found = [one.communicate(timeout=HANG_SECONDS) for one in ranks]
     results = [json.loads(out) if out else pytest.fail(err) for out, err in found]
     alone = DataLoader2(read_sequence(list(range(13))).shuffle(0).sharding_filter())
     alone.seed(5)

@@ -1,19 +1,18 @@
 """Runs of model operators that are killed or stopped: no call is paid twice, counts are exact."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dagster_dataops.models.replies.reply_store import ReplyStore
+from tests.faults.crashing import HANG_SECONDS, wait_until
 from tests.models.running_server import RunningServer
+from tests.subprocesses import killed_at_exit
 
 CALLS = 4
 RECORDS = 60
@@ -41,15 +40,8 @@ def started(server: RunningServer, root: Path, mode: str) -> subprocess.Popen[by
     return subprocess.Popen([sys.executable, "-c", SCRIPT, server.address, str(root), mode])
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def wait_for_answers(server: RunningServer, number: int) -> None:
-    wait_until(lambda: server.stats()["answered"] >= number)
+    wait_until(lambda: server.stats()["answered"] >= number, 60, f"{number} answers")
 
 
 def counts_of(root: Path) -> dict[str, Any]:
@@ -78,11 +70,9 @@ def test_kills_cost_the_calls_in_flight_alone_and_the_cost_is_exact(
     server.reset(latency=0.05)
     kills = 3
     for number in range(1, kills + 1):
-        process = started(server, tmp_path, mode)
-        wait_for_answers(server, 45 * number)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        wait_until(lambda: server.stats()["in_flight"] == 0)
+        with killed_at_exit(started(server, tmp_path, mode)):
+            wait_for_answers(server, 45 * number)
+        wait_until(lambda: server.stats()["in_flight"] == 0, 60, "the end of calls in flight")
 
     assert started(server, tmp_path, mode).wait() == 0
 
@@ -97,10 +87,10 @@ def test_kills_cost_the_calls_in_flight_alone_and_the_cost_is_exact(
 
 def test_a_polite_stop_wastes_no_call(tmp_path: Path, server: RunningServer):
     server.reset(latency=0.05)
-    process = started(server, tmp_path, "async")
-    wait_for_answers(server, 60)
-    os.kill(process.pid, signal.SIGINT)
-    assert process.wait() != 0
+    with killed_at_exit(started(server, tmp_path, "async")) as process:
+        wait_for_answers(server, 60)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(HANG_SECONDS) != 0
 
     assert started(server, tmp_path, "async").wait() == 0
 

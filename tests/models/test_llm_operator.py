@@ -318,9 +318,9 @@ def test_every_mode_gives_the_same_result(made, server, root, mode):
 
 
 def test_waiting_for_a_limit_does_not_count_as_time_of_the_record(made, server):
-    client = ModelClient(base_url=server.address, requests_per_minute=600)
+    client = ModelClient(base_url=server.address, requests_per_minute=300)
 
-    rows = made(Echo, client=client, _timeout=0.5)([{"text": f"{n}"} for n in range(20)])
+    rows = made(Echo, client=client, _timeout=1.5)([{"text": f"{n}"} for n in range(20)])
 
     assert len(rows) == 20
 

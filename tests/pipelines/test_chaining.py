@@ -243,7 +243,7 @@ def test_a_time_limit_names_the_part_that_took_too_long(root: Path, mode: str, s
         time.sleep(10 if record["n"] == stuck else 0)
 
     slow = wait if mode == "async" else sleep
-    made = chain(lambda_of_record, slow, name="made", _concurrency_mode=mode, _timeout=0.5)
+    made = chain(lambda_of_record, slow, name="made", _concurrency_mode=mode, _timeout=1.5)
     made([{"n": n} for n in range(5)])
     (row,) = errors_in(root, "made")
     assert (row["exception"], row["part"]) == ("RecordTimeout", slow.__name__)

@@ -17,6 +17,8 @@ import pytest
 
 from dagster_dataops import config, data, data_register, pipeline
 from dagster_dataops.errors import InputError, WorkerError
+from tests.faults.crashing import wait_until
+from tests.subprocesses import killed_at_exit
 
 GROUP = "lazyllm_behaviours"
 MODES = ["single", "thread", "process"]
@@ -491,20 +493,17 @@ def start(tmp_path: Path, mode: str) -> subprocess.Popen:
 
 
 def wait_for_calls(tmp_path: Path, count: int) -> None:
-    until = time.monotonic() + 20
     calls = tmp_path / "calls"
-    while not calls.exists() or len(calls.read_text().splitlines()) < count:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: calls.exists() and len(calls.read_text().splitlines()) >= count, 20, "calls")
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_d13_an_interrupt_keeps_finished_records(tmp_path, mode):
     (tmp_path / "pace").write_text("0.05")
-    process = start(tmp_path, mode)
-    wait_for_calls(tmp_path, 12)
-    process.send_signal(signal.SIGINT)
-    assert "KeyboardInterrupt" in process.communicate()[1]
+    with killed_at_exit(start(tmp_path, mode)) as process:
+        wait_for_calls(tmp_path, 12)
+        process.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in process.communicate()[1]
 
     (tmp_path / "pace").write_text("0")
     again = start(tmp_path, mode)
@@ -518,10 +517,10 @@ def test_d13_an_interrupt_keeps_finished_records(tmp_path, mode):
 
 def test_d8_a_torn_last_line_of_the_checkpoint_costs_no_record(tmp_path):
     (tmp_path / "pace").write_text("0.05")
-    process = start(tmp_path, "thread")
-    wait_for_calls(tmp_path, 12)
-    process.send_signal(signal.SIGINT)
-    process.communicate()
+    with killed_at_exit(start(tmp_path, "thread")) as process:
+        wait_for_calls(tmp_path, 12)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
     checkpoints = tmp_path / "data_pipeline_res" / "step" / "checkpoints"
     torn = [path for path in checkpoints.rglob("*") if path.is_file() and path.stat().st_size]
     assert torn

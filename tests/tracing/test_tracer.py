@@ -16,6 +16,8 @@ from dagster_dataops.errors import ConfigurationError, ResultMissingError, Trace
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.pipelines.local_run import plain_context
 from dagster_dataops.tracing.trail import Place
+from tests.faults.crashing import HANG_SECONDS, alive_in_session, wait_until
+from tests.subprocesses import killed_at_exit
 from tests.tracing.random_trails import SOURCE, Entry, Plan, Ref, Trails, interpret, materialize
 
 ROOT = Path(__file__).parents[2]
@@ -126,13 +128,15 @@ def test_traces_after_kills_are_those_of_a_reference_interpreter(tmp_path, seed)
     (tmp_path / "input.jsonl").write_bytes(plan.text)
     chance = random.Random(seed)
     for _ in range(3):
-        process = start(tmp_path, seed)
-        try:
-            process.wait(chance.uniform(0.3, 2.5))
-        except subprocess.TimeoutExpired:
-            chance.choice([os.killpg, os.kill])(process.pid, signal.SIGKILL)
-            process.wait()
-    assert start(tmp_path, seed).wait(300) == 0, (tmp_path / "output.txt").read_text()
+        with killed_at_exit(start(tmp_path, seed)) as process:
+            try:
+                process.wait(chance.uniform(0.3, 2.5))
+            except subprocess.TimeoutExpired:
+                chance.choice([os.killpg, os.kill])(process.pid, signal.SIGKILL)
+                process.wait()
+                wait_until(lambda p=process.pid: not alive_in_session(p), 10, "its end")
+    with killed_at_exit(start(tmp_path, seed)) as process:
+        assert process.wait(HANG_SECONDS) == 0, (tmp_path / "output.txt").read_text()
     Comparison(tmp_path, plan).check_some(seed, 5)
 
 

@@ -17,6 +17,7 @@ from dagster_dataops.assets.runtime.core_sharing import fair_settings, running_s
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, pipeline_of, read_jsonl
+from tests.subprocesses import killed_at_exit
 
 Records = Callable[[int], Path]
 
@@ -78,7 +79,8 @@ with running_step() as running:
     print(running, flush=True)
     time.sleep(60)
 """
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", code]
+    with killed_at_exit(subprocess.Popen(command, stdout=subprocess.PIPE)) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"1\n"
         with running_step() as running:

@@ -22,7 +22,8 @@ from tests.execution.helpers import (
     second_thread,
     write_input,
 )
-from tests.faults.crashing import Script, alive, in_child, killed_at_exit, wait_until
+from tests.faults.crashing import Script, alive, in_child, wait_until
+from tests.subprocesses import killed_at_exit
 
 
 def test_one_server_forks_the_workers_of_every_run(where) -> None:

@@ -16,7 +16,8 @@ from dagster_dataops.errors import RecordError, RunStoppedError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 from tests.execution.helpers import node, run, second_thread, write_input
-from tests.faults.crashing import Script, alive, in_child, killed_at_exit, wait_until
+from tests.faults.crashing import Script, alive, in_child, wait_until
+from tests.subprocesses import killed_at_exit
 
 _MODULE = """
 import os

@@ -22,7 +22,7 @@ OPERATORS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.cpu_timeout(120)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_hostile_texts_cost_linear_time_and_raise_nothing(tmp_path: Path, name: str) -> None:
     operator = getattr(data.dedup, name)(**OPERATORS[name])

@@ -37,7 +37,7 @@ def made(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATORS)
-@pytest.mark.timeout(120)
+@pytest.mark.cpu_timeout(120)
 def test_hostile_pages_take_linear_time(name):
     operator = made(name)
     for page in (*HOSTILE.values(), *PAGES.values()):

@@ -39,7 +39,7 @@ def test_a_text_may_be_read_as_a_whole():
     assert whole == data.language.Identify(max_chars=10**6).forward(dict(given))
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.cpu_timeout(60)
 def test_a_long_part_of_a_text_is_read_in_linear_time():
     data.language.Identify(max_chars=10**6).forward({"text": "\u0301\u0323" * 50_000})
 

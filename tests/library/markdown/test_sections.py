@@ -63,7 +63,7 @@ def test_a_text_without_headings_is_one_section():
     assert sections(" \n") == []
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.cpu_timeout(120)
 def test_hostile_texts_take_linear_time():
     operator = data.markdown.Sections()
     for text in (

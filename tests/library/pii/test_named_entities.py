@@ -50,7 +50,7 @@ def test_entities_are_masked_or_reported(model: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.cpu_timeout(300)
 def test_hostile_texts_cost_linear_time_and_raise_nothing(model: Path) -> None:
     survives(data.pii.Entities(model, mode="both").forward)
 

@@ -29,7 +29,7 @@ def made(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.timeout(60)
+@pytest.mark.cpu_timeout(60)
 def test_hostile_texts_take_linear_time(name):
     operator = made(name)
     for text in HOSTILE.values():

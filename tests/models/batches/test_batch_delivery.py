@@ -1,11 +1,9 @@
 """Tests of dagster_dataops.models.batches.batch_delivery, batch_round and batch_api."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,9 @@ from dagster_dataops.errors import RunStoppedError, RunWaitingError
 from dagster_dataops.models import batch_round
 from dagster_dataops.models.batches import batch_delivery
 from dagster_dataops.models.replies.reply_store import ReplyStore
+from tests.faults.crashing import HANG_SECONDS, wait_until
 from tests.models.running_server import RunningServer
+from tests.subprocesses import killed_at_exit
 
 RECORDS = 30
 SCRIPT = f"""
@@ -124,13 +124,10 @@ def test_a_run_that_waits_ends_when_it_is_stopped_and_a_later_one_collects(
     server.reset(batches="in_progress")
     script = SCRIPT.replace('delivery="batch"', 'delivery="batch", wait="step"')
     command = [sys.executable, "-c", script, server.address, str(tmp_path)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while server.stats()["batches"] < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(60) != 0
+    with killed_at_exit(subprocess.Popen(command, stderr=subprocess.DEVNULL)) as process:
+        wait_until(lambda: server.stats()["batches"] >= 3, 60, "the batches")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(HANG_SECONDS) != 0
 
     server.finish()
     assert subprocess.run(command, check=False).returncode == 0
@@ -239,6 +236,11 @@ def test_batches_need_a_node_of_their_own(client: ModelClient):
         Echo(model="rule", delivery="batch", _concurrency_mode="single")(records())
 
 
+def held(server: RunningServer) -> bool:
+    """Whether the server waits at the point of a test."""
+    return bool(server.stats()["held"])
+
+
 def run(server: RunningServer, root: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-c", SCRIPT, server.address, str(root)])
 
@@ -250,14 +252,9 @@ def test_a_kill_at_any_point_submits_no_batch_twice(
 ):
     server.reset(hold=point)
     for _ in range(2):  # the first submits, the second collects
-        process = run(server, tmp_path)
-        deadline = time.monotonic() + 60
-        while not server.stats()["held"] and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        if server.stats()["held"]:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
+        with killed_at_exit(run(server, tmp_path)) as process:
+            wait_until(lambda: held(server) or process.poll() is not None, 60, "the point")
+        if held(server):
             server.release()
             break
     codes = [run(server, tmp_path).wait()]

@@ -1,7 +1,5 @@
 """Tests of dagster_dataops.models.calls.shared_limits."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.models.calls.shared_limits import Rates, SharedLimits
+from tests.subprocesses import killed_at_exit
 
 HOLDER = """
 import sys
@@ -114,14 +113,11 @@ def test_requests_in_flight_are_limited_over_all_holders(path: Path):
 
 def test_a_killed_process_releases_its_requests(path: Path):
     limits = SharedLimits(path, Rates(max_in_flight=4))
-    holder = started(HOLDER, path)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
-    assert limits.acquire(1) == 0
-    assert limits.acquire(1) > 0
-
-    os.kill(holder.pid, signal.SIGKILL)
-    holder.communicate()
+    with killed_at_exit(started(HOLDER, path)) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert limits.acquire(1) == 0
+        assert limits.acquire(1) > 0
 
     assert [limits.acquire(1) for _ in range(3)] == [0, 0, 0]
     assert limits.acquire(1) > 0

@@ -143,7 +143,7 @@ def test_an_operator_stops_the_run_and_the_next_run_resumes(
     assert len(results) == 200
 
 
-@data_register("data.contexts", _timeout=0.3, _concurrency_mode="thread")
+@data_register("data.contexts", _timeout=1.0, _concurrency_mode="thread")
 def waits_long(record: dict[str, Any], context: OperatorContext) -> Any:
     with context.waiting():
         time.sleep(record["waits"])
@@ -151,7 +151,7 @@ def waits_long(record: dict[str, Any], context: OperatorContext) -> Any:
     return record
 
 
-@data_register("data.contexts", _timeout=0.3)
+@data_register("data.contexts", _timeout=1.0)
 async def waits_long_async(record: dict[str, Any], context: OperatorContext) -> Any:
     with context.waiting():
         await asyncio.sleep(record["waits"])
@@ -162,7 +162,7 @@ async def waits_long_async(record: dict[str, Any], context: OperatorContext) -> 
 @pytest.mark.parametrize("mode", ["thread", "process", "async"])
 def test_waiting_does_not_count_towards_the_time_limit(root: Path, mode: str) -> None:
     make = data.contexts.waits_long_async if mode == "async" else data.contexts.waits_long
-    records = [{"waits": 0.7, "works": 0.01}, {"waits": 0.4, "works": 5}]
+    records = [{"waits": 1.2, "works": 0}, {"waits": 0.4, "works": 5}]
     results = make(_concurrency_mode=mode, _max_workers=1)(records)
     assert results == records[:1]
     (errors,) = root.rglob("*_error.jsonl")
