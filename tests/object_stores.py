@@ -16,8 +16,8 @@ from typing import TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.configuration import bucket_of, config, root_setting
-from dagster_dataops.datasets import open_stores
-from dagster_dataops.datasets.result_store import ConflictError, ResultStore, Status, Version
+from dagster_dataops.stores import open_stores
+from dagster_dataops.stores.result_store import ConflictError, ResultStore, Status, Version
 
 SECRETS = {
     "AWS_ACCESS_KEY_ID": "tester",

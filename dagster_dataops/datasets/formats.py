@@ -7,6 +7,7 @@ from typing import Final
 import orjson
 
 from dagster_dataops.byte_ranges import opened, read_range
+from dagster_dataops.configuration import shown_place
 from dagster_dataops.errors import InputError
 
 _HEAD_BYTES: Final = 64 << 10
@@ -46,7 +47,7 @@ def check_json_lines(path: Path) -> None:
         with opened(path) as source:
             head = read_range(source, 0, _HEAD_BYTES)
     except OSError as error:
-        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+        raise InputError(shown_place(path), f"cannot be read: {error.strerror}") from error
     lines = _lines(head)
     if not lines or _is_object(lines[0]) or (len(lines) == 1 and lines[0].startswith(b"{")):
         return
@@ -56,7 +57,7 @@ def check_json_lines(path: Path) -> None:
     kind, advice = binary or _text(lines)
     start = lines[0][:_SHOWN].decode(errors="backslashreplace")
     shown = "" if binary else f", and starts with {start!r}"
-    raise InputError(str(path), f"looks like {kind}, not like JSON Lines{shown}; {advice}")
+    raise InputError(shown_place(path), f"looks like {kind}, not like JSON Lines{shown}; {advice}")
 
 
 def _lines(head: bytes) -> list[bytes]:

@@ -13,6 +13,7 @@ from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
+from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, sync_data, sync_folder
@@ -253,7 +254,7 @@ class LeasedJob(Settlement):
                 f"machine {socket.gethostname()} sees another file there than the run, or it was "
                 "changed meanwhile; every machine must reach the same file at this path"
             )
-            raise InputError(str(self.dataset.path), reason)
+            raise InputError(shown_place(self.dataset.path), reason)
 
     @override
     def error_of(self, failure: Failure) -> DataOpsError:

@@ -10,10 +10,10 @@ from obstore.store import LocalStore
 
 from dagster_dataops import JsonlDataset, config, load_result
 from dagster_dataops.configuration import Bucket, bucket_of, root_setting, shown_place
-from dagster_dataops.datasets.object_store import ObjectStore, open_store
-from dagster_dataops.datasets.open_stores import store_of
-from dagster_dataops.datasets.result_store import ConflictError
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
+from dagster_dataops.stores.object_store import ObjectStore, open_store
+from dagster_dataops.stores.open_stores import store_of
+from dagster_dataops.stores.result_store import ConflictError
 from tests.object_stores import SECRETS, s3_server
 
 
@@ -220,7 +220,7 @@ def test_equal_bytes_are_not_sent_again(on_s3, registry, tmp_path):
     assert not [name for name in on_s3.names(tmp_path.name) if "/data/" in name]
 
 
-def test_an_input_is_read_by_ranges_once_for_each_version(on_s3, registry, tmp_path):
+def test_an_input_is_read_where_it_lies_in_its_present_version(on_s3, registry, tmp_path):
     on_s3.put("in/docs.jsonl", b'{"n":1}\n{"n":0}\n')
     operator = registry("data.group", _concurrency_mode="single")(double)()
 
@@ -228,23 +228,29 @@ def test_an_input_is_read_by_ranges_once_for_each_version(on_s3, registry, tmp_p
 
     row = next((config.data_process_path / "double").glob("*_error.jsonl")).read_text()
     assert '"path":"s3://results/in/docs.jsonl","line":2' in row
+    assert not list(config.data_process_scratch.rglob("docs.jsonl"))
     first = JsonlDataset.of_file("s3://results/in/docs.jsonl")
-    inode = first.path.stat().st_ino
-    assert JsonlDataset.of_file("s3://results/in/docs.jsonl").path.stat().st_ino == inode
     on_s3.put("in/docs.jsonl", b'{"n":2}\n')
     second = JsonlDataset.of_file("s3://results/in/docs.jsonl")
     assert second.read() == [{"n": 2}]
     assert second.identity != first.fingerprint
+    with pytest.raises(InputError, match="s3://results/in/docs.jsonl: was changed after its hand"):
+        first.check_content()
+    with pytest.raises(InputError, match="s3://results/in/docs.jsonl: was changed after its hand"):
+        first.download()
 
 
-def test_a_changed_copy_of_an_input_is_fetched_again(on_s3):
+def test_a_copy_of_an_input_is_made_once_for_each_version(on_s3):
     on_s3.put("in/docs.jsonl", b'{"n":1}\n')
-    copy = JsonlDataset.of_file("s3://results/in/docs.jsonl").path
+    dataset = JsonlDataset.of_file("s3://results/in/docs.jsonl")
+    copy = dataset.download().path
     before = copy.stat()
+
+    assert dataset.download().path.stat().st_ino == before.st_ino
+    assert list(dataset.stream()) == [{"n": 1}]
     copy.write_bytes(b'{"n":2}\n')
     os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-    assert JsonlDataset.of_file("s3://results/in/docs.jsonl").read() == [{"n": 1}]
+    assert dataset.download().read() == [{"n": 1}]
 
 
 def test_a_missing_input_is_an_error_with_its_url(on_s3):

@@ -15,8 +15,8 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.configuration import Bucket
-from dagster_dataops.datasets.result_store import ConflictError, ResultStore, Status, Version
 from dagster_dataops.errors import MissingExtraError, StorageError, StoreRefusedError
+from dagster_dataops.stores.result_store import ConflictError, ResultStore, Status, Version
 
 try:
     import obstore

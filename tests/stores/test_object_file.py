@@ -1,0 +1,270 @@
+"""Test that inputs on an S3 server are read by ranges, by the processes that need them."""
+
+import errno
+import http.client
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import pytest
+
+from dagster_dataops import JsonlDataset, config, trace
+from dagster_dataops.byte_ranges import FileState, expect, open_readable, read_range
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.cluster.local_cluster import LocalCluster
+from dagster_dataops.configuration import bucket_of, input_path
+from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.errors import InputError
+from dagster_dataops.stores.object_file import CHUNK_BYTES, ObjectFile
+from dagster_dataops.stores.open_stores import store_of
+from tests.cluster.fixtures import Meanwhile
+from tests.execution.helpers import KINDS, MODES, node, operator_for, run
+from tests.object_stores import SECRETS, FakeStore, machine, s3_server
+
+URL = "s3://results/in/docs.jsonl"
+LINES = [b'{"n":%d,"do":"replace","text":"%s"}\n' % (n, b"x" * (n % 500)) for n in range(40_000)]
+
+
+@pytest.fixture(scope="module")
+def address():
+    with s3_server() as found:
+        yield found
+
+
+@pytest.fixture
+def bucket(address, monkeypatch, tmp_path):
+    """Set the root to a local folder; return the store of the inputs."""
+    reach(address, monkeypatch, tmp_path)
+    found = store_of(input_path(URL, {}))
+    assert found is not None
+    return found[0]
+
+
+def reach(address, monkeypatch, tmp_path):
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    config.data_process_scratch = tmp_path / "scratch"
+    config.data_process_path = tmp_path / "root"
+
+
+def put(bucket, lines: list[bytes], tmp_path) -> JsonlDataset:
+    """Write lines to the bucket and to a file; return the dataset of the file."""
+    path = tmp_path / "docs.jsonl"
+    path.write_bytes(b"".join(lines))
+    bucket.upload("in/docs.jsonl", path)
+    return JsonlDataset.of_file(path)
+
+
+def mixed(count: int) -> list[bytes]:
+    return [b'{"n":%d,"do":"%s","text":"t"}\n' % (n, KINDS[n % 8].encode()) for n in range(count)]
+
+
+def same_files(here: NodeFolder, there: NodeFolder, *, paths: tuple[str, str]) -> None:
+    assert there.result.read_bytes() == here.result.read_bytes()
+    text = here.errors.read_text().replace(paths[0], paths[1])
+    assert there.errors.read_text() == text
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_reads_an_object_as_it_reads_a_file(bucket, tmp_path, mode):
+    local = put(bucket, mixed(2_000), tmp_path)
+    operator = operator_for(mode, 2)
+    run(operator, local, node(tmp_path / "file"))
+
+    run(operator, JsonlDataset.of_file(URL), node(tmp_path / "object"))
+
+    same_files(node(tmp_path / "file"), node(tmp_path / "object"), paths=(str(local.path), URL))
+    assert not list((tmp_path / "scratch").rglob("*"))
+
+
+def test_agents_read_an_object_as_they_read_a_file(bucket, tmp_path):
+    local = put(bucket, mixed(2_000), tmp_path)
+    operator = operator_for("process", 1)
+    run(operator, local, node(tmp_path / "file"))
+
+    cluster = LocalCluster(agents=2)
+    run(operator, JsonlDataset.of_file(URL), node(tmp_path / "object"), cluster=cluster)
+
+    same_files(node(tmp_path / "file"), node(tmp_path / "object"), paths=(str(local.path), URL))
+    assert not list((tmp_path / "scratch").rglob("*"))
+
+
+def test_a_traced_record_leads_to_the_line_of_the_object(bucket, tmp_path, monkeypatch):
+    put(bucket, mixed(40), tmp_path)
+    report = run(operator_for("single", 1), JsonlDataset.of_file(URL), node(tmp_path / "object"))
+    path = report.dataset.path.parent
+
+    assert '"n":0' in str(trace(path, 1)).replace(" ", "")
+
+
+@pytest.mark.parametrize("mode", ["thread", "process"])
+def test_an_object_that_is_replaced_during_a_run_is_an_error(bucket, tmp_path, mode):
+    put(bucket, LINES, tmp_path)
+    replaced = threading.Event()
+
+    def replace(state):
+        if state.records and not replaced.is_set():
+            replaced.set()
+            bucket.put("in/docs.jsonl", b"".join(reversed(LINES)))
+
+    progress = Meanwhile(1, lambda: None)
+    progress.on_update = replace
+    dataset = JsonlDataset.of_file(URL)
+    with pytest.raises(InputError, match=f"{URL}: .*(changed|replaced|was written with)"):
+        run(operator_for(mode, 2), dataset, node(tmp_path / "object"), progress=progress)
+
+    assert replaced.is_set()
+    assert not node(tmp_path / "object").result.exists()
+
+
+class Recorded(FakeStore):
+    """A store that records which ranges are read."""
+
+    def __init__(self):
+        super().__init__()
+        self.ranges: list[tuple[int, int]] = []
+
+    def read_range(self, key, start, length, version):
+        self.ranges.append((start, length))
+        return super().read_range(key, start, length, version)
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Yield a store, and the path of an object of 10 MB in it."""
+    store = Recorded()
+    root = machine(tmp_path / "scratch", store)
+    store.put("in/docs.jsonl", b"".join(LINES))
+    found = bucket_of(root)
+    assert found is not None
+    return store, found[0].folder / ".inputs/in/docs.jsonl"
+
+
+def test_lines_in_order_take_a_request_for_each_four_megabytes(recorded):
+    store, path = recorded
+    interval = content_interval(path)
+    store.ranges.clear()
+
+    source = open_readable(path)
+    lines = list(iterate_lines(source, [interval]))
+
+    assert [line.text + b"\n" for line in lines] == LINES
+    assert len(store.ranges) <= 2 + -(-interval.end // CHUNK_BYTES)
+    assert sum(length for _, length in store.ranges) < interval.end + (1 << 20)
+
+
+def test_any_ranges_are_those_of_the_object(recorded):
+    _, path = recorded
+    whole, source = b"".join(LINES), ObjectFile(path)
+    edge = CHUNK_BYTES
+    for first, last in ((0, 0), (0, len(whole)), (1000, 1000 + 2 * edge + 5), (5, 10)):
+        expect(source, first, last)
+        for start in (0, 4, 999, edge - 1, edge, 1000 + edge - 3, 2 * edge, len(whole) - 2):
+            for length in (0, 1, 7, 70_000, edge, 2 * edge, len(whole)):
+                found = read_range(source, start, length)
+                assert found == whole[start : start + length], (first, last, start, length)
+
+
+def test_memory_holds_two_chunks_at_most(recorded):
+    _, path = recorded
+    source = ObjectFile(path)
+    expect(source, 0, source.size)
+    for start in range(0, source.size, 1 << 20):
+        source.read(start, 1 << 20)
+
+    assert len(source._chunks) <= 2
+    assert sum(map(len, source._chunks.values())) <= 2 * CHUNK_BYTES
+
+
+def test_a_replaced_object_is_refused_by_an_open_file(recorded):
+    store, path = recorded
+    source = ObjectFile(path)
+    before = FileState.at(path)
+    store.put("in/docs.jsonl", b"".join(reversed(LINES)))
+
+    with pytest.raises(OSError, match="was replaced or deleted in the store") as raised:
+        source.read(0, 10)
+    assert raised.value.errno == errno.ESTALE
+    assert FileState.at(path) != before
+    assert FileState.of_readable(ObjectFile(path)) == FileState.at(path)
+
+
+def test_a_deleted_object_is_named_by_its_url(bucket, tmp_path):
+    put(bucket, mixed(8), tmp_path)
+    dataset = JsonlDataset.of_file(URL)
+    bucket.remove(["in/docs.jsonl"])
+
+    for read in (dataset.stamp, dataset.read, dataset.download, dataset.check_content):
+        with pytest.raises(InputError, match=f"{URL}: .*there is no such object"):
+            read()
+
+
+@contextmanager
+def unreliable(address: str, fails):
+    """Run a proxy before an S3 server that answers 503, or cuts the answer, if ``fails`` says so.
+
+    Args:
+        address: Of the server.
+        fails: Gets method and path; returns ``""``, ``"503"`` or ``"cut"``.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def forward(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            fault = fails(self.command, self.path)
+            if fault == "503":
+                self.send_response(503)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            there = http.client.HTTPConnection(urlsplit(address).netloc)
+            there.request(self.command, self.path, body, dict(self.headers.items()))
+            answer = there.getresponse()
+            data = answer.read()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in {"connection", "transfer-encoding", "content-length"}:
+                    self.send_header(name, value)
+            given = answer.getheader("Content-Length") if self.command == "HEAD" else len(data)
+            self.send_header("Content-Length", str(given or 0))
+            self.end_headers()
+            self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
+            there.close()
+            self.close_connection = self.close_connection or fault == "cut"
+
+        def log_message(self, *_):
+            pass
+
+    for method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
+        setattr(Handler, f"do_{method}", Handler.forward)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.parametrize("fault", ["503", "cut"])
+def test_temporary_errors_of_the_store_are_retried(bucket, address, monkeypatch, tmp_path, fault):
+    local = put(bucket, LINES[:20_000], tmp_path)
+    run(operator_for("single", 1), local, node(tmp_path / "file"))
+    seen: dict[str, int] = {}
+
+    def fails(method: str, path: str) -> str:
+        if method != "GET":
+            return ""
+        seen[method] = seen.get(method, 0) + 1
+        return fault if seen[method] % 3 == 1 else ""
+
+    with unreliable(address, fails) as proxy:
+        reach(proxy, monkeypatch, tmp_path)
+        run(operator_for("process", 2), JsonlDataset.of_file(URL), node(tmp_path / "object"))
+
+    assert seen["GET"] > 3
+    result = node(tmp_path / "object").result.read_bytes()
+    assert result == node(tmp_path / "file").result.read_bytes()
