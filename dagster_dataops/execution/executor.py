@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
 from dagster_dataops.checkpoints.claims import Claim, claim_of
