@@ -187,11 +187,13 @@ class Bucket(NamedTuple):
         url: Its URL, without a prefix: ``s3://bucket``.
         folder: The folder that holds the working copies of its objects.
         options: Options of the store, over those of the environment.
+        reached: Whether another process of the run has reached it.
     """
 
     url: str
     folder: Path
     options: Mapping[str, str]
+    reached: bool = False
 
 
 _BUCKETS: Final[dict[Path, Bucket]] = {}  # by their folders
@@ -260,7 +262,7 @@ def add_bucket(facts: Sequence[Any]) -> None:
     """
     if facts:
         url, folder, options = facts
-        _BUCKETS[Path(folder)] = Bucket(url, Path(folder), options)
+        _BUCKETS[Path(folder)] = Bucket(url, Path(folder), options, reached=True)
 
 
 def input_object(path: Path) -> tuple[Bucket, str] | None:

@@ -1,11 +1,7 @@
 """Test that inputs on an S3 server are read by ranges, by the processes that need them."""
 
 import errno
-import http.client
 import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -19,8 +15,8 @@ from dagster_dataops.errors import InputError
 from dagster_dataops.stores.object_file import CHUNK_BYTES, ObjectFile
 from dagster_dataops.stores.open_stores import store_of
 from tests.cluster.fixtures import Meanwhile
-from tests.execution.helpers import KINDS, MODES, node, operator_for, run
-from tests.object_stores import SECRETS, FakeStore, machine, s3_server
+from tests.execution.helpers import KINDS, MODES, node, operator_for, run, second_thread
+from tests.object_stores import SECRETS, FakeStore, machine, s3_server, unreliable
 
 URL = "s3://results/in/docs.jsonl"
 LINES = [b'{"n":%d,"do":"replace","text":"%s"}\n' % (n, b"x" * (n % 500)) for n in range(40_000)]
@@ -30,6 +26,13 @@ LINES = [b'{"n":%d,"do":"replace","text":"%s"}\n' % (n, b"x" * (n % 500)) for n 
 def address():
     with s3_server() as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def _no_forks():
+    """Start workers without a fork: the threads of earlier tests do not forbid it here."""
+    with second_thread(True):
+        yield
 
 
 @pytest.fixture
@@ -112,7 +115,7 @@ def test_an_object_that_is_replaced_during_a_run_is_an_error(bucket, tmp_path, m
     progress = Meanwhile(1, lambda: None)
     progress.on_update = replace
     dataset = JsonlDataset.of_file(URL)
-    with pytest.raises(InputError, match=f"{URL}: .*(changed|replaced|was written with)"):
+    with pytest.raises(InputError, match=f"{URL}: .*(changed|replaced)"):
         run(operator_for(mode, 2), dataset, node(tmp_path / "object"), progress=progress)
 
     assert replaced.is_set()
@@ -199,54 +202,6 @@ def test_a_deleted_object_is_named_by_its_url(bucket, tmp_path):
     for read in (dataset.stamp, dataset.read, dataset.download, dataset.check_content):
         with pytest.raises(InputError, match=f"{URL}: .*there is no such object"):
             read()
-
-
-@contextmanager
-def unreliable(address: str, fails):
-    """Run a proxy before an S3 server that answers 503, or cuts the answer, if ``fails`` says so.
-
-    Args:
-        address: Of the server.
-        fails: Gets method and path; returns ``""``, ``"503"`` or ``"cut"``.
-    """
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def forward(self):
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            fault = fails(self.command, self.path)
-            if fault == "503":
-                self.send_response(503)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            there = http.client.HTTPConnection(urlsplit(address).netloc)
-            there.request(self.command, self.path, body, dict(self.headers.items()))
-            answer = there.getresponse()
-            data = answer.read()
-            self.send_response(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() not in {"connection", "transfer-encoding", "content-length"}:
-                    self.send_header(name, value)
-            given = answer.getheader("Content-Length") if self.command == "HEAD" else len(data)
-            self.send_header("Content-Length", str(given or 0))
-            self.end_headers()
-            self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
-            there.close()
-            self.close_connection = self.close_connection or fault == "cut"
-
-        def log_message(self, *_):
-            pass
-
-    for method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
-        setattr(Handler, f"do_{method}", Handler.forward)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
 
 
 @pytest.mark.parametrize("fault", ["503", "cut"])

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+from datetime import timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import obstore
 import pytest
@@ -11,10 +13,11 @@ from obstore.store import LocalStore
 from dagster_dataops import JsonlDataset, config, load_result
 from dagster_dataops.configuration import Bucket, bucket_of, root_setting, shown_place
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
+from dagster_dataops.stores import object_store
 from dagster_dataops.stores.object_store import ObjectStore, open_store
 from dagster_dataops.stores.open_stores import store_of
 from dagster_dataops.stores.result_store import ConflictError
-from tests.object_stores import SECRETS, s3_server
+from tests.object_stores import SECRETS, s3_server, unreliable
 
 
 @pytest.fixture(scope="module")
@@ -282,3 +285,34 @@ def test_runs_on_a_local_disk_import_nothing_of_object_stores(run_python, tmp_pa
         "       or name.endswith(('_store', '_stores', 'home_claim'))])\n"
     )
     assert out == "[]\n"
+
+
+def test_a_run_outlasts_an_outage_of_its_store(address, monkeypatch, registry, tmp_path):
+    fault_at: list[str] = []
+
+    def fails(method: str, path: str) -> str:
+        hit = method == "PUT" and "/.journal/" in path and len(fault_at) < 15
+        fault_at.extend([path] * hit)
+        return "503" if hit else ""
+
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    config.data_process_scratch = tmp_path / "scratch"
+    with unreliable(address, fails) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy)
+        config.data_process_path = f"s3://results/{tmp_path.name}"
+        operator = registry("data.group", _concurrency_mode="single")(double)()
+        assert len(operator(RECORDS)) == 444
+
+    assert len(fault_at) == 15
+
+
+def test_an_address_without_a_store_is_refused_soon(monkeypatch, tmp_path):
+    for name, value in {**SECRETS, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}.items():
+        monkeypatch.setenv(name, value)
+
+    with (
+        patch.object(object_store, "_PATIENCE", {"retry_timeout": timedelta(days=1)}),
+        pytest.raises(StoreRefusedError, match="s3://results: cannot write to the store"),
+    ):
+        open_store(Bucket("s3://results", tmp_path, {}))
