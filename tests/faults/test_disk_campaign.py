@@ -24,6 +24,7 @@ _POWER = {
     "reuse": ["single", "thread"],
     "selection": ["single"],
     "split": ["single"],
+    "split-parts": ["single"],
     "retry-split": ["single"],
     "parts": ["single"],
     "parts-again": ["single"],
@@ -45,6 +46,7 @@ _DISTURBED = {
     "reuse": ["single"],
     "selection": ["single"],
     "split": ["single"],
+    "split-parts": ["single"],
     "retry-split": ["single"],
     "parts": ["single"],
     "parts-again": ["single"],
@@ -99,7 +101,7 @@ def test_a_loss_of_power_at_any_call_loses_no_safe_data(run: Run, scenario: str)
     run(["power"], scenario, _POWER[scenario], "--cases", "20")
 
 
-@pytest.mark.parametrize("scenario", ["over", "split", "export"])
+@pytest.mark.parametrize("scenario", ["over", "split", "split-parts", "export"])
 def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result(
     run: Run, scenario: str
 ) -> None:
