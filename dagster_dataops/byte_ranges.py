@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from dagster_dataops.configuration import input_object
+from dagster_dataops.errors import InputError
 from dagster_dataops.stores.object_file import ObjectFile
 
 _PART: Final = re.compile(r"(.+-)(\d{5,})\.jsonl")
@@ -157,7 +158,7 @@ def exists(path: Path) -> bool:
     """Whether there is a file, a file in parts, or an object that can be read."""
     try:
         FileState.at(path)
-    except OSError:
+    except (OSError, InputError):
         return False
     return True
 

@@ -137,8 +137,7 @@ class JsonlDataset:
         try:
             return FileState.at(self.path)
         except OSError as error:
-            reason = f"cannot be read: {error.strerror}"
-            raise InputError(shown_place(self.path), reason) from error
+            raise InputError(str(self.path), f"cannot be read: {error.strerror}") from error
 
     def check_unchanged(self, since: FileState) -> None:
         """Check that the content of the file has not changed since `stamp` returned ``since``.

@@ -47,7 +47,7 @@ def check_json_lines(path: Path) -> None:
         with opened(path) as source:
             head = read_range(source, 0, _HEAD_BYTES)
     except OSError as error:
-        raise InputError(shown_place(path), f"cannot be read: {error.strerror}") from error
+        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
     lines = _lines(head)
     if not lines or _is_object(lines[0]) or (len(lines) == 1 and lines[0].startswith(b"{")):
         return

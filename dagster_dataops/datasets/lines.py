@@ -55,11 +55,10 @@ def content_interval(path: Path) -> Interval:
     _check_name(path)
     try:
         size, head = (_object_head if input_object(path) else _file_head)(path)
-    except FileNotFoundError as error:
-        kind = "object" if input_object(path) else "file"
-        raise InputError(shown_place(path), f"there is no such {kind}") from error
+    except FileNotFoundError:
+        raise InputError(str(path), "there is no such file") from None
     except OSError as error:
-        raise InputError(shown_place(path), f"cannot be read: {error.strerror}") from error
+        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
     if head.startswith(_UTF16):
         raise InputError(shown_place(path), "is UTF-16; convert it to UTF-8")
     return Interval(len(_BOM) if head == _BOM else 0, size)

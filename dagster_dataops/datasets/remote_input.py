@@ -44,14 +44,13 @@ def fetched(path: Path) -> tuple[Path, str]:
         InputError: There is no such object, or it was replaced meanwhile.
         StorageError: It cannot be read.
     """
-    copy = copy_path(path)
-    try:
-        found = ObjectFile(path)
-        digest = _known(copy, found.fingerprint) or fetch(found.store, found.key, copy)
-    except OSError as error:
-        raise InputError(shown_place(path), f"cannot be read: {error.strerror}") from error
-    except ResultMissingError as error:
-        raise InputError(shown_place(path), error.reason) from None
+    copy, found = copy_path(path), ObjectFile(path)
+    digest = _known(copy, found.fingerprint)
+    if not digest:
+        try:
+            digest = fetch(found.store, found.key, copy)
+        except ResultMissingError as error:
+            raise InputError(shown_place(path), error.reason) from None
     write_durably(
         _note_of(copy), orjson.dumps([found.fingerprint, list(FileState.at(copy)), digest])
     )

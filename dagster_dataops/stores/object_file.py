@@ -1,13 +1,12 @@
 """ObjectFile: the content of an object, read by ranges by the process that needs it."""
 
-import errno
 import zlib
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 from dagster_dataops.configuration import input_object, shown_place
-from dagster_dataops.errors import DataOpsError
+from dagster_dataops.errors import InputError, StorageError
 
 CHUNK_BYTES: Final = 4 << 20
 _LEAST_BYTES: Final = 64 << 10  # of a request; the lines of the next range are often nearby
@@ -31,7 +30,8 @@ class ObjectFile:
         tag: The entity tag of the object, which differs for another content.
 
     Raises:
-        OSError: There is no such object, or the store cannot be reached.
+        InputError: There is no such object, or it cannot be read.
+        StoreRefusedError: The store cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,15 +39,15 @@ class ObjectFile:
 
         found = input_object(path)
         if found is None:
-            raise FileNotFoundError(errno.ENOENT, "is no path of an object", str(path))
+            raise InputError(str(path), "is no path of an object")
         self.path = path
         self.store, self.key = reading(found[0]), found[1]
         try:
             status = self.store.status(self.key)
-        except DataOpsError as error:
-            raise OSError(errno.EIO, str(error), str(path)) from error
+        except StorageError as error:
+            raise InputError(shown_place(path), f"cannot be read: {error.reason}") from error
         if status is None:
-            raise FileNotFoundError(errno.ENOENT, "there is no such object", str(path))
+            raise InputError(shown_place(path), "there is no such object")
         self.size = status.size
         self.tag = status.version.tag
         self._version = status.version
@@ -79,7 +79,7 @@ class ObjectFile:
         """Return ``length`` bytes from ``start``; fewer only at the end.
 
         Raises:
-            OSError: The object was replaced or deleted, or the store cannot be reached.
+            InputError: The object was replaced or deleted, or the store cannot be reached.
         """
         end = min(start + length, self.size)
         if end <= start:
@@ -124,6 +124,6 @@ class ObjectFile:
             return self.store.read_range(self.key, start, end - start, self._version)
         except ConflictError:
             reason = "was replaced or deleted in the store while it was read; run again"
-            raise OSError(errno.ESTALE, reason, shown_place(self.path)) from None
-        except DataOpsError as error:
-            raise OSError(errno.EIO, str(error), shown_place(self.path)) from error
+            raise InputError(shown_place(self.path), reason) from None
+        except StorageError as error:
+            raise InputError(shown_place(self.path), f"cannot be read: {error.reason}") from error

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from dagster_dataops.byte_ranges import FileState, exists
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.remote_input import place_of
-from dagster_dataops.errors import TraceError, TraceOutdatedError
+from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.quantities import counted
 from dagster_dataops.streams.item_origins import ItemOrigins
@@ -95,7 +95,7 @@ class TracedFile:
         """
         try:
             state = FileState.at(self.path)
-        except OSError:
+        except (OSError, InputError):
             return  # a temporary file, such as the records of a call in Python
         if not self._is_in(state):
             reason = (
