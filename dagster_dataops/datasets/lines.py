@@ -137,6 +137,8 @@ def _name_of(source: Readable) -> str:
 
 def next_line_start(source: Readable, position: int, end: int) -> int:
     """Return the first line start in [position, end]; ``end`` if there is none."""
+    if position >= end:  # nothing to read: a request to an object store costs
+        return end
     probe = 64 << 10
     at = position - 1  # a newline just before ``position`` makes it a line start
     while at < end:

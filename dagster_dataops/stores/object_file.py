@@ -1,9 +1,10 @@
 """ObjectFile: the content of an object, read by ranges by the process that needs it."""
 
-import zlib
 from pathlib import Path
 from threading import Lock
 from typing import Final
+
+import xxhash
 
 from dagster_dataops.configuration import input_object, shown_place
 from dagster_dataops.errors import InputError, StorageError
@@ -64,8 +65,8 @@ class ObjectFile:
 
     @property
     def mark(self) -> int:
-        """A number made of the entity tag."""
-        return zlib.crc32(self.tag.encode())
+        """A number of 63 bits made of the entity tag."""
+        return xxhash.xxh3_64_intdigest(self.tag.encode()) >> 1
 
     def expect(self, start: int, end: int) -> None:
         """Announce that [start, end) will be read in order: it is then requested in chunks."""

@@ -1,6 +1,7 @@
 """Test that inputs on an S3 server are read by ranges, by the processes that need them."""
 
 import threading
+from itertools import accumulate
 
 import pytest
 
@@ -11,6 +12,8 @@ from dagster_dataops.cluster.local_cluster import LocalCluster
 from dagster_dataops.configuration import bucket_of, input_path
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import InputError
+from dagster_dataops.execution.records.settle import Stretch
+from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.stores.object_file import CHUNK_BYTES, ObjectFile
 from dagster_dataops.stores.open_stores import store_of
 from tests.cluster.fixtures import Meanwhile
@@ -121,6 +124,15 @@ def test_an_object_that_is_replaced_during_a_run_is_an_error(bucket, tmp_path, m
     assert not node(tmp_path / "object").result.exists()
 
 
+def settle_all(lines, output: bytearray, until: float) -> Stretch:
+    """Emit every line as it is."""
+    count = 0
+    for line in lines:
+        output += line
+        count += 1
+    return Stretch(count, 0, 0)
+
+
 class Recorded(FakeStore):
     """A store that records which ranges are read."""
 
@@ -155,6 +167,26 @@ def test_lines_in_order_take_a_request_for_each_four_megabytes(recorded):
     assert [line.text + b"\n" for line in lines] == LINES
     assert len(store.ranges) <= 2 + -(-interval.end // CHUNK_BYTES)
     assert sum(length for _, length in store.ranges) < interval.end + (1 << 20)
+
+
+def test_a_small_range_of_a_worker_takes_one_request(recorded):
+    store, path = recorded
+    written: list[bytes] = []
+    loop = SpanLoop(
+        settle_all,
+        ObjectFile(path),
+        lambda settled: written.append(settled.output),
+        operator="data.test",
+        ignore_errors=True,
+        check_input=False,
+    )
+    ends = [0, *accumulate(map(len, LINES))]
+    for first, last in ((0, 1), (100, 300), (5_000, 5_001), (30_000, 32_000)):
+        store.ranges.clear()
+        written.clear()
+        loop.run(ends[first], ends[last])
+        assert b"".join(written) == b"".join(LINES[first:last])
+        assert len(store.ranges) <= 1
 
 
 def test_any_ranges_are_those_of_the_object(recorded):

@@ -242,8 +242,8 @@ class LeasedJob(Settlement):
         if not marker.exists():
             reason = (
                 f"machine {socket.gethostname()} sees no file {marker.name} there, which the run "
-                "has made; the root of the results must be a folder that all machines share. If the "
-                "root is an object store, data_process_scratch must be such a folder"
+                "has made; the root of the results must be a folder that all machines share. If "
+                "the root is an object store, data_process_scratch must be such a folder"
             )
             raise StorageError(str(self.folder), "find the checkpoint", reason)
 
