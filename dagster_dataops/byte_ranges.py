@@ -1,4 +1,4 @@
-"""Read byte ranges of a file, or of a file that is split in parts."""
+"""Read byte ranges of a file, of a file that is split in parts, or of an object on a store."""
 
 import errno
 import os
@@ -10,6 +10,10 @@ from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple, Self, TypeAlias
+
+from dagster_dataops.configuration import input_object
+from dagster_dataops.errors import InputError
+from dagster_dataops.stores.object_file import ObjectFile
 
 _PART: Final = re.compile(r"(.+-)(\d{5,})\.jsonl")
 
@@ -78,13 +82,13 @@ class PartedFile(NamedTuple):
             os.close(descriptor)
 
 
-Readable: TypeAlias = int | PartedFile
-"""The descriptor of an open file, or a file in parts."""
+Readable: TypeAlias = int | PartedFile | ObjectFile
+"""The descriptor of an open file, a file in parts, or an object on a store."""
 
 
 def read_range(source: Readable, start: int, length: int) -> bytes:
     """Return ``length`` bytes from ``start``; fewer only at the end of the file."""
-    if isinstance(source, PartedFile):
+    if not isinstance(source, int):
         return source.read(start, length)
     data = os.pread(source, length, start)
     if len(data) == length or not data:
@@ -95,6 +99,12 @@ def read_range(source: Readable, start: int, length: int) -> bytes:
         parts.append(more)
         missing -= len(more)
     return b"".join(parts)
+
+
+def expect(source: Readable, start: int, end: int) -> None:
+    """Announce that bytes [start, end) will be read in order; saves requests to a store."""
+    if isinstance(source, ObjectFile):
+        source.expect(start, end)
 
 
 def read_blocks(source: Readable, size: int) -> Iterator[bytes]:
@@ -111,6 +121,8 @@ def open_readable(path: Path) -> Readable:
     Raises:
         OSError: It cannot be read, or is a folder of other files than parts.
     """
+    if input_object(path) is not None:
+        return ObjectFile(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
@@ -142,11 +154,21 @@ def opened(path: Path) -> Iterator[Readable]:
         close_readable(source)
 
 
+def exists(path: Path) -> bool:
+    """Whether there is a file, a file in parts, or an object that can be read."""
+    try:
+        FileState.at(path)
+    except (OSError, InputError):
+        return False
+    return True
+
+
 class FileState(NamedTuple):
     """The identity of a file's content in the file system.
 
     The content cannot be changed without changing at least one of these values. The number of the
     device is none of them: it differs between machines, and after a file system is mounted again.
+    Of an object on a store, a number made of its entity tag stands for the time of the last change.
 
     Attributes:
         inode: The inode number; of a file in parts that of the folder.
@@ -174,6 +196,8 @@ class FileState(NamedTuple):
         Raises:
             OSError: It does not exist, or is a folder of other files than parts.
         """
+        if input_object(path) is not None:
+            return cls._of_object(ObjectFile(path))
         status = path.stat()
         if not stat.S_ISDIR(status.st_mode):
             return cls.of(status)
@@ -186,9 +210,15 @@ class FileState(NamedTuple):
         Raises:
             OSError: A part cannot be read any more.
         """
+        if isinstance(source, ObjectFile):
+            return cls._of_object(source)
         if isinstance(source, PartedFile):
             return cls._of_parts(source.folder)
         return cls.of(os.fstat(source))
+
+    @classmethod
+    def _of_object(cls, found: ObjectFile) -> Self:
+        return cls(0, found.size, found.mark, 0)
 
     @classmethod
     def _of_parts(cls, path: Path) -> Self:

@@ -7,7 +7,7 @@ to ``config`` > the environment > the default. Under Dagster, `DataOpsResource` 
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,8 @@ Resume: TypeAlias = bool | Literal["failed_records"]
 # One letter is a drive of Windows. pathlib makes one slash of two.
 _URL: Final = re.compile(r"([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 _STORE: Final = re.compile(r"(s3|gs|az|abfs|memory):/{1,3}([^/@]+)/*(.*)", re.IGNORECASE)
-INPUTS: Final = ".inputs/"  # in the folder of a bucket: copies of inputs
+INPUTS: Final = ".inputs/"  # in the folder of a bucket: paths that stand for inputs; no files
+COPIES: Final = ".copies/"  # beside it: copies of inputs
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
@@ -186,11 +187,13 @@ class Bucket(NamedTuple):
         url: Its URL, without a prefix: ``s3://bucket``.
         folder: The folder that holds the working copies of its objects.
         options: Options of the store, over those of the environment.
+        reached: Whether another process of the run has reached it.
     """
 
     url: str
     folder: Path
     options: Mapping[str, str]
+    reached: bool = False
 
 
 _BUCKETS: Final[dict[Path, Bucket]] = {}  # by their folders
@@ -241,10 +244,64 @@ def bucket_of(path: Path) -> tuple[Bucket, str] | None:
     return None
 
 
+def bucket_facts(path: Path) -> tuple[Any, ...]:
+    """Return what another process needs to read the object that a path stands for.
+
+    Returns:
+        Values that JSON can hold; none for another path.
+    """
+    found = input_object(path)
+    return () if found is None else (found[0].url, str(found[0].folder), dict(found[0].options))
+
+
+def add_bucket(facts: Sequence[Any]) -> None:
+    """Make this process know a bucket, so that a path stands for the same object as elsewhere.
+
+    Args:
+        facts: From `bucket_facts`.
+    """
+    if facts:
+        url, folder, options = facts
+        _BUCKETS[Path(folder)] = Bucket(url, Path(folder), options, reached=True)
+
+
+def input_object(path: Path) -> tuple[Bucket, str] | None:
+    """Return the bucket and the key of the object that a path stands for; else ``None``."""
+    found = bucket_of(path)
+    if found is None or not found[1].startswith(INPUTS):
+        return None
+    return found[0], found[1].removeprefix(INPUTS)
+
+
+def input_path(url: str, options: Mapping[str, str]) -> Path:
+    """Return the path that stands for an object, an input.
+
+    Args:
+        url: Its URL, such as ``s3://bucket/docs.jsonl``.
+        options: Options of the object store.
+
+    Raises:
+        ConfigurationError: It is not the URL of an object on an object store.
+    """
+    place = root_setting("input", url, options)
+    found = bucket_of(place)
+    if found is None or not found[1]:
+        raise ConfigurationError("input", url, "the URL of an object on an object store")
+    return found[0].folder / INPUTS / found[1]
+
+
+def copy_path(path: Path) -> Path:
+    """Return the path of the copy of the object that ``path`` stands for."""
+    found = input_object(path)
+    return path if found is None else found[0].folder / COPIES / found[1]
+
+
 def shown_place(path: Path) -> str:
     """Return a path as users know it: the URL of a path in a working copy."""
     found = bucket_of(path)
-    return str(path) if found is None else f"{found[0].url}/{found[1].removeprefix(INPUTS)}"
+    if found is None:
+        return str(path)
+    return f"{found[0].url}/{found[1].removeprefix(INPUTS).removeprefix(COPIES)}"
 
 
 def is_url(path: object) -> bool:

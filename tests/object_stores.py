@@ -1,23 +1,27 @@
 """Object stores for tests: an S3 server in a process of its own, and a store in memory."""
 
+import http.client
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
 from typing_extensions import override
 
 from dagster_dataops.configuration import bucket_of, config, root_setting
-from dagster_dataops.datasets import open_stores
-from dagster_dataops.datasets.result_store import ConflictError, ResultStore, Status, Version
+from dagster_dataops.stores import open_stores
+from dagster_dataops.stores.result_store import ConflictError, ResultStore, Status, Version
 
 SECRETS = {
     "AWS_ACCESS_KEY_ID": "tester",
@@ -60,6 +64,54 @@ def _wait_for(address: str, server: "subprocess.Popen[bytes]") -> None:
             time.sleep(0.05)
         else:
             return
+
+
+@contextmanager
+def unreliable(address: str, fails: Callable[[str, str], str]) -> Iterator[str]:
+    """Run a proxy before an S3 server that answers 503, or cuts the answer, if ``fails`` says so.
+
+    Args:
+        address: Of the server.
+        fails: Gets method and path; returns ``""``, ``"503"`` or ``"cut"``.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def forward(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            fault = fails(self.command, self.path)
+            if fault == "503":
+                self.send_response(503)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            there = http.client.HTTPConnection(urlsplit(address).netloc)
+            there.request(self.command, self.path, body, dict(self.headers.items()))
+            answer = there.getresponse()
+            data = answer.read()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in {"connection", "transfer-encoding", "content-length"}:
+                    self.send_header(name, value)
+            given = answer.getheader("Content-Length") if self.command == "HEAD" else len(data)
+            self.send_header("Content-Length", str(given or 0))
+            self.end_headers()
+            self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
+            there.close()
+            self.close_connection = self.close_connection or fault == "cut"
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    for method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
+        setattr(Handler, f"do_{method}", Handler.forward)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
 
 
 Request: TypeAlias = Callable[[], AbstractContextManager[None]]

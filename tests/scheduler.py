@@ -15,7 +15,7 @@ _SERVER_OF_THEIR_OWN: Final = (
 )
 _TOGETHER: Final = (
     *_SERVER_OF_THEIR_OWN,
-    "tests/datasets/test_object_store.py",
+    "tests/stores/test_object_store.py",
     "tests/faults/test_store_kills.py",
     "tests/test_definitions.py",
     "tests/test_documents.py",

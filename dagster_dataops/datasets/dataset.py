@@ -4,16 +4,16 @@ import itertools
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dagster_dataops.byte_ranges import FileState, opened
-from dagster_dataops.configuration import is_url
+from dagster_dataops.configuration import input_object, is_url, shown_place
 from dagster_dataops.datasets.formats import check_json_lines
 from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
 from dagster_dataops.errors import InputError
-from dagster_dataops.hashing.file_digests import cached_digest
+from dagster_dataops.hashing.file_digests import cached_digest, content_digest
 from dagster_dataops.records import Record, decode
 
 if TYPE_CHECKING:
@@ -25,10 +25,12 @@ class JsonlDataset:
     """Records in a fixed order, one JSON object per line.
 
     Attributes:
-        path: The absolute path of the file.
+        path: The absolute path of the file. Of an object on a store, a path that stands for it;
+            `download` makes a file.
         size_bytes: The size of the file.
         rows: The number of records; ``None`` if the file was written elsewhere and not counted.
-        fingerprint: The digest of all bytes, ``xxh3:...``; ``None`` if it was not computed.
+        fingerprint: The digest of all bytes, ``xxh3:...``; ``None`` if it was not computed. Of an
+            object on a store its entity tag, ``etag:...``.
         state: The state of the file when it had these bytes; ``None`` if unknown. If the file is in
             another state, it is read again to compare its content with ``fingerprint``.
     """
@@ -43,8 +45,8 @@ class JsonlDataset:
     def of_file(cls, path: str | os.PathLike[str]) -> "JsonlDataset":
         """Return a handle of an existing file. Only the first lines of the file are read.
 
-        A file on an object store, such as ``s3://bucket/docs.jsonl``, is copied by ranges to this
-        machine, unless the copy of an earlier call is of the same version.
+        A file on an object store, such as ``s3://bucket/docs.jsonl``, is read there, by ranges, by
+        the processes that need them.
 
         Raises:
             InputError: The file does not exist, is not a regular file, or is not JSON Lines; or the
@@ -52,9 +54,7 @@ class JsonlDataset:
             StoreRefusedError: The store cannot be reached.
         """
         if is_url(path):
-            from dagster_dataops.datasets.remote_input import fetched_input  # threads
-
-            return cls(*fetched_input(str(path)))
+            return cls._of_object(str(path))
         try:
             absolute = Path(path).expanduser().absolute()
         except RuntimeError as error:  # ~name of an unknown user
@@ -62,6 +62,33 @@ class JsonlDataset:
         size_bytes = content_interval(absolute).end
         check_json_lines(absolute)
         return cls(path=absolute, size_bytes=size_bytes)
+
+    @classmethod
+    def _of_object(cls, url: str) -> "JsonlDataset":
+        from dagster_dataops.datasets.remote_input import path_of  # threads
+
+        path = path_of(url)
+        size_bytes = content_interval(path).end
+        check_json_lines(path)
+        fingerprint, state = content_digest(path), FileState.at(path)
+        found = cls(path, size_bytes, fingerprint=fingerprint, state=state)
+        return found.download() if url.startswith("memory:") else found  # only this process has it
+
+    def download(self) -> "JsonlDataset":
+        """Return a handle of a copy on this machine if this is an object on a store; else itself.
+
+        Raises:
+            InputError: There is no such object, or it was replaced.
+            StorageError: It cannot be read.
+        """
+        if input_object(self.path) is None:
+            return self
+        from dagster_dataops.datasets.remote_input import fetched  # threads
+
+        self.check_content()
+        path, digest = fetched(self.path)
+        state = FileState.at(path)
+        return replace(self, path=path, fingerprint=digest, state=state)
 
     @property
     def identity(self) -> str:
@@ -99,7 +126,7 @@ class JsonlDataset:
             f"was changed after its handle was made: it has {found} it was written with; run the "
             "step that writes it again, or use JsonlDataset.of_file(path) for the present content"
         )
-        raise InputError(str(self.path), reason)
+        raise InputError(shown_place(self.path), reason)
 
     def stamp(self) -> FileState:
         """Return the present state of the file. Another state may mean another content.
@@ -125,7 +152,7 @@ class JsonlDataset:
             return
         if self.fingerprint is None or not now.resembles(since):
             reason = "changed while it was being processed; run again when no program writes to it"
-            raise InputError(str(self.path), reason)
+            raise InputError(shown_place(self.path), reason)
         self.check_content()
 
     @property
@@ -146,7 +173,8 @@ class JsonlDataset:
                     yield decode(line.text)
                 except ValueError as error:
                     number = self._line_number(line.start)
-                    raise InputError(f"{self.path}, line {number}", str(error)) from None
+                    place = f"{shown_place(self.path)}, line {number}"
+                    raise InputError(place, str(error)) from None
 
     def read(self) -> list[Record]:
         """Return all records."""
@@ -175,7 +203,8 @@ class JsonlDataset:
         """
         from dagster_dataops.streams.result_stream import read_result  # workers do without streams
 
-        return read_result(self.path, self.size_bytes, self.fingerprint, self.state)
+        here = self.download()
+        return read_result(here.path, here.size_bytes, here.fingerprint, here.state)
 
     def _line_number(self, offset: int) -> int:
         with opened(self.path) as source:

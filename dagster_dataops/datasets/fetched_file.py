@@ -9,8 +9,8 @@ from typing import Final
 import xxhash
 
 from dagster_dataops.datasets.durable_files import create_anew, make_folder, storage
-from dagster_dataops.datasets.result_store import ConflictError, ResultStore, Status
 from dagster_dataops.errors import ResultMissingError
+from dagster_dataops.stores.result_store import ConflictError, ResultStore, Status
 
 RANGE_BYTES: Final = 8 << 20
 _AHEAD: Final = 3  # ranges that are read at once

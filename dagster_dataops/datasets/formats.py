@@ -7,6 +7,7 @@ from typing import Final
 import orjson
 
 from dagster_dataops.byte_ranges import opened, read_range
+from dagster_dataops.configuration import shown_place
 from dagster_dataops.errors import InputError
 
 _HEAD_BYTES: Final = 64 << 10
@@ -56,7 +57,7 @@ def check_json_lines(path: Path) -> None:
     kind, advice = binary or _text(lines)
     start = lines[0][:_SHOWN].decode(errors="backslashreplace")
     shown = "" if binary else f", and starts with {start!r}"
-    raise InputError(str(path), f"looks like {kind}, not like JSON Lines{shown}; {advice}")
+    raise InputError(shown_place(path), f"looks like {kind}, not like JSON Lines{shown}; {advice}")
 
 
 def _lines(head: bytes) -> list[bytes]:

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dagster_dataops.byte_ranges import PartedFile, Readable, read_range
+from dagster_dataops.byte_ranges import PartedFile, Readable, expect, read_range
+from dagster_dataops.configuration import input_object, shown_place
 from dagster_dataops.errors import InputError
+from dagster_dataops.stores.object_file import ObjectFile
 
 BLOCK_BYTES = 1 << 20
 _FIRST_BYTES = 16 << 10
@@ -52,24 +54,34 @@ def content_interval(path: Path) -> Interval:
     """
     _check_name(path)
     try:
-        # O_NONBLOCK: opening a pipe without a writer must not block.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            status = os.fstat(descriptor)
-            head = os.pread(descriptor, len(_BOM), 0) if stat.S_ISREG(status.st_mode) else b""
-        finally:
-            os.close(descriptor)
+        size, head = (_object_head if input_object(path) else _file_head)(path)
     except FileNotFoundError:
         raise InputError(str(path), "there is no such file") from None
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
-    if stat.S_ISDIR(status.st_mode):
-        return Interval(0, _size_of_parts(path))
-    if not stat.S_ISREG(status.st_mode):
-        raise InputError(str(path), "is a pipe or a device; write it to a file first")
     if head.startswith(_UTF16):
-        raise InputError(str(path), "is UTF-16; convert it to UTF-8")
-    return Interval(len(_BOM) if head == _BOM else 0, status.st_size)
+        raise InputError(shown_place(path), "is UTF-16; convert it to UTF-8")
+    return Interval(len(_BOM) if head == _BOM else 0, size)
+
+
+def _object_head(path: Path) -> tuple[int, bytes]:
+    found = ObjectFile(path)
+    return found.size, found.read(0, len(_BOM))
+
+
+def _file_head(path: Path) -> tuple[int, bytes]:
+    """Return the size and the first bytes of a file; of a folder with parts, no bytes."""
+    # O_NONBLOCK: opening a pipe without a writer must not block.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
+            return status.st_size, os.pread(descriptor, len(_BOM), 0)
+    finally:
+        os.close(descriptor)
+    if not stat.S_ISDIR(status.st_mode):
+        raise InputError(str(path), "is a pipe or a device; write it to a file first")
+    return _size_of_parts(path), b""
 
 
 def _size_of_parts(path: Path) -> int:
@@ -115,6 +127,8 @@ def read_lines(source: Readable, interval: Interval) -> bytes:
 def _name_of(source: Readable) -> str:
     if isinstance(source, PartedFile):
         return str(source.folder)
+    if isinstance(source, ObjectFile):
+        return shown_place(source.path)
     try:
         return str(Path(f"/proc/self/fd/{source}").readlink())
     except OSError:
@@ -123,6 +137,8 @@ def _name_of(source: Readable) -> str:
 
 def next_line_start(source: Readable, position: int, end: int) -> int:
     """Return the first line start in [position, end]; ``end`` if there is none."""
+    if position >= end:  # nothing to read: a request to an object store costs
+        return end
     probe = 64 << 10
     at = position - 1  # a newline just before ``position`` makes it a line start
     while at < end:
@@ -146,6 +162,8 @@ def iterate_lines(source: Readable, intervals: Iterable[Interval]) -> Iterator[L
     for interval in intervals:
         start = interval.start
         while start < interval.end:
+            if size > _FIRST_BYTES:
+                expect(source, start, interval.end)
             cut = next_line_start(source, min(start + size, interval.end), interval.end)
             size = BLOCK_BYTES
             for line in split_lines(read_lines(source, Interval(start, cut))):
@@ -158,6 +176,7 @@ def iterate_lines(source: Readable, intervals: Iterable[Interval]) -> Iterator[L
 def line_blocks(source: Readable, interval: Interval, size: int) -> Iterator[tuple[int, bytes]]:
     """Yield the whole lines of an interval, about ``size`` bytes at a time, with their position."""
     start = interval.start
+    expect(source, start, interval.end)
     while start < interval.end:
         cut = next_line_start(source, min(start + size, interval.end), interval.end)
         yield start, read_lines(source, Interval(start, cut))
@@ -178,6 +197,7 @@ class LineCounter:
         Raises:
             InputError: The file cannot be read, or ends before ``offset``.
         """
+        expect(self._source, self._position, offset)
         while self._position < offset:
             end = min(self._position + BLOCK_BYTES, offset)
             block = read_lines(self._source, Interval(self._position, end))

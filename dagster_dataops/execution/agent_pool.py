@@ -47,6 +47,7 @@ class AgentOrder:
         folder: The folder of the segments.
         segments: The numbers of segments that the agent may use, which no other agent may ever
             use. The last one is the number of an empty file, which the head has created.
+        bucket: The bucket of the input, from `bucket_facts`, if the input is an object.
         resources: Resources of its node that the agent reserves, by the cluster's names;
             ``num_cpus`` is the number of its worker processes by default.
     """
@@ -60,6 +61,7 @@ class AgentOrder:
     content: Interval
     folder: Path
     segments: range
+    bucket: tuple[Any, ...] = field(default=(), repr=False)
     resources: Mapping[str, Any] = field(default_factory=dict)
 
 

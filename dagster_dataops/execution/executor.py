@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
 from dagster_dataops.checkpoints.claims import Claim, claim_of
@@ -71,7 +72,7 @@ class OperatorExecutor:
                 changed.
         """
         folder = folder.with_outputs(operator.__dataops__.spec.outputs)
-        folder = replace(folder, part_records=operator.__dataops__.resolved.part_records)
+        folder = folder.with_parts(operator.__dataops__.resolved.part_records)
         with held(versions_in(operator.__dataops__.options)):
             return self._run_locked(operator, inputs, folder)
 
@@ -180,7 +181,7 @@ def _take_over(attempt: Attempt, manifest: Manifest) -> Manifest:
 
 
 def _split_again(attempt: Attempt, manifest: Manifest) -> Manifest:
-    """Return the manifest of a published result, in parts of the wanted size.
+    """Return the manifest of a published result, or of several, in parts of the wanted size.
 
     Raises:
         InputError: The result cannot be read, or was changed.
@@ -188,17 +189,27 @@ def _split_again(attempt: Attempt, manifest: Manifest) -> Manifest:
     wanted = attempt.folder.part_records
     if manifest.part_records == wanted:
         return manifest
-    result = manifest.dataset(attempt.folder.result)
+    made = {
+        name: _split(own, place.with_parts(wanted))
+        for name, (place, own) in manifest.parts(attempt.folder).items()
+    }
+    parts = f"split into parts of {counted(wanted, 'records')}" if wanted else "joined to one file"
+    attempt.note(f"the published result is {parts}")
+    again = replace(manifest, part_records=wanted, **made.pop("", {}))
+    outputs = {name: {**facts, **made[name]} for name, facts in manifest.outputs.items()}
+    return _publish(attempt, replace(again, outputs=outputs))
+
+
+def _split(manifest: Manifest, folder: NodeFolder) -> dict[str, Any]:
+    """Make the draft of a published result in parts; return the facts that differ then."""
+    result = manifest.dataset(folder.result)
     before = result.stamp()
-    made = split(result.path, attempt.folder)
+    made = split(result.path, folder)
     result.check_unchanged(before)
     if made.dataset.fingerprint != manifest.fingerprint:
         reason = "differs from what was published; check the disk, then run again without resuming"
         raise InputError(str(result.path), reason)
-    parts = f"split into parts of {counted(wanted, 'records')}" if wanted else "joined to one file"
-    attempt.note(f"the published result is {parts}")
-    again = replace(manifest, modified_ns=made.modified_ns, parted=made.parted, part_records=wanted)
-    return _publish(attempt, again)
+    return {"modified_ns": made.modified_ns, "parted": made.parted}
 
 
 def _publish(attempt: Attempt, manifest: Manifest) -> Manifest:

@@ -9,12 +9,13 @@ import xxhash
 
 from dagster_dataops.byte_ranges import opened, read_blocks
 from dagster_dataops.errors import InputError
+from dagster_dataops.stores.object_file import ObjectFile
 
 _BLOCK_BYTES: Final = 8 << 20
 
 
 def content_digest(path: Path) -> str:
-    """Return the digest of all bytes of a file.
+    """Return the digest of all bytes of a file; of an object on a store, its entity tag.
 
     Raises:
         InputError: The file cannot be read.
@@ -22,6 +23,8 @@ def content_digest(path: Path) -> str:
     digest = xxhash.xxh3_128()
     try:
         with opened(path) as source:
+            if isinstance(source, ObjectFile):
+                return source.fingerprint
             for block in read_blocks(source, _BLOCK_BYTES):
                 digest.update(block)
     except OSError as error:

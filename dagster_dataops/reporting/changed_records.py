@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
+from dagster_dataops.byte_ranges import exists
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.reporting.excerpts import differences, excerpts, shown_line
@@ -51,7 +52,7 @@ def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
         return _nothing(f"No comparison record by record: {node.end}.")
     if manifest.kind == "stream":
         return _nothing(_STREAM)
-    if not all(one.path.exists() for one in node.inputs):
+    if not all(exists(one.path) for one in node.inputs):
         return _nothing(_GONE)
     for one in node.inputs:
         node.check_input(one.path)

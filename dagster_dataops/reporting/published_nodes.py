@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.artefact import SUFFIX
+from dagster_dataops.datasets.remote_input import place_of
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.quantities import counted
 
@@ -44,7 +45,7 @@ class PublishedNode:
     @property
     def inputs(self) -> list[Path]:
         """The inputs, in order."""
-        return [] if self.manifest is None else [Path(one["path"]) for one in self.manifest.inputs]
+        return [] if self.manifest is None else [place_of(one) for one in self.manifest.inputs]
 
 
 def published_nodes(places: Iterable[Path]) -> list[PublishedNode]:

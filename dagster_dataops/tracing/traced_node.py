@@ -8,9 +8,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from dagster_dataops.byte_ranges import FileState
+from dagster_dataops.byte_ranges import FileState, exists
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.errors import TraceError, TraceOutdatedError
+from dagster_dataops.datasets.remote_input import place_of
+from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.quantities import counted
 from dagster_dataops.streams.item_origins import ItemOrigins
@@ -79,7 +80,7 @@ class TracedFile:
         rows = self.facts.get("rows")
         if rows is not None:
             return int(rows)
-        if not self.path.exists():
+        if not exists(self.path):
             raise TraceError(str(self.path), "the file is gone, so its records cannot be counted")
         return records_in(self.path).count()
 
@@ -94,7 +95,7 @@ class TracedFile:
         """
         try:
             state = FileState.at(self.path)
-        except OSError:
+        except (OSError, InputError):
             return  # a temporary file, such as the records of a call in Python
         if not self._is_in(state):
             reason = (
@@ -143,7 +144,7 @@ class TracedNode:
         self.folder = folder
         self.name = folder.name
         self.operator = manifest.operator
-        self.inputs = [TracedFile(Path(one["path"]), one) for one in manifest.inputs]
+        self.inputs = [TracedFile(place_of(one), one) for one in manifest.inputs]
         self._manifest = manifest
         self._parts = manifest.parts(folder)
         self.results = {name: place.result for name, (place, _) in self._parts.items()}

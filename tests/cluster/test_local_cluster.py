@@ -10,12 +10,14 @@ import pytest
 
 from dagster_dataops import config
 from dagster_dataops.byte_ranges import PartedFile
+from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.cluster.local_cluster import LocalCluster
 from dagster_dataops.errors import ClusterError, ConfigurationError, OperatorOptionError
 from dagster_dataops.execution.leases.head import Head
 from tests.cluster.fixtures import Beside, Counting, Numbered, Watched, both, input_of, works
 from tests.execution.helpers import act_async, node, plan, run, turn_around, write_input
+from tests.object_stores import FakeStore, machine
 
 _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
 
@@ -42,6 +44,17 @@ def test_agents_read_and_write_results_in_parts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_result_on_an_object_store_is_made_by_agents(tmp_path: Path) -> None:
+    store, dataset = FakeStore(), input_of(tmp_path, ["keep", "fail", "twice", "drop"] * 10)
+    run(works(), dataset, node(tmp_path / "home"))
+
+    run(works(), dataset, node(machine(tmp_path / "here", store)), cluster=LocalCluster(agents=2))
+
+    home, there = node(tmp_path / "home"), node(machine(tmp_path / "there", store))
+    assert load_result(there).path.read_bytes() == home.result.read_bytes()
+    assert there.errors.read_bytes() == home.errors.read_bytes()
+
+
 def test_counts_and_reused_outcomes_are_those_of_a_run_at_home(tmp_path: Path) -> None:
     dataset = input_of(tmp_path, ["keep"] * 300)
     home, _ = both(tmp_path, dataset, Counting(_max_workers=2, _reuse_outcomes=True), Watched())

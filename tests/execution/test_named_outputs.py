@@ -8,7 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest, load_result, published_manifest
+from dagster_dataops.byte_ranges import PartedFile
+from dagster_dataops.checkpoints.folder.manifest import (
+    Manifest,
+    NodeFolder,
+    load_result,
+    published_manifest,
+)
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RetryRefusedError
@@ -23,6 +29,7 @@ from tests.execution.helpers import (
     act,
     cut_by,
     error_rows,
+    lines,
     plan,
     run,
     write_input,
@@ -36,6 +43,7 @@ from tests.execution.splitting import (
     splits,
     written,
 )
+from tests.object_stores import FakeStore, machine
 
 _MIXED = plan(random.Random(5).choices(KINDS, weights=(5, 5, 3, 3, 3, 2, 1, 1, 1, 1), k=160))
 
@@ -228,3 +236,73 @@ def test_results_are_exported_to_a_file_each(tmp_path: Path) -> None:
     for name, one in report.outputs.items():
         assert one.exported == tmp_path / "out" / "node" / f"{name}.jsonl"
         assert one.exported.read_bytes() == expected(_MIXED)[name]
+
+
+def joined(folder: NodeFolder) -> dict[str, bytes]:
+    """Return the bytes of each output in parts, after a check of the parts."""
+    found = {}
+    for name, place in folder.outputs.items():
+        parts = PartedFile.at(place.result)
+        found[name] = b"".join(path.read_bytes() for path in parts.paths)
+        counts = [path.read_bytes().count(b"\n") for path in parts.paths]
+        assert set(counts[:-1]) <= {7}
+        assert counts[-1] <= 7
+        present = {parts.folder.name, f"{parts.folder.name}.jsonl"}
+        assert {path.name for path in place.parts.iterdir()} == present
+    return found
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_output_is_split_in_parts_of_the_same_bytes(tmp_path: Path, mode: str) -> None:
+    folder, dataset = splits(tmp_path), write_input(tmp_path / "in.jsonl", _MIXED)
+
+    report = run(operator_for(mode, 3, _part_records=7), dataset, folder)
+
+    assert joined(folder) == expected(_MIXED)
+    for name, one in report.outputs.items():
+        assert load_result(folder.outputs[name]) == one.dataset
+        assert one.dataset.rows == expected(_MIXED)[name].count(b"\n")
+        assert lines(one.dataset) == expected(_MIXED)[name]
+    assert published_manifest(folder) == report.manifest
+
+
+def test_outputs_are_split_and_joined_again_without_a_call(tmp_path: Path) -> None:
+    folder, dataset = splits(tmp_path), write_input(tmp_path / "in.jsonl", _MIXED)
+    first = run(operator_for("single"), dataset, folder)
+
+    split = run(operator_for("single", _part_records=7), dataset, folder, reuse_finished=True)
+    assert split.reused
+    assert joined(folder) == expected(_MIXED)
+
+    again = run(operator_for("single"), dataset, folder, reuse_finished=True)
+    assert again.reused
+    assert written(folder) == expected(_MIXED)
+    assert not any(place.parts.exists() for place in folder.outputs.values())
+    assert again.manifest.fingerprint == first.manifest.fingerprint
+
+
+def test_failed_records_of_outputs_in_parts_land_in_their_places(tmp_path: Path) -> None:
+    folder, dataset = splits(tmp_path), write_input(tmp_path / "in.jsonl", _MIXED)
+    (tmp_path / "down").touch()
+    operator = retry(flag=str(tmp_path / "down"), _stop_after_failures=0, _part_records=7)
+    run(operator, dataset, folder)
+    assert error_rows(folder)
+    (tmp_path / "down").unlink()
+
+    run(operator, dataset, folder, resume=ResumePolicy.FAILED_RECORDS, run="next")
+
+    whole = splits(tmp_path / "whole")
+    run(retry(flag=str(tmp_path / "down"), _stop_after_failures=0), dataset, whole)
+    assert joined(folder) == written(whole)
+
+
+def test_outputs_in_parts_are_the_same_on_another_machine(tmp_path: Path) -> None:
+    store, dataset = FakeStore(), write_input(tmp_path / "in.jsonl", _MIXED)
+    for part in (7, 0, 7):
+        here = splits(machine(tmp_path / "here", store))
+        run(operator_for("single", _part_records=part), dataset, here)
+
+        there = splits(machine(tmp_path / "there", store))
+        for place in there.outputs.values():
+            load_result(place)
+        assert (joined if part else written)(there) == expected(_MIXED)

@@ -15,7 +15,7 @@ import pytest
 from typing_extensions import override
 
 from dagster_dataops import Operational, To
-from dagster_dataops.byte_ranges import PartedFile, read_blocks
+from dagster_dataops.byte_ranges import opened, read_blocks
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
@@ -415,14 +415,14 @@ class Split(Over):
 
     @override
     def operator(self, mode: str) -> Any:
-        return send(_concurrency_mode=mode)
+        return send(_concurrency_mode=mode, **self.options)
 
     @override
     def state(self) -> dict[str, Any]:
         found = super().state()
         places = [place for place in self.folder.outputs.values() if place.path.exists()]
         names = [f"{place.name}/{path.name}" for place in places for path in place.path.iterdir()]
-        results = [place.result.read_bytes() for place in places if place.result.exists()]
+        results = [bytes_of(place.result) for place in places if place.result.exists()]
         return {**found, "result": results, "names": sorted([*found["names"], *names])}
 
     @override
@@ -436,6 +436,12 @@ class Split(Over):
         return all(found in states for found, *states in parts)
 
 
+def bytes_of(result: Path) -> bytes:
+    """Return the bytes of a result, with its parts joined."""
+    with opened(result) as source:
+        return b"".join(read_blocks(source, 100))
+
+
 class Parts(Over):
     """A result in parts, in place of an older one."""
 
@@ -446,10 +452,14 @@ class Parts(Over):
     def state(self) -> dict[str, Any]:
         """Return what a reader finds, with the parts joined."""
         place = self.folder.result
-        result = b"".join(read_blocks(PartedFile.at(place), 100)) if place.is_dir() else None
-        if place.is_file():
-            result = place.read_bytes()
-        return {**super().state(), "result": result}
+        return {**super().state(), "result": bytes_of(place) if place.exists() else None}
+
+
+class SplitParts(Split):
+    """Two outputs in parts, in place of older ones."""
+
+    options: ClassVar[dict[str, Any]] = {"_part_records": 7}
+    modes = ("single",)
 
 
 class PartsAgain(Parts):
@@ -629,6 +639,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "reuse": Reuse,
     "selection": Selection,
     "split": Split,
+    "split-parts": SplitParts,
     "retry-split": RetrySplit,
     "parts": Parts,
     "parts-again": PartsAgain,

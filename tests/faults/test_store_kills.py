@@ -106,7 +106,7 @@ def test_a_killed_run_is_resumed_on_another_machine(address, monkeypatch, tmp_pa
     config.data_process_scratch = tmp_path / "watch"
     with start(root, tmp_path / "one", source, mode) as process:
         config.data_process_path = root
-        from dagster_dataops.datasets.open_stores import store_of
+        from dagster_dataops.stores.open_stores import store_of
 
         store, key = store_of(config.data_process_path)
         while not [name for name in store.names(f"{key}/work/.journal") if "/data/" in name]:

@@ -69,6 +69,11 @@ class NodeFolder:
             return self
         return replace(self, outputs={name: NodeFolder(self.path / name, name) for name in names})
 
+    def with_parts(self, records: int) -> "NodeFolder":
+        """Return the folder with results in parts of so many records; 0 for one file."""
+        outputs = {name: place.with_parts(records) for name, place in self.outputs.items()}
+        return replace(self, outputs=outputs, part_records=records)
+
     @property
     def result(self) -> Path:
         """The published result."""
@@ -151,9 +156,9 @@ class Manifest:
             the folder of the result. The other numbers are those of the node.
         mapped: Whether there is a map from input records to result lines, `NodeFolder.kept`.
         inputs: Path, fingerprint and rows of each input, in order; of an input without a
-            fingerprint also ``size_bytes`` and ``modified_ns``, of a file that was written
-            elsewhere also ``state``, its `FileState`. Records of several inputs of a
-            record operator or selection follow one another.
+            fingerprint also ``size_bytes`` and ``modified_ns``, of an object its ``url``, of a file
+            that was written elsewhere also ``state``, its `FileState`. Records of several inputs of
+            a record operator or selection follow one another.
         counts: The operator's counts, summed over every try of every record.
         drops: Number of dropped records by reason, the most frequent first.
         drop_examples: The first dropped records of each reason; each with ``line``, counted from 1,
@@ -315,7 +320,7 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(("inputs", "funnel", "leaves"), (list,)),
     **dict.fromkeys(("counts", "drops", "drop_examples"), (dict,)),
 }
-_OWN_FACTS: Final = ("rows_out", "size_bytes", "modified_ns", "fingerprint")
+_OWN_FACTS: Final = ("rows_out", "size_bytes", "modified_ns", "fingerprint", "parted")
 _OUTPUT_KINDS: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(("folder", "name"), (str,)),
     **{fact: _KINDS[fact] for fact in _OWN_FACTS},

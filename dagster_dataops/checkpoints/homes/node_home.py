@@ -18,10 +18,10 @@ import orjson
 from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.datasets.durable_files import draft_of, make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
-from dagster_dataops.datasets.open_stores import store_of
 from dagster_dataops.datasets.parted_writer import link_draft, remove_other_parts
-from dagster_dataops.datasets.result_store import ConflictError, ResultStore, Version
 from dagster_dataops.errors import LostError, ResultMissingError
+from dagster_dataops.stores.open_stores import store_of
+from dagster_dataops.stores.result_store import ConflictError, ResultStore, Version
 
 HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
 LOCK_ENDING: Final = "_home.lock"
@@ -149,18 +149,10 @@ class NodeHome:
             _removed(self.folder / name)
         manifest = self.folder / f"{self.name}{_SUFFIX}"
         make_folder(manifest.parent)
-        self._link_parts(manifest.with_suffix(""), head.content.get("parted", ""))
+        for place, version in _parted(head.content, self.folder, self.name):
+            _link_parts(place, version)
         write_durably(manifest, head.manifest())
         self.remember(head)
-
-    def _link_parts(self, result: Path, version: str) -> None:
-        """Make the link to the parts of a result, which are there; remove other parts."""
-        parts = self.folder / f"{self.name}_parts"
-        with storage(result, "link it to its parts"):
-            if version:
-                link_draft(result, parts / version)
-                draft_of(result).replace(result)
-            remove_other_parts(parts, version)
 
     def _forget(self) -> None:
         """Delete the local files of a result that was deleted from the store."""
@@ -340,3 +332,22 @@ def _removed(path: Path) -> None:
 
 def _dumped(content: Mapping[str, Any]) -> bytes:
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _parted(content: Mapping[str, Any], folder: Path, name: str) -> Iterator[tuple[Path, str]]:
+    """Yield each result of a manifest, and the version of its parts; empty for one file."""
+    outputs = content.get("outputs") or {"": content}
+    for facts in outputs.values():
+        place = Path(os.path.normpath(folder / facts.get("folder", ".")))
+        result = f"{facts.get('name', name)}{_SUFFIX}".removesuffix(".json")
+        yield place / result, facts.get("parted", "")
+
+
+def _link_parts(result: Path, version: str) -> None:
+    """Make the link to the parts of a result, which are there; remove other parts."""
+    parts = result.with_name(f"{result.name.removesuffix('_results.jsonl')}_parts")
+    with storage(result, "link it to its parts"):
+        if version:
+            link_draft(result, parts / version)
+            draft_of(result).replace(result)
+        remove_other_parts(parts, version)

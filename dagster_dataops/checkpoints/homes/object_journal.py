@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from dagster_dataops.datasets.result_store import ConflictError, ResultStore
 from dagster_dataops.errors import LostError
+from dagster_dataops.stores.result_store import ConflictError, ResultStore
 
 _READERS: Final = 8  # entries that are read at once
 

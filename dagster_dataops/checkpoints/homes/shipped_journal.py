@@ -21,8 +21,8 @@ from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span
 from dagster_dataops.checkpoints.journal.span_notes import IntArray, SpanNotes
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
-from dagster_dataops.datasets.result_store import ResultStore
 from dagster_dataops.errors import StorageError
+from dagster_dataops.stores.result_store import ResultStore
 
 _STEP_BYTES: Final = 32 << 20  # outputs in one object
 _OUTPUT, _ERRORS = Span._fields.index("output_bytes"), Span._fields.index("error_bytes")

@@ -1,7 +1,7 @@
 """Delete working copies of nodes and inputs of object stores that were not used for some time.
 
 The stores have the truth, so a copy may be deleted at any time, and in part: `NodeHome.refresh`
-and `fetched_input` fetch what is missing. A copy that a run has claimed stays.
+and `fetched` fetch what is missing. A copy that a run has claimed stays.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from dagster_dataops.checkpoints.homes.node_home import HEAD_ENDING, LOCK_ENDING
 from dagster_dataops.concurrency.file_lock import lock_at_once
-from dagster_dataops.configuration import INPUTS
+from dagster_dataops.configuration import COPIES
 from dagster_dataops.datasets.remote_input import NOTE_ENDING
 
 _DAY_NS: Final = 24 * 3600 * 10**9
@@ -49,7 +49,7 @@ def clean(scratch: Path, days: float) -> Cleaned:
         folder = Path(text)
         if any(name.endswith(LOCK_ENDING) for name in names):
             in_use += not _clean_node(folder, names, before_ns, deleted)
-        elif INPUTS.strip("/") in folder.parts:
+        elif COPIES.strip("/") in folder.parts:
             _clean_inputs(folder, names, before_ns, deleted)
     return Cleaned(len(deleted), sum(deleted), in_use)
 

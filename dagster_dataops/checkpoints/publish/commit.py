@@ -165,9 +165,15 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
     _sync_folders(folder, manifest)
     if manifest.outputs:
         _write_parts(folder, manifest)
-    remove_other_parts(folder.parts, manifest.parted)
+    _remove_other_parts(folder, manifest)
     _replace(folder.manifest)  # the last step: after an earlier crash, all steps are done again
     sync_folder(folder.path)
+
+
+def _remove_other_parts(folder: NodeFolder, manifest: Manifest) -> None:
+    versions = {place.parts: own.parted for place, own in manifest.parts(folder).values()}
+    for parts, version in {folder.parts: "", **versions}.items():
+        remove_other_parts(parts, version)
 
 
 def _replace(path: Path) -> None:

@@ -13,8 +13,9 @@ from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, fail
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
 from dagster_dataops.checkpoints.journal.span import Span
-from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, ResultWriter, split
+from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, split
 from dagster_dataops.checkpoints.publish.error_rows import draft_quarantined, error_row
+from dagster_dataops.checkpoints.publish.result_writer import ResultWriter
 from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of

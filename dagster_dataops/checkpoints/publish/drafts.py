@@ -4,20 +4,22 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self
 
-from dagster_dataops.byte_ranges import FileState, opened
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
+from dagster_dataops.checkpoints.publish.result_writer import (
+    ResultWriter,
+    facts_of_draft,
+    result_writer,
+)
 from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import draft_of, storage
+from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.datasets.lines import BLOCK_BYTES, content_interval, line_blocks
-from dagster_dataops.datasets.parted_writer import PartedWriter
 from dagster_dataops.datasets.writer import JsonlWriter
-
-ResultWriter: TypeAlias = JsonlWriter | PartedWriter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +62,6 @@ class Drafts:
     leaves: list[dict[str, Any]] = field(default_factory=list)
 
 
-def result_writer(folder: NodeFolder) -> ResultWriter:
-    """Return a writer of the draft of the only result of a node."""
-    if not folder.part_records:
-        return JsonlWriter(folder.result)
-    return PartedWriter(folder.result, folder.parts, folder.part_records)
-
-
 def _open(folder: NodeFolder, stack: ExitStack) -> ResultWriter:
     writer = result_writer(folder)
     stack.enter_context(writer)
@@ -103,13 +98,7 @@ def split(lines: Path, folder: NodeFolder) -> Split:
         for _, block in line_blocks(source, content, BLOCK_BYTES):
             writer.write(block, block.count(b"\n"))
         dataset = writer.finish()
-        return Split(dataset, *_place_of(writer))
-
-
-def _place_of(writer: ResultWriter) -> tuple[int, str]:
-    """Return modification time and version of a finished draft."""
-    parted = writer.version if isinstance(writer, PartedWriter) else ""
-    return FileState.at(draft_of(writer.path)).modified_ns, parted
+        return Split(dataset, *facts_of_draft(writer))
 
 
 class DraftWriter:
@@ -173,7 +162,7 @@ class DraftWriter:
         """
         dataset = self._results.finish()
         outputs = dict(self._results.outputs) if isinstance(self._results, RoutedWriter) else {}
-        modified_ns, parted = (0, "") if outputs else _place_of(self.results)
+        modified_ns, parted = (0, "") if outputs else facts_of_draft(self.results)
         if self.errors.rows:
             self.errors.finish()
         missing = max(0, records - failed - self._results.rows)

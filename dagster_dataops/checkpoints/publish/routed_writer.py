@@ -9,10 +9,9 @@ from contextlib import ExitStack
 import xxhash
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts, place_of
+from dagster_dataops.checkpoints.publish.result_writer import facts_of_draft, result_writer
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import split_lines
-from dagster_dataops.datasets.writer import JsonlWriter
 
 
 class RoutedWriter:
@@ -32,7 +31,7 @@ class RoutedWriter:
         self.outputs: Mapping[str, OutputFacts] = {}
         self._folder = folder
         self._writers = {
-            name: stack.enter_context(JsonlWriter(place.result))
+            name: stack.enter_context(result_writer(place))
             for name, place in folder.outputs.items()
         }
 
@@ -63,12 +62,14 @@ class RoutedWriter:
         size = 0
         for name, writer in self._writers.items():
             made = writer.finish()
+            modified_ns, parted = facts_of_draft(writer)
             facts[name] = {
                 **place_of(self._folder, self._folder.outputs[name]),
                 "rows_out": writer.rows,
                 "size_bytes": made.size_bytes,
-                "modified_ns": draft_of(made.path).stat().st_mtime_ns,
+                "modified_ns": modified_ns,
                 "fingerprint": made.fingerprint or "",
+                "parted": parted,
             }
             digest.update(f"{name}={made.fingerprint}\n".encode())
             size += made.size_bytes

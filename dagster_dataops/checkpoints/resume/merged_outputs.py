@@ -4,10 +4,11 @@ It is the segment that the kept journal of the node describes.
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
-from dagster_dataops.byte_ranges import opened, read_blocks
+from dagster_dataops.byte_ranges import PartedFile, opened, read_blocks
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.durable_files import COPY_BYTES, storage
@@ -42,12 +43,19 @@ def _join(result: Path, target: Path) -> None:
         writer.publish()
 
 
+def _lines(result: Path) -> Iterator[bytes]:
+    """Yield the lines of a result, with their newlines; one file is open at a time."""
+    for path in PartedFile.at(result).paths if result.is_dir() else [result]:
+        with path.open("rb") as file:
+            yield from file
+
+
 def _merged(folder: NodeFolder, manifest: Manifest) -> Iterator[list[bytes]]:
     """Yield the lines of each kept span. Where a file is damaged, lines are missing."""
     table = CheckpointContent.read(folder.path, folder.kept.name).table
     with ExitStack() as stack, storage(folder.path, "merge the outputs of the published result"):
         read = [
-            stack.enter_context(place.result.open("rb")).readline
+            partial(next, stack.enter_context(closing(_lines(place.result))), b"")
             for place, _ in manifest.parts(folder).values()
         ]
         for span, _, _ in table.ordered():

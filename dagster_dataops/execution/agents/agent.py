@@ -9,6 +9,7 @@ import traceback
 from contextlib import suppress
 from typing import Final
 
+from dagster_dataops.configuration import add_bucket
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.execution.agent_pool import AgentOrder, Ended, Lease, Message, Ready
 from dagster_dataops.execution.agents.code_here import code_version_here
@@ -92,6 +93,7 @@ class Agent:
         """
         expected, here = self._order.environment, environment_here("")
         if here[:2] == expected[:2]:  # else the bytes of the operator mean something else
+            add_bucket(self._order.bucket)
             operator = receive(self._order.operator)
             code = code_version_here(operator, expected.code)
             here = here._replace(code=code)

@@ -13,6 +13,7 @@ from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
+from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, sync_data, sync_folder
@@ -241,7 +242,8 @@ class LeasedJob(Settlement):
         if not marker.exists():
             reason = (
                 f"machine {socket.gethostname()} sees no file {marker.name} there, which the run "
-                "has made; the root of the results must be a folder that all machines share"
+                "has made; the root of the results must be a folder that all machines share. If "
+                "the root is an object store, data_process_scratch must be such a folder"
             )
             raise StorageError(str(self.folder), "find the checkpoint", reason)
 
@@ -253,7 +255,7 @@ class LeasedJob(Settlement):
                 f"machine {socket.gethostname()} sees another file there than the run, or it was "
                 "changed meanwhile; every machine must reach the same file at this path"
             )
-            raise InputError(str(self.dataset.path), reason)
+            raise InputError(shown_place(self.dataset.path), reason)
 
     @override
     def error_of(self, failure: Failure) -> DataOpsError:

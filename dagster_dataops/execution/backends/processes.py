@@ -17,6 +17,7 @@ from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.concurrency.cores import usable_cores
 from dagster_dataops.concurrency.fork_safety import may_fork
+from dagster_dataops.configuration import bucket_facts
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.errors import (
     OperatorOpenError,
@@ -174,6 +175,7 @@ class _Run:
             ignore_errors=job.settings.ignore_errors,
             check_input=job.check_input,
             one_by_one=job.keeps_outcomes,
+            bucket=bucket_facts(job.dataset.path),
         )
         self._pool.start(assignment)
 

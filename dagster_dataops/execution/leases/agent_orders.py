@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
+from dagster_dataops.configuration import bucket_facts
 from dagster_dataops.execution.agent_pool import AgentEnvironment, AgentOrder, Cluster
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.leases.environment import environment_here
@@ -61,6 +62,7 @@ class AgentOrders:
             content=job.content,
             folder=job.folder,
             segments=job.checkpoint.take_segment_numbers(_SEGMENTS),
+            bucket=bucket_facts(job.dataset.path),
             resources=self.resources,
         )
 

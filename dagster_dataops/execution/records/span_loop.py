@@ -12,7 +12,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
-from dagster_dataops.byte_ranges import Readable
+from dagster_dataops.byte_ranges import Readable, expect
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines
 from dagster_dataops.execution.records.breaker import Breaker
@@ -102,6 +102,7 @@ class SpanLoop:
         fixed_slice = 1 if one_by_one else 0
         self._until = time.monotonic() + patience
         self.position, self._end = start, end
+        expect(self._descriptor, start, end)
         while self.position < self._end:
             start = self.position
             cut = next_line_start(self._descriptor, min(start + BLOCK_BYTES, end), end)

@@ -24,6 +24,7 @@ from dagster_dataops.byte_ranges import FileState, Readable, close_readable, ope
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.concurrency.fork_safety import register_waiting_threads
+from dagster_dataops.configuration import add_bucket
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.batch_calls import batch_settling
 from dagster_dataops.execution.records.batch_loop import BatchLoop
@@ -72,6 +73,7 @@ class Assignment:
         check_input: Whether spans carry a checksum of their input.
         one_by_one: Whether every record is a separate span.
         heartbeat: Descriptor of the shared memory with the current record; -1 for none.
+        bucket: The bucket of the input, from `bucket_facts`, if the input is an object.
     """
 
     input: str
@@ -82,6 +84,7 @@ class Assignment:
     check_input: bool
     one_by_one: bool = False
     heartbeat: int = -1
+    bucket: tuple[Any, ...] = ()
 
 
 def serve(
@@ -288,6 +291,7 @@ register_waiting_threads(_watching.copy)
 
 
 def _opened(assignment: Assignment) -> Readable:
+    add_bucket(assignment.bucket)
     source = open_readable(Path(assignment.input))
     now = FileState.of_readable(source)
     if not now.resembles(assignment.stamp):  # the parent compares the rest

@@ -438,11 +438,10 @@ def check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
     if settings.batch_size is not None and not spec.batch:
         reason = "needs an operator with forward_batch or forward_window; this one has neither"
         raise OperatorOptionError(spec.qualified_name, "_batch_size", reason)
-    if settings.part_records and (spec.outputs or spec.outputs_of or spec.kind in _UNPARTED):
-        found = f"is an {spec.kind}" if spec.kind in _UNPARTED else "has several results"
+    if settings.part_records and spec.kind in _UNPARTED:
         reason = (
-            f"is {settings.part_records}; parts need an operator with one result of records, and "
-            f"this one {found}. Leave the setting out"
+            f"is {settings.part_records}; parts need an operator whose result is records, and this "
+            f"one is an {spec.kind}. Leave the setting out"
         )
         raise OperatorOptionError(spec.qualified_name, "_part_records", reason)
     _check_agents(spec, settings)

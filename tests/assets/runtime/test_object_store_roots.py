@@ -9,7 +9,7 @@ import pytest
 
 from dagster_dataops import DataOpsIOManager, DataOpsResource, JsonlDataset, config
 from dagster_dataops.configuration import bucket_of, root_setting
-from dagster_dataops.datasets.open_stores import use
+from dagster_dataops.stores.open_stores import use
 from tests.object_stores import FakeStore
 
 ROOT = "memory://assets/results"

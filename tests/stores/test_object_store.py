@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+from datetime import timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import obstore
 import pytest
@@ -10,11 +12,12 @@ from obstore.store import LocalStore
 
 from dagster_dataops import JsonlDataset, config, load_result
 from dagster_dataops.configuration import Bucket, bucket_of, root_setting, shown_place
-from dagster_dataops.datasets.object_store import ObjectStore, open_store
-from dagster_dataops.datasets.open_stores import store_of
-from dagster_dataops.datasets.result_store import ConflictError
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
-from tests.object_stores import SECRETS, s3_server
+from dagster_dataops.stores import object_store
+from dagster_dataops.stores.object_store import ObjectStore, open_store
+from dagster_dataops.stores.open_stores import store_of
+from dagster_dataops.stores.result_store import ConflictError
+from tests.object_stores import SECRETS, s3_server, unreliable
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +223,7 @@ def test_equal_bytes_are_not_sent_again(on_s3, registry, tmp_path):
     assert not [name for name in on_s3.names(tmp_path.name) if "/data/" in name]
 
 
-def test_an_input_is_read_by_ranges_once_for_each_version(on_s3, registry, tmp_path):
+def test_an_input_is_read_where_it_lies_in_its_present_version(on_s3, registry, tmp_path):
     on_s3.put("in/docs.jsonl", b'{"n":1}\n{"n":0}\n')
     operator = registry("data.group", _concurrency_mode="single")(double)()
 
@@ -228,23 +231,29 @@ def test_an_input_is_read_by_ranges_once_for_each_version(on_s3, registry, tmp_p
 
     row = next((config.data_process_path / "double").glob("*_error.jsonl")).read_text()
     assert '"path":"s3://results/in/docs.jsonl","line":2' in row
+    assert not list(config.data_process_scratch.rglob("docs.jsonl"))
     first = JsonlDataset.of_file("s3://results/in/docs.jsonl")
-    inode = first.path.stat().st_ino
-    assert JsonlDataset.of_file("s3://results/in/docs.jsonl").path.stat().st_ino == inode
     on_s3.put("in/docs.jsonl", b'{"n":2}\n')
     second = JsonlDataset.of_file("s3://results/in/docs.jsonl")
     assert second.read() == [{"n": 2}]
     assert second.identity != first.fingerprint
+    with pytest.raises(InputError, match="s3://results/in/docs.jsonl: was changed after its hand"):
+        first.check_content()
+    with pytest.raises(InputError, match="s3://results/in/docs.jsonl: was changed after its hand"):
+        first.download()
 
 
-def test_a_changed_copy_of_an_input_is_fetched_again(on_s3):
+def test_a_copy_of_an_input_is_made_once_for_each_version(on_s3):
     on_s3.put("in/docs.jsonl", b'{"n":1}\n')
-    copy = JsonlDataset.of_file("s3://results/in/docs.jsonl").path
+    dataset = JsonlDataset.of_file("s3://results/in/docs.jsonl")
+    copy = dataset.download().path
     before = copy.stat()
+
+    assert dataset.download().path.stat().st_ino == before.st_ino
+    assert list(dataset.stream()) == [{"n": 1}]
     copy.write_bytes(b'{"n":2}\n')
     os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-    assert JsonlDataset.of_file("s3://results/in/docs.jsonl").read() == [{"n": 1}]
+    assert dataset.download().read() == [{"n": 1}]
 
 
 def test_a_missing_input_is_an_error_with_its_url(on_s3):
@@ -276,3 +285,34 @@ def test_runs_on_a_local_disk_import_nothing_of_object_stores(run_python, tmp_pa
         "       or name.endswith(('_store', '_stores', 'home_claim'))])\n"
     )
     assert out == "[]\n"
+
+
+def test_a_run_outlasts_an_outage_of_its_store(address, monkeypatch, registry, tmp_path):
+    fault_at: list[str] = []
+
+    def fails(method: str, path: str) -> str:
+        hit = method == "PUT" and "/.journal/" in path and len(fault_at) < 15
+        fault_at.extend([path] * hit)
+        return "503" if hit else ""
+
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    config.data_process_scratch = tmp_path / "scratch"
+    with unreliable(address, fails) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy)
+        config.data_process_path = f"s3://results/{tmp_path.name}"
+        operator = registry("data.group", _concurrency_mode="single")(double)()
+        assert len(operator(RECORDS)) == 444
+
+    assert len(fault_at) == 15
+
+
+def test_an_address_without_a_store_is_refused_soon(monkeypatch, tmp_path):
+    for name, value in {**SECRETS, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}.items():
+        monkeypatch.setenv(name, value)
+
+    with (
+        patch.object(object_store, "_PATIENCE", {"retry_timeout": timedelta(days=1)}),
+        pytest.raises(StoreRefusedError, match="s3://results: cannot write to the store"),
+    ):
+        open_store(Bucket("s3://results", tmp_path, {}))

@@ -3,20 +3,24 @@
 A store must refuse to create an object that exists, and to replace an object of another version.
 Both are tried when the store is opened. After a lost answer a request is sent again; if the first
 one was carried out, the second is refused. So a refusal counts only if the content is not ours.
+
+The first request of a process fails soon if the store does not answer, as the address may be wrong.
+Later requests are repeated for minutes, so that a run outlasts an outage or a limit of the store.
 """
 
 import os
 import uuid
 from collections.abc import Iterable
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from typing_extensions import override
 
 from dagster_dataops.configuration import Bucket
-from dagster_dataops.datasets.result_store import ConflictError, ResultStore, Status, Version
 from dagster_dataops.errors import MissingExtraError, StorageError, StoreRefusedError
+from dagster_dataops.stores.result_store import ConflictError, ResultStore, Status, Version
 
 try:
     import obstore
@@ -28,6 +32,15 @@ except ImportError:
 PART_BYTES: Final = 16 << 20  # of an upload
 _LARGE_BYTES: Final = 32 << 20  # from here an upload has parts
 _CALLS: Final = 3  # parts of an upload at once
+_PATIENCE: Final[Any] = {
+    "max_retries": 1000,
+    "retry_timeout": timedelta(minutes=3),
+    "backoff": {
+        "init_backoff": timedelta(seconds=0.1),
+        "max_backoff": timedelta(seconds=5),
+        "base": 3,
+    },
+}
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
 
 
@@ -45,9 +58,13 @@ def open_store(bucket: Bucket, *, read_only: bool = False) -> "ObjectStore":
     endpoint = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", "")
     if endpoint.startswith("http://"):
         options["client_options"] = {"allow_http": True}
-    url = "memory:///" if bucket.url.startswith("memory:") else bucket.url
     try:
-        store = ObjectStore(bucket.url, from_url(url, **options))
+        if bucket.url.startswith("memory:"):
+            store = ObjectStore(bucket.url, from_url("memory:///", **options))
+        else:
+            patient = from_url(bucket.url, retry_config=_PATIENCE, **options)
+            first = patient if bucket.reached else from_url(bucket.url, **options)
+            store = ObjectStore(bucket.url, first, patient)
     except (BaseError, OSError, ValueError, TypeError) as error:
         raise StoreRefusedError(bucket.url, "open the store", _reason(error)) from error
     if not read_only:
@@ -61,11 +78,13 @@ class ObjectStore(ResultStore):
     Args:
         url: Its URL.
         client: The client of obstore for it.
+        patient: The client after the first answer; ``None`` for the same.
     """
 
-    def __init__(self, url: str, client: Any) -> None:
+    def __init__(self, url: str, client: Any, patient: Any = None) -> None:
         self.url = url
         self._client = client
+        self._patient = patient or client
 
     def check(self) -> None:
         """Check that the store refuses to overwrite objects of other versions.
@@ -195,6 +214,7 @@ class ObjectStore(ResultStore):
             yield
         except (BaseError, OSError, NotImplementedError) as error:
             raise StorageError(f"{self.url}/{key}", action, _reason(error)) from error
+        self._client = self._patient
 
 
 _PARTS: Final[dict[str, Any]] = {"chunk_size": PART_BYTES, "max_concurrency": _CALLS}

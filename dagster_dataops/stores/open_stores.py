@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.configuration import Bucket, bucket_of
-from dagster_dataops.datasets.result_store import ResultStore
+from dagster_dataops.stores.result_store import ResultStore
 
 _OPEN: Final[dict[Path, tuple[Bucket, ResultStore]]] = {}
+_READING: Final[dict[Path, tuple[Bucket, ResultStore]]] = {}  # not checked
 _OPENING: Final = threading.Lock()
 
 
@@ -32,16 +33,21 @@ def store_of(path: Path, *, read_only: bool = False) -> tuple[ResultStore, str] 
     return _open(bucket, read_only=read_only), key
 
 
+def reading(bucket: Bucket) -> ResultStore:
+    """Return the store of a bucket, to read from it; raises as `store_of` does."""
+    return _open(bucket, read_only=True)
+
+
 def _open(bucket: Bucket, *, read_only: bool) -> ResultStore:
     with _OPENING:
-        opened = _OPEN.get(bucket.folder)
-        if opened is not None and opened[0] == bucket:
-            return opened[1]
-        from dagster_dataops.datasets.object_store import open_store
+        for known in (_OPEN, _READING) if read_only else (_OPEN,):
+            opened = known.get(bucket.folder)
+            if opened is not None and opened[0] == bucket:
+                return opened[1]
+        from dagster_dataops.stores.object_store import open_store
 
         store = open_store(bucket, read_only=read_only)
-        if not read_only:
-            use(bucket, store)
+        (_READING if read_only else _OPEN)[bucket.folder] = bucket, store
         return store
 
 

@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.datasets.open_stores."""
+"""Tests of dagster_dataops.stores.open_stores."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -7,8 +7,8 @@ import pytest
 
 from dagster_dataops import config
 from dagster_dataops.configuration import root_setting
-from dagster_dataops.datasets import object_store, open_stores
-from dagster_dataops.datasets.open_stores import store_of
+from dagster_dataops.stores import object_store, open_stores
+from dagster_dataops.stores.open_stores import store_of
 from tests.object_stores import FakeStore
 
 

@@ -1,0 +1,255 @@
+"""Test that inputs on an S3 server are read by ranges, by the processes that need them."""
+
+import threading
+from itertools import accumulate
+
+import pytest
+
+from dagster_dataops import JsonlDataset, config, trace
+from dagster_dataops.byte_ranges import FileState, expect, open_readable, read_range
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.cluster.local_cluster import LocalCluster
+from dagster_dataops.configuration import bucket_of, input_path
+from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.errors import InputError
+from dagster_dataops.execution.records.settle import Stretch
+from dagster_dataops.execution.records.span_loop import SpanLoop
+from dagster_dataops.stores.object_file import CHUNK_BYTES, ObjectFile
+from dagster_dataops.stores.open_stores import store_of
+from tests.cluster.fixtures import Meanwhile
+from tests.execution.helpers import KINDS, MODES, node, operator_for, run, second_thread
+from tests.object_stores import SECRETS, FakeStore, machine, s3_server, unreliable
+
+URL = "s3://results/in/docs.jsonl"
+LINES = [b'{"n":%d,"do":"replace","text":"%s"}\n' % (n, b"x" * (n % 500)) for n in range(40_000)]
+
+
+@pytest.fixture(scope="module")
+def address():
+    with s3_server() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _no_forks():
+    """Start workers without a fork: the threads of earlier tests do not forbid it here."""
+    with second_thread(True):
+        yield
+
+
+@pytest.fixture
+def bucket(address, monkeypatch, tmp_path):
+    """Set the root to a local folder; return the store of the inputs."""
+    reach(address, monkeypatch, tmp_path)
+    found = store_of(input_path(URL, {}))
+    assert found is not None
+    return found[0]
+
+
+def reach(address, monkeypatch, tmp_path):
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    config.data_process_scratch = tmp_path / "scratch"
+    config.data_process_path = tmp_path / "root"
+
+
+def put(bucket, lines: list[bytes], tmp_path) -> JsonlDataset:
+    """Write lines to the bucket and to a file; return the dataset of the file."""
+    path = tmp_path / "docs.jsonl"
+    path.write_bytes(b"".join(lines))
+    bucket.upload("in/docs.jsonl", path)
+    return JsonlDataset.of_file(path)
+
+
+def mixed(count: int) -> list[bytes]:
+    return [b'{"n":%d,"do":"%s","text":"t"}\n' % (n, KINDS[n % 8].encode()) for n in range(count)]
+
+
+def same_files(here: NodeFolder, there: NodeFolder, *, paths: tuple[str, str]) -> None:
+    assert there.result.read_bytes() == here.result.read_bytes()
+    text = here.errors.read_text().replace(paths[0], paths[1])
+    assert there.errors.read_text() == text
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_reads_an_object_as_it_reads_a_file(bucket, tmp_path, mode):
+    local = put(bucket, mixed(2_000), tmp_path)
+    operator = operator_for(mode, 2)
+    run(operator, local, node(tmp_path / "file"))
+
+    run(operator, JsonlDataset.of_file(URL), node(tmp_path / "object"))
+
+    same_files(node(tmp_path / "file"), node(tmp_path / "object"), paths=(str(local.path), URL))
+    assert not list((tmp_path / "scratch").rglob("*"))
+
+
+def test_agents_read_an_object_as_they_read_a_file(bucket, tmp_path):
+    local = put(bucket, mixed(2_000), tmp_path)
+    operator = operator_for("process", 1)
+    run(operator, local, node(tmp_path / "file"))
+
+    cluster = LocalCluster(agents=2)
+    run(operator, JsonlDataset.of_file(URL), node(tmp_path / "object"), cluster=cluster)
+
+    same_files(node(tmp_path / "file"), node(tmp_path / "object"), paths=(str(local.path), URL))
+    assert not list((tmp_path / "scratch").rglob("*"))
+
+
+def test_a_traced_record_leads_to_the_line_of_the_object(bucket, tmp_path, monkeypatch):
+    put(bucket, mixed(40), tmp_path)
+    report = run(operator_for("single", 1), JsonlDataset.of_file(URL), node(tmp_path / "object"))
+    path = report.dataset.path.parent
+
+    assert '"n":0' in str(trace(path, 1)).replace(" ", "")
+
+
+@pytest.mark.parametrize("mode", ["thread", "process"])
+def test_an_object_that_is_replaced_during_a_run_is_an_error(bucket, tmp_path, mode):
+    put(bucket, LINES, tmp_path)
+    replaced = threading.Event()
+
+    def replace(state):
+        if state.records and not replaced.is_set():
+            replaced.set()
+            bucket.put("in/docs.jsonl", b"".join(reversed(LINES)))
+
+    progress = Meanwhile(1, lambda: None)
+    progress.on_update = replace
+    dataset = JsonlDataset.of_file(URL)
+    with pytest.raises(InputError, match=f"{URL}: .*(changed|replaced)"):
+        run(operator_for(mode, 2), dataset, node(tmp_path / "object"), progress=progress)
+
+    assert replaced.is_set()
+    assert not node(tmp_path / "object").result.exists()
+
+
+def settle_all(lines, output: bytearray, until: float) -> Stretch:
+    """Emit every line as it is."""
+    count = 0
+    for line in lines:
+        output += line
+        count += 1
+    return Stretch(count, 0, 0)
+
+
+class Recorded(FakeStore):
+    """A store that records which ranges are read."""
+
+    def __init__(self):
+        super().__init__()
+        self.ranges: list[tuple[int, int]] = []
+
+    def read_range(self, key, start, length, version):
+        self.ranges.append((start, length))
+        return super().read_range(key, start, length, version)
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Yield a store, and the path of an object of 10 MB in it."""
+    store = Recorded()
+    root = machine(tmp_path / "scratch", store)
+    store.put("in/docs.jsonl", b"".join(LINES))
+    found = bucket_of(root)
+    assert found is not None
+    return store, found[0].folder / ".inputs/in/docs.jsonl"
+
+
+def test_lines_in_order_take_a_request_for_each_four_megabytes(recorded):
+    store, path = recorded
+    interval = content_interval(path)
+    store.ranges.clear()
+
+    source = open_readable(path)
+    lines = list(iterate_lines(source, [interval]))
+
+    assert [line.text + b"\n" for line in lines] == LINES
+    assert len(store.ranges) <= 2 + -(-interval.end // CHUNK_BYTES)
+    assert sum(length for _, length in store.ranges) < interval.end + (1 << 20)
+
+
+def test_a_small_range_of_a_worker_takes_one_request(recorded):
+    store, path = recorded
+    written: list[bytes] = []
+    loop = SpanLoop(
+        settle_all,
+        ObjectFile(path),
+        lambda settled: written.append(settled.output),
+        operator="data.test",
+        ignore_errors=True,
+        check_input=False,
+    )
+    ends = [0, *accumulate(map(len, LINES))]
+    for first, last in ((0, 1), (100, 300), (5_000, 5_001), (30_000, 32_000)):
+        store.ranges.clear()
+        written.clear()
+        loop.run(ends[first], ends[last])
+        assert b"".join(written) == b"".join(LINES[first:last])
+        assert len(store.ranges) <= 1
+
+
+def test_any_ranges_are_those_of_the_object(recorded):
+    _, path = recorded
+    whole, source = b"".join(LINES), ObjectFile(path)
+    edge = CHUNK_BYTES
+    for first, last in ((0, 0), (0, len(whole)), (1000, 1000 + 2 * edge + 5), (5, 10)):
+        expect(source, first, last)
+        for start in (0, 4, 999, edge - 1, edge, 1000 + edge - 3, 2 * edge, len(whole) - 2):
+            for length in (0, 1, 7, 70_000, edge, 2 * edge, len(whole)):
+                found = read_range(source, start, length)
+                assert found == whole[start : start + length], (first, last, start, length)
+
+
+def test_memory_holds_two_chunks_at_most(recorded):
+    _, path = recorded
+    source = ObjectFile(path)
+    expect(source, 0, source.size)
+    for start in range(0, source.size, 1 << 20):
+        source.read(start, 1 << 20)
+
+    assert len(source._chunks) <= 2
+    assert sum(map(len, source._chunks.values())) <= 2 * CHUNK_BYTES
+
+
+def test_a_replaced_object_is_refused_by_an_open_file(recorded):
+    store, path = recorded
+    source = ObjectFile(path)
+    before = FileState.at(path)
+    store.put("in/docs.jsonl", b"".join(reversed(LINES)))
+
+    with pytest.raises(InputError, match="docs.jsonl: was replaced or deleted in the store"):
+        source.read(0, 10)
+    assert FileState.at(path) != before
+    assert FileState.of_readable(ObjectFile(path)) == FileState.at(path)
+
+
+def test_a_deleted_object_is_named_by_its_url(bucket, tmp_path):
+    put(bucket, mixed(8), tmp_path)
+    dataset = JsonlDataset.of_file(URL)
+    bucket.remove(["in/docs.jsonl"])
+
+    for read in (dataset.stamp, dataset.read, dataset.download, dataset.check_content):
+        with pytest.raises(InputError, match=f"{URL}: .*there is no such object"):
+            read()
+
+
+@pytest.mark.parametrize("fault", ["503", "cut"])
+def test_temporary_errors_of_the_store_are_retried(bucket, address, monkeypatch, tmp_path, fault):
+    local = put(bucket, LINES[:20_000], tmp_path)
+    run(operator_for("single", 1), local, node(tmp_path / "file"))
+    seen: dict[str, int] = {}
+
+    def fails(method: str, path: str) -> str:
+        if method != "GET":
+            return ""
+        seen[method] = seen.get(method, 0) + 1
+        return fault if seen[method] % 3 == 1 else ""
+
+    with unreliable(address, fails) as proxy:
+        reach(proxy, monkeypatch, tmp_path)
+        run(operator_for("process", 2), JsonlDataset.of_file(URL), node(tmp_path / "object"))
+
+    assert seen["GET"] > 3
+    result = node(tmp_path / "object").result.read_bytes()
+    assert result == node(tmp_path / "file").result.read_bytes()
