@@ -66,16 +66,22 @@ def write_batches(
         UnfitValueError: A value fits no type of its column.
     """
     table = ArrowTable(given, records.columns)
-    plain = records.plain_file()
-    if plain is not None:
-        table.infer(plain.head(BATCH_RECORDS))
+    with suppress(GuessError, UnfitValueError):
+        table.infer(records.sample(BATCH_RECORDS))
         if table.reads_exactly:
-            quick = quick_batches(plain.path, table.schema, records.rows, BATCH_RECORDS)
-            with suppress(GuessError):
-                return write(table.schema, quick)
-        table = ArrowTable(given, records.columns)
+            quick = quick_batches(records.path, table.schema, BATCH_RECORDS)
+            return write(table.schema, _counted(records, quick))
+    table = ArrowTable(given, records.columns)
     table.infer(records)
     return write(table.schema, (table.batch(start, batch) for start, batch in batches(records)))
+
+
+def _counted(records: ExportRecords, made: Iterator[Any]) -> Iterator[Any]:
+    """Yield record batches, and count their records."""
+    records.rows = 0
+    for batch in made:
+        records.rows += batch.num_rows
+        yield batch
 
 
 class ArrowTable:
