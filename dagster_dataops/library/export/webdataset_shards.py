@@ -120,9 +120,8 @@ class WebDataset(export):
             before = key
             members = list(self._contents(record))
             if not members:
-                found = (
-                    f"columns {', '.join(self._members or {})} hold nothing, so it has no member"
-                )
+                columns = ", ".join((self._members or {}).values())
+                found = f"nothing is in the columns of its members ({columns})"
                 raise UnfitValueError(index, "", found, "Drop such records before.")
             yield b"".join(_member(f"{key}.{ending}", content) for ending, content in members)
 
