@@ -291,6 +291,10 @@ class ExportError(OperatorError):
     found: str
     remedy: str
 
+    @override
+    def __str__(self) -> str:
+        return super().__str__().replace(", column ''", "", 1)
+
 
 class PartitionsFailedError(OperatorError):
     """Some partitions of a run over several failed; the others are materialized."""

@@ -9,7 +9,7 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.exporters.delivery import Delivery, Exported
 from dagster_dataops.exporters.endings import exported_path, exporter_of
-from dagster_dataops.exporters.exporter import DatasetRecords
+from dagster_dataops.exporters.exporter import ExportRecords
 from dagster_dataops.operators.options.declared_columns import columns_text
 
 
@@ -50,7 +50,7 @@ def _with_export(
     with Delivery(exporter, target, folder.receipt, origin) as delivery:
         found = delivery.current()
         if found is None:
-            delivery.write(DatasetRecords(dataset, columns))
+            delivery.write(ExportRecords(dataset, columns))
             found = delivery.place()
     return replace(report, export=found)
 

@@ -28,10 +28,14 @@ _PYTHON_TYPES: Final = (
     (pa.types.is_boolean, {bool, _NONE}),
     (pa.types.is_integer, {int, _NONE}),
     (pa.types.is_floating, {int, float, _NONE}),
+    (pa.types.is_temporal, {int, _NONE}),
     (pa.types.is_string, {str, _NONE}),
     (pa.types.is_large_string, {str, _NONE}),
 )
+_LARGEST_INT: Final = 2**63 - 1  # of int64
+_LARGEST: Final = {pa.float16(): 65504.0, pa.float32(): 3.4028234663852886e38}
 _SHOWN: Final = 40  # characters of a value in an error
+_DEEPEST: Final = 40  # objects and arrays in one another; Arrow reads at most 49 from Parquet
 _KINDS: Final = {
     bool: "a boolean",
     int: "an integer",
@@ -66,16 +70,22 @@ def write_batches(
         UnfitValueError: A value fits no type of its column.
     """
     table = ArrowTable(given, records.columns)
-    plain = records.plain_file()
-    if plain is not None:
-        table.infer(plain.head(BATCH_RECORDS))
+    with suppress(GuessError, UnfitValueError):
+        table.infer(records.sample(BATCH_RECORDS))
         if table.reads_exactly:
-            quick = quick_batches(plain.path, table.schema, records.rows, BATCH_RECORDS)
-            with suppress(GuessError):
-                return write(table.schema, quick)
-        table = ArrowTable(given, records.columns)
+            quick = quick_batches(records.path, table.schema, BATCH_RECORDS)
+            return write(table.schema, _counted(records, quick))
+    table = ArrowTable(given, records.columns)
     table.infer(records)
     return write(table.schema, (table.batch(start, batch) for start, batch in batches(records)))
+
+
+def _counted(records: ExportRecords, made: Iterator[Any]) -> Iterator[Any]:
+    """Yield record batches, and count their records."""
+    records.rows = 0
+    for batch in made:
+        records.rows += batch.num_rows
+        yield batch
 
 
 class ArrowTable:
@@ -105,7 +115,7 @@ class ArrowTable:
         """Set the schema to columns and types that fit all records.
 
         Integers and numbers become ``double``, and null fits every type. A column of objects that
-        never have a key is written as JSON, because Parquet has no type for it.
+        never have a key, or one nested too deep, is written as JSON: Parquet has no type for it.
 
         Raises:
             UnfitValueError: A column has values of two types.
@@ -114,7 +124,7 @@ class ArrowTable:
         for start, batch in batches(records):
             names = dict.fromkeys(name for record in batch for name in record)
             known = self._with(known, list(names), start, batch)
-        self._json |= {field.name for field in known if _has_empty_struct(field.type)}
+        self._json |= {field.name for field in known if _needs_json(field.type)}
         missing = [(name, kind) for name, kind in self._given.items() if name not in known.names]
         fields = [
             pa.field(field.name, pa.string() if field.name in self._json else field.type)
@@ -241,9 +251,11 @@ def _type_of(values: list[Any]) -> Any:
 def fitting(kind: Any) -> Callable[[Any], bool]:
     """Return a function that returns whether a value fits a type without a loss.
 
-    Arrow itself writes 1.5 as the integer 1, ``true`` as the number 1.0, and a text as a list of
-    its characters.
+    Arrow itself writes 1.5 as the integer or time 1, ``true`` as the number 1.0, 1e300 as an
+    infinity of 32 bits, and a text as a list of its characters.
     """
+    if (most := _LARGEST.get(kind)) is not None:
+        return lambda value: value is None or (type(value) in {int, float} and abs(value) <= most)
     if pa.types.is_list(kind):
         item = fitting(kind.value_type)
         return lambda value: value is None or (type(value) is list and all(map(item, value)))
@@ -287,15 +299,20 @@ def _unfit_for(
 def _error(index: int, name: str, value: Any, there: str) -> UnfitValueError:
     shown = orjson.dumps(value).decode()
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
-    remedy = (
-        f"Write the column as JSON texts by schema={{{name!r}: {JSON!r}}}, or give it one type "
-        "before."
-    )
+    other = "one type before"
+    if type(value) is int and value > _LARGEST_INT:
+        other = "the type 'uint64' if no value is negative"
+    remedy = f"Write the column as JSON texts by schema={{{name!r}: {JSON!r}}}, or give it {other}."
     found = f"it holds {_KINDS.get(type(value), 'null')} ({shown}), and {there}"
     return UnfitValueError(index, name, found, remedy)
 
 
-def _has_empty_struct(kind: Any) -> bool:
+def _needs_json(kind: Any, depth: int = 0) -> bool:
+    """Return whether Parquet cannot hold a type: it has empty structs, or is nested too deep."""
     if pa.types.is_struct(kind):
-        return not kind.num_fields or any(_has_empty_struct(field.type) for field in kind)
-    return pa.types.is_list(kind) and _has_empty_struct(kind.value_type)
+        inner = [field.type for field in kind]
+    elif pa.types.is_list(kind):
+        inner = [kind.value_type]
+    else:
+        return False
+    return not inner or depth == _DEEPEST or any(_needs_json(one, depth + 1) for one in inner)

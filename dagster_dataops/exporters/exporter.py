@@ -1,12 +1,9 @@
 """`Exporter`: writes records in one format. `ExportRecords`: the records that it gets."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias
-
-from typing_extensions import override
 
 from dagster_dataops.byte_ranges import opened, read_blocks
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -37,11 +34,11 @@ class UnfitValueError(Exception):
         self.remedy = remedy
 
 
-class ExportRecords(ABC):
+class ExportRecords:
     """The records of an export, in order. They can be read several times, each time whole.
 
     Args:
-        path: The file with the records.
+        dataset: The file with the records.
         columns: The declared types of columns.
 
     Attributes:
@@ -50,29 +47,42 @@ class ExportRecords(ABC):
         rows: The number of records, once they were read.
     """
 
-    def __init__(self, path: Path, columns: Mapping[str, Any] = _NOTHING) -> None:
-        self.path = path
+    def __init__(self, dataset: JsonlDataset, columns: Mapping[str, Any] = _NOTHING) -> None:
+        self.path = dataset.path
         self.columns = columns
-        self.rows = 0
+        self.rows = dataset.rows or 0
+        self._dataset = dataset
 
-    @abstractmethod
     def __iter__(self) -> Iterator[Record]:
-        """Yield the records."""
+        """Yield the records, and count them."""
+        self.rows = 0
+        for record in self.reading():
+            self.rows += 1
+            yield record
 
-    @abstractmethod
+    def reading(self) -> Iterator[Record]:
+        """Return the records of a reading.
+
+        Raises:
+            InputError: A line is not a record.
+        """
+        return iter(self._dataset)
+
+    def sample(self, count: int) -> list[Record]:
+        """Return the records of the first ``count`` lines, besides the readings."""
+        return self._dataset.sample(count)
+
     def place_of(self, index: int) -> tuple[Path, int]:
         """Return the file of a record and its line, from 1."""
-
-    def plain_file(self) -> JsonlDataset | None:
-        """Return the file if every line of it is a record that this package wrote.
-
-        It may be read instead of the records.
-        """
-        return None
+        return self.path, line_of_record(self._dataset, index)
 
     def lines(self) -> Iterator[bytes]:
         """Yield the records as JSON lines; one or several whole lines at a time."""
-        return map(encode, self)
+        if not self._dataset.canonical:
+            yield from map(encode, self)
+            return
+        with opened(self.path) as source:
+            yield from read_blocks(source, _BLOCK_BYTES)
 
 
 class Exporter(Protocol):
@@ -98,38 +108,6 @@ class Exporter(Protocol):
             UnfitValueError: The format cannot hold a record.
         """
         ...
-
-
-class DatasetRecords(ExportRecords):
-    """The records of a published result.
-
-    Args:
-        dataset: The result.
-        columns: The declared types of columns.
-    """
-
-    def __init__(self, dataset: JsonlDataset, columns: Mapping[str, Any] = _NOTHING) -> None:
-        super().__init__(dataset.path, columns)
-        self._dataset = dataset
-        self.rows = dataset.rows or 0
-
-    @override
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self._dataset)
-
-    @override
-    def place_of(self, index: int) -> tuple[Path, int]:
-        return self._dataset.path, line_of_record(self._dataset, index)
-
-    @override
-    def plain_file(self) -> JsonlDataset | None:
-        return self._dataset if self._dataset.canonical else None
-
-    @override
-    def lines(self) -> Iterator[bytes]:
-        """Yield the bytes of the result."""
-        with opened(self._dataset.path) as source:
-            yield from read_blocks(source, _BLOCK_BYTES)
 
 
 def line_of_record(dataset: JsonlDataset, index: int) -> int:

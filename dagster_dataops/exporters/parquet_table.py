@@ -15,8 +15,8 @@ COMPRESSIONS: Final = ("zstd", "snappy", "gzip", "brotli", "lz4", "none")
 class ParquetTable:
     """Writes a Parquet file with typed columns.
 
-    Records that this package wrote are read once, by Arrow, if all of them fit the types of the
-    first thousand; others are read twice: first for the types of all columns.
+    The records are read once, by Arrow, if all of them fit the types of the first thousand;
+    otherwise twice, first for the types of all columns.
 
     Args:
         schema: The names of the types of some columns; those of the others are inferred.

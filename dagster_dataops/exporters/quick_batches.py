@@ -1,7 +1,9 @@
 """Record batches that Arrow reads from JSON lines itself, without a Python object per value.
 
 The schema is that of the first records. A later line that does not fit it raises `GuessError`, and
-the batches are then to be made from records. So the result is the same in both ways.
+the batches are then to be made from records. So the result is the same in both ways. Arrow accepts
+lines that are no JSON: NaN, texts that are not UTF-8, several objects in a line. They are found
+here.
 """
 
 from collections.abc import Iterator
@@ -12,10 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from dagster_dataops.byte_ranges import PartedFile
-from dagster_dataops.quantities import counted
+from dagster_dataops.byte_ranges import opened
+from dagster_dataops.datasets.lines import content_interval, line_blocks
 
-_BLOCK_BYTES: Final = 4 << 20  # of lines; a longer line is a `GuessError`
+_BLOCK_BYTES: Final = 4 << 20  # of lines
+_MOST_BYTES: Final = (1 << 31) - 1  # of lines that Arrow reads at once
+_BETWEEN: Final = b"}\n{"
 _EXACT: Final = 2.0**53  # from here on not every integer is a double
 _PLAIN: Final = (pa.types.is_null, pa.types.is_boolean, pa.types.is_integer, pa.types.is_float64)
 _TEXTS: Final = (pa.types.is_string, pa.types.is_large_string)
@@ -34,48 +38,52 @@ def reads_exactly(kind: Any) -> bool:
     return any(test(kind) for test in (*_PLAIN, *_TEXTS))
 
 
-def quick_batches(path: Path, schema: Any, rows: int, size: int) -> Iterator[Any]:
+def quick_batches(path: Path, schema: Any, size: int) -> Iterator[Any]:
     """Yield the records of a file as record batches.
 
     Args:
-        path: A file of JSON lines without blank lines; it may be split in parts.
+        path: A file of JSON lines; it may be split in parts.
         schema: Their schema; all types fulfil `reads_exactly`.
-        rows: How many they are.
         size: The most records in a batch.
 
     Raises:
-        GuessError: A line does not fit the schema, or holds an integer that its type cannot hold.
+        GuessError: A line is blank or no record, does not fit the schema, or holds a number that
+            its type cannot hold.
     """
-    left = rows
-    try:
-        for block in _blocks(path, schema):
-            left -= block.num_rows
-            if any(map(_inexact, block.columns)):
-                msg = "a number may be an integer that no double can hold"
-                raise GuessError(msg)
-            for start in range(0, block.num_rows, size):
-                yield block.slice(start, size)
-    except pa.ArrowException as error:
-        raise GuessError(str(error)) from None
-    if left:
-        msg = f"{counted(rows - left, 'records')} read, not {rows:,}"
-        raise GuessError(msg)
-
-
-def _blocks(path: Path, schema: Any) -> Iterator[Any]:
-    """Yield record batches, each of the lines of a block of a file or of one of its parts."""
-    for part in PartedFile.at(path).paths if path.is_dir() else (path,):
-        yield from _blocks_of_file(part, schema)
-
-
-def _blocks_of_file(path: Path, schema: Any) -> Iterator[Any]:
-    read = arrow_json.ReadOptions(block_size=_BLOCK_BYTES)
+    read = arrow_json.ReadOptions(use_threads=False, block_size=_MOST_BYTES)
     parse = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    with (
-        pa.OSFile(str(path), "rb") as file,
-        arrow_json.open_json(file, read_options=read, parse_options=parse) as reader,
-    ):
-        yield from reader
+    with opened(path) as source:
+        for _, block in line_blocks(source, content_interval(path), _BLOCK_BYTES):
+            try:
+                table = arrow_json.read_json(pa.BufferReader(_checked(block)), read, parse)
+            except pa.ArrowException as error:
+                raise GuessError(str(error)) from None
+            if table.num_rows != block.count(_BETWEEN) + 1 or any(map(_inexact, table.columns)):
+                msg = "a line is no record, or a number may be one that no double can hold"
+                raise GuessError(msg)
+            yield from table.to_batches(size)
+
+
+def _checked(block: bytes) -> bytes:
+    """Return lines of which every one begins and ends an object, in UTF-8.
+
+    Arrow reads several objects in a line, or one in several lines, if no raw newline is in a text.
+    A newline between two braces is always one between records.
+
+    Raises:
+        GuessError: They do not.
+    """
+    lines = block.count(b"\n") + (block[-1:] != b"\n")
+    if block[:1] != b"{" or not block.endswith((b"}\n", b"}")):
+        lines = 0
+    if lines != block.count(_BETWEEN) + 1 or len(block) >= _MOST_BYTES:
+        msg = "a line is blank, is no object, or is too long"
+        raise GuessError(msg)
+    try:
+        block.isascii() or block.decode()
+    except UnicodeDecodeError as error:
+        raise GuessError(str(error)) from None
+    return block
 
 
 def _inexact(values: Any) -> bool:
@@ -84,9 +92,10 @@ def _inexact(values: Any) -> bool:
     if pa.types.is_struct(kind):
         return any(map(_inexact, values.flatten()))
     if pa.types.is_list(kind):
-        return _inexact(values.flatten())
+        return _inexact(pc.list_flatten(values))
     if not pa.types.is_float64(kind):
         return False
     ends = pc.min_max(values)
     least, most = ends["min"].as_py(), ends["max"].as_py()
-    return least is not None and max(-least, most) >= _EXACT
+    exact = least is None or max(-least, most) < _EXACT
+    return not exact or pc.any(pc.is_nan(values)).as_py() is True

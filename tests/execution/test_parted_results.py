@@ -19,7 +19,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.record_samples import spread_sample
 from dagster_dataops.errors import InputError, OperatorOptionError, ResultMissingError
 from dagster_dataops.exporters import arrow_types
-from dagster_dataops.exporters.exporter import DatasetRecords
+from dagster_dataops.exporters.exporter import ExportRecords
 from dagster_dataops.streams.factories import read_jsonl
 from dagster_dataops.tracing.tracer import trace
 from tests.execution.helpers import (
@@ -201,7 +201,7 @@ def test_a_dataset_in_parts_reads_like_one_file(tmp_path: Path) -> None:
     assert dataset.sample(5) == records[:5]
     assert spread_sample(dataset, 100).records == records
     assert JsonlDataset.of_file(folder.result).read() == records
-    assert b"".join(DatasetRecords(dataset).lines()) == whole(folder)
+    assert b"".join(ExportRecords(dataset).lines()) == whole(folder)
     assert list(read_jsonl(folder.result).and_return()) == records
 
 
@@ -210,7 +210,7 @@ def test_arrow_reads_a_dataset_in_parts_like_one_file(
 ) -> None:
     dataset = run(noted(_part_records=3), numbered(tmp_path), node(tmp_path)).dataset
     monkeypatch.setattr(arrow_types, "GuessError", ZeroDivisionError)  # no second, slow way
-    made = arrow_types.write_batches(DatasetRecords(dataset), {}, lambda _, batches: list(batches))
+    made = arrow_types.write_batches(ExportRecords(dataset), {}, lambda _, batches: list(batches))
     rows = [row for batch in made for row in batch.to_pylist()]
     assert rows == [{"n": n, "noted": True} for n in range(20)]
 
@@ -258,7 +258,7 @@ def test_another_size_splits_again_without_a_call(tmp_path: Path, before: int, a
     source = write_input(tmp_path / "in.jsonl", [{"n": n, "fails": n % 5 == 0} for n in range(23)])
     folder, listener = node(tmp_path), Listener()
     first = run(noted(_part_records=before, _concurrency_mode="single"), source, folder)
-    bytes_before = b"".join(DatasetRecords(first.dataset).lines())
+    bytes_before = b"".join(ExportRecords(first.dataset).lines())
     errors, called = folder.errors.read_bytes(), len(_calls)
 
     report = run(
@@ -271,7 +271,7 @@ def test_another_size_splits_again_without_a_call(tmp_path: Path, before: int, a
     )
 
     assert len(_calls) == called
-    assert b"".join(DatasetRecords(report.dataset).lines()) == bytes_before
+    assert b"".join(ExportRecords(report.dataset).lines()) == bytes_before
     assert report.dataset.identity == first.dataset.identity
     assert folder.errors.read_bytes() == errors
     assert any("published result is" in note for note in listener.notes)

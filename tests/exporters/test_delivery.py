@@ -12,7 +12,7 @@ from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import ExportError, StorageError
 from dagster_dataops.exporters import folder_swap
 from dagster_dataops.exporters.delivery import Delivery, Exported
-from dagster_dataops.exporters.exporter import DatasetRecords, UnfitValueError
+from dagster_dataops.exporters.exporter import ExportRecords, UnfitValueError
 from tests.exporters.folders import names_in
 
 
@@ -47,7 +47,7 @@ def delivered(target: Path, dataset: JsonlDataset, place: str = "file", origin: 
         found = delivery.current()
         if found is not None:
             return found, False
-        delivery.write(DatasetRecords(dataset))
+        delivery.write(ExportRecords(dataset))
         return delivery.place(), True
 
 
@@ -116,15 +116,15 @@ def test_lines_that_are_no_records_do_not_count_in_the_place_of_an_error(tmp_pat
     path = tmp_path / "in.jsonl"
     path.write_text('{"n":1}\n\nnonsense\n{"n":"bad"}\n')
 
-    assert DatasetRecords(JsonlDataset.of_file(path)).place_of(1) == (path, 4)
+    assert ExportRecords(JsonlDataset.of_file(path)).place_of(1) == (path, 4)
     with pytest.raises(IndexError):
-        DatasetRecords(JsonlDataset.of_file(path)).place_of(2)
+        ExportRecords(JsonlDataset.of_file(path)).place_of(2)
 
 
 def test_drafts_of_dead_processes_are_removed_and_those_in_use_are_kept(tmp_path, dataset):
     target = tmp_path / "out" / "target"
     with Delivery(Numbers(), target, tmp_path / "receipt", "o") as delivery:
-        delivery.write(DatasetRecords(dataset))
+        delivery.write(ExportRecords(dataset))
         (draft,) = (tmp_path / "out").iterdir()
         shutil.copytree(draft, tmp_path / "copy")
     dead = draft.with_name(f"{draft.name[:-1]}_")
@@ -220,7 +220,7 @@ def test_an_exporter_that_writes_nothing_or_a_link_is_an_error(tmp_path, dataset
     for exporter, message in ((Nothing(), "did not write one file"), (Link(), "is a link")):
         with Delivery(exporter, tmp_path / "t", tmp_path / "r", "o") as delivery:
             with pytest.raises(StorageError, match=message):
-                delivery.write(DatasetRecords(dataset))
+                delivery.write(ExportRecords(dataset))
             with pytest.raises(RuntimeError):
                 delivery.place()
 

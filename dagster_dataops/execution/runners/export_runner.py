@@ -18,7 +18,7 @@ from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
 from dagster_dataops.exporters.delivery import Delivery
-from dagster_dataops.exporters.exporter import ExportRecords, Place, line_of_record
+from dagster_dataops.exporters.exporter import ExportRecords, Place
 from dagster_dataops.operators.bound_methods import write_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.declared_columns import columns_text
@@ -57,21 +57,24 @@ class ExportRunner(DatasetRunner):
         """
         with self._delivery(attempt) as delivery:
             self._current = delivery.current()
+            self._rows = attempt.inputs[0].rows or 0
             self._write = delivery.write
             drafts = super().run(attempt)
             if self._current is None and attempt.operator.__dataops__.output is not None:
                 attempt.lock.check()
                 delivery.place()
-        return replace(drafts, dropped=0, records=drafts.records or attempt.inputs[0].rows or 0)
+        return replace(drafts, dropped=0, records=drafts.records or self._rows)
 
     @override
     def function(self, attempt: Attempt) -> Callable[..., Any]:
         """Return a function of the records that writes the export and returns its listing."""
 
         def listed(given: Iterator[Record]) -> list[Record]:
-            records = _Records(attempt.inputs[0], given, attempt.operator.__dataops__.columns)
+            records = _Records(attempt.inputs[0], attempt.operator.__dataops__.columns, given)
             if self._current is None:
-                return self._write(records).files
+                made = self._write(records)
+                self._rows = made.rows
+                return made.files
             if attempt.inputs[0].rows is None:
                 for _ in records:  # counts them, and finds lines that are not records
                     pass
@@ -114,45 +117,24 @@ class _Records(ExportRecords):
 
     Args:
         dataset: The input.
-        first: The first reading.
         columns: The declared types of columns.
+        first: The first reading.
     """
 
     def __init__(
-        self, dataset: JsonlDataset, first: Iterator[Record], columns: Mapping[str, Any]
+        self, dataset: JsonlDataset, columns: Mapping[str, Any], first: Iterator[Record]
     ) -> None:
-        super().__init__(dataset.path, columns)
-        self._dataset = dataset
+        super().__init__(dataset, columns)
         self._first: Iterator[Record] | None = first
 
     @override
-    def __iter__(self) -> Iterator[Record]:
-        if self._first is None:
-            return self._again()
+    def reading(self) -> Iterator[Record]:
         first, self._first = self._first, None
-        self.rows = 0
-        return self._counted(first)
-
-    @override
-    def plain_file(self) -> JsonlDataset | None:
-        if not self._dataset.canonical:
-            return None
-        self.rows = self._dataset.rows or 0
-        return self._dataset
-
-    @override
-    def place_of(self, index: int) -> tuple[Path, int]:
-        return self._dataset.path, line_of_record(self._dataset, index)
-
-    def _counted(self, records: Iterator[Record]) -> Iterator[Record]:
-        for record in records:
-            self.rows += 1
-            yield record
+        return self._again() if first is None else first
 
     def _again(self) -> Iterator[Record]:
-        with opened(self._dataset.path) as source:
-            lines = iterate_lines(source, [content_interval(self._dataset.path)])
-            for line in lines:
+        with opened(self.path) as source:
+            for line in iterate_lines(source, [content_interval(self.path)]):
                 try:
                     yield decode(line.text)
                 except ValueError:

@@ -22,9 +22,9 @@ class Parquet(export):
     The columns and types are those of all records: integers and numbers become ``double``, a
     missing key is null, objects become structs. ``schema`` names the types of some columns, such as
     ``{"id": "int64", "tags": "list<string>"}``; ``"json"`` writes the values as JSON texts, for
-    columns with values of several types. A column that holds nothing but objects without keys is
-    written so, too. A value that fits no type of its column fails the export, with file, line and
-    column.
+    columns with values of several types. A column that holds nothing but objects without keys, or
+    is nested more than 40 levels deep, is written so, too. A value that fits no type of its column
+    fails the export, with file, line and column.
 
     ``row_group_rows=100_000`` is the most records in a row group, which also ends at 64 MiB;
     ``compression="zstd"`` may also be ``snappy``, ``gzip``, ``brotli``, ``lz4`` or ``none``. Needs

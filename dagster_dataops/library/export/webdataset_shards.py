@@ -16,6 +16,7 @@ from dagster_dataops.records import Record, encode
 export: Any = data_register.new_group("export")
 
 _NUMBER: Final = re.compile(r"%0?(\d*)d|\{:0?(\d*)d?\}")  # `%06d` or `{:06d}`
+_ENDING: Final = re.compile(r"[^\s./\0][^\s/\0]*")
 _KEY: Final = "__key__"
 _BLOCK: Final = tarfile.BLOCKSIZE
 _END_BYTES: Final = 2 * _BLOCK
@@ -36,7 +37,8 @@ class WebDataset(export):
     from 0, in a folder of their own. A shard ends before it would exceed ``shard_bytes``; a larger
     record has a shard of its own. Each record is a member ``<key>.json``. ``members`` writes
     columns instead: ``{"txt": "text", "json": "meta"}`` has one member per extension; texts are
-    written as they are, other values as JSON, and null not at all.
+    written as they are, other values as JSON, and null not at all. A record without any member
+    fails the export: it would be no sample.
 
     The key of a record is its column ``__key__``, or else its position with nine digits. A key with
     a dot in its last part, or one like that of the record before, fails the export, with file and
@@ -81,7 +83,7 @@ class WebDataset(export):
             msg = f"shard_bytes is {shard_bytes}; it must be 1 or more"
             raise DefinitionError(msg)
         self._name, self._bytes, self._energon = given.name, shard_bytes, energon
-        self._members = None if members is None else dict(members)
+        self._members = None if members is None else _checked_members(members)
 
     def write(self, records: ExportRecords, place: Path) -> None:
         remaining = self._samples(records)
@@ -116,7 +118,11 @@ class WebDataset(export):
                 remedy = f"Give each record another text without a dot in {_KEY}, or leave it out."
                 raise UnfitValueError(index, _KEY, fault, remedy)
             before = key
-            members = self._contents(record)
+            members = list(self._contents(record))
+            if not members:
+                columns = ", ".join((self._members or {}).values())
+                found = f"nothing is in the columns of its members ({columns})"
+                raise UnfitValueError(index, "", found, "Drop such records before.")
             yield b"".join(_member(f"{key}.{ending}", content) for ending, content in members)
 
     def _contents(self, record: Record) -> Iterator[tuple[str, bytes]]:
@@ -130,6 +136,26 @@ class WebDataset(export):
                 yield ending, value.encode()
             elif value is not None:
                 yield ending, encode({"": value})[4:-2]
+
+
+def _checked_members(members: object) -> dict[str, str]:
+    """Check the columns by extension, and return them.
+
+    Raises:
+        DefinitionError: They are no mapping of texts, or readers could not tell extensions apart.
+    """
+    if not isinstance(members, Mapping) or not members:
+        reason = "it must map extensions to columns, as in {'txt': 'text'}"
+    elif not all(isinstance(text, str) for pair in members.items() for text in pair):
+        reason = "extensions and columns must be texts"
+    elif odd := [ending for ending in members if not _ENDING.fullmatch(ending)]:
+        reason = f"{odd[0]!r} is no extension; use one such as 'txt'"
+    elif len({ending.lower() for ending in members}) < len(members):
+        reason = "readers ignore the case of extensions; each must differ from the others"
+    else:
+        return dict(members)
+    msg = f"members is {members!r}; {reason}"
+    raise DefinitionError(msg)
 
 
 def _fault(key: object) -> str:

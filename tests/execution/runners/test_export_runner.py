@@ -5,11 +5,13 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from dagster_dataops import To, chain, config, data, data_register, pipeline
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import (
     ChainDefinitionError,
     ConfigurationError,
@@ -149,6 +151,20 @@ def test_lines_that_are_no_records_go_to_the_error_file_once(tmp_path):
     with pytest.raises(RecordError, match="line 3"):
         run(Total(tmp_path / "t", _ignore_errors=False), dataset, node(tmp_path))
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("nonsense", ["", "nonsense\n", '{"n":NaN}\n'])
+def test_a_table_of_a_plain_file_has_its_records_and_reports_the_other_lines(tmp_path, nonsense):
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"n": 1}\n{"n": 2}\n' + nonsense + '{"n": 3}\n')
+    dataset = JsonlDataset.of_file(path)
+
+    report = run(data.export.Parquet(tmp_path / "t.parquet"), dataset, node(tmp_path))
+
+    assert pq.read_table(report.exported)["n"].to_pylist() == [1, 2, 3]
+    failed = [3] if nonsense else []
+    assert (report.manifest.rows_in, report.export.rows) == (3 + len(failed), 3)
+    assert [row["line"] for row in error_rows(node(tmp_path))] == failed
 
 
 def test_an_input_without_records_or_with_nonsense_alone(tmp_path):

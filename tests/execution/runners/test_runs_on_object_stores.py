@@ -17,7 +17,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.given_stream import given_stream
-from dagster_dataops.exporters.exporter import DatasetRecords
+from dagster_dataops.exporters.exporter import ExportRecords
 from dagster_dataops.streams.factories import read_sequence
 from tests.execution.helpers import write_input
 from tests.object_stores import FakeStore, machine
@@ -95,7 +95,7 @@ def test_a_result_in_parts_is_read_and_split_again_on_another_machine(go_on, tmp
             else [there.result.read_bytes().count(b"\n")]
         )
         assert sizes == ([part] * (30 // part) + [30 % part] * bool(30 % part) if part else [30])
-        bytes_of.append(b"".join(DatasetRecords(found).lines()))
+        bytes_of.append(b"".join(ExportRecords(found).lines()))
         digests.add(found.identity)
     assert len(set(bytes_of)) == len(digests) == 1
 

@@ -138,6 +138,12 @@ def test_a_value_of_another_type_is_an_error_that_names_line_column_and_remedy(
         ("string", 5),
         ("list<string>", "text"),
         ("list<int64>", [1.5]),
+        ("timestamp[s]", 1.5),
+        ("date32", 0.5),
+        ("time64[us]", True),
+        ("float", 1e300),
+        ("halffloat", -65505),
+        ("list<float>", [1e39]),
     ],
 )
 def test_a_value_is_never_changed_to_fit_a_given_type(tmp_path, kind, value):
@@ -152,6 +158,27 @@ def test_objects_without_keys_are_written_as_json(tmp_path):
 
     assert table["meta"].to_pylist() == ["{}", None]
     assert table["deep"].to_pylist() == ['{"x":{}}', None]
+
+
+@pytest.mark.parametrize(("levels", "is_json"), [(40, False), (41, True), (200, True)])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"k":', "}")])
+def test_a_column_that_is_nested_too_deep_for_readers_is_written_as_json(
+    tmp_path, levels, is_json, opening, closing
+):
+    text = opening * levels + "1" + closing * levels
+
+    table = parquet(tmp_path / "out.parquet", [{"a": orjson.loads(text)}, {"a": None}])
+
+    found = table["a"].to_pylist()
+    assert found == [text if is_json else orjson.loads(text), None]
+
+
+def test_an_integer_of_64_bits_without_a_sign_is_an_error_that_names_its_type(tmp_path):
+    records = [{"id": 2**64 - 1}, {"id": 1}]
+    with pytest.raises(ExportError, match="'uint64'"):
+        data.export.Parquet(tmp_path / "out.parquet")(records)
+    table = parquet(tmp_path / "out.parquet", records, schema={"id": "uint64"})
+    assert table.to_pylist() == records
 
 
 def test_no_records_make_an_empty_file(tmp_path):

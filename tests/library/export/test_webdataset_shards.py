@@ -79,6 +79,28 @@ def test_members_and_keys_are_chosen(tmp_path):
     assert "txt" not in found[3]
 
 
+@pytest.mark.parametrize(
+    "members",
+    [
+        *({}, ["txt"], "txt", {"txt": 5}, {5: "text"}),
+        *({ending: "text"} for ending in ("", "a/b", "../x", ".txt", "t\0", "a b", "txt\n")),
+        {"txt": "text", "TXT": "meta"},
+    ],
+)
+def test_members_that_readers_cannot_tell_apart_are_refused(members):
+    with pytest.raises(DefinitionError, match="members is"):
+        data.export.WebDataset("shards/a-%d.tar", members=members)
+
+
+def test_a_record_without_any_member_is_an_error(tmp_path):
+    exporter = data.export.WebDataset(tmp_path / "w" / "a-%d.tar", members={"txt": "t", "cls": "n"})
+    with pytest.raises(
+        ExportError, match=r"line 2\): nothing is in the columns of its members \(t, n\)"
+    ) as caught:
+        exporter([{"t": "x"}, {"t": None, "other": 1}])
+    assert caught.value.line == 2
+
+
 def test_a_record_larger_than_a_shard_has_its_own(tmp_path):
     records = [{"text": "x" * size} for size in (10, 9000, 10)]
     folder = data.export.WebDataset(tmp_path / "w" / "a-%d.tar", shard_bytes=2000)(records)
