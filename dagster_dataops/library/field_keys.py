@@ -5,7 +5,7 @@ An input key is a column name, or a selector if it contains ``.``, ``[`` or ``,`
 error that names its path. A value that is neither a text nor ``null`` is an error of the record.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import DefinitionError, MissingColumnError, NoTextError
@@ -13,7 +13,7 @@ from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 from dagster_dataops.selectors.selector import Selector, is_selector
 
-Keys: TypeAlias = str | list[str]
+Keys: TypeAlias = str | Sequence[str]
 _LONGEST_SHOWN: Final = 60
 
 
@@ -27,18 +27,26 @@ def key_pairs(input_key: Keys, output_key: Keys | None) -> list[tuple[str, str]]
     Raises:
         DefinitionError: There is no key, or the numbers of keys differ.
     """
-    read = [input_key] if isinstance(input_key, str) else list(input_key)
-    if not read:
-        msg = "the list of keys is empty; name at least one column"
-        raise DefinitionError(msg)
-    if output_key is None:
-        return [(key, key) for key in read]
-    written = [output_key] if isinstance(output_key, str) else list(output_key)
+    read = key_list("input_key", input_key)
+    written = read if output_key is None else key_list("output_key", output_key)
     if len(read) != len(written):
         keys = counted(len(read), "keys")
         msg = f"input_key names {keys} ({read}), output_key {len(written)} ({written})"
         raise DefinitionError(msg)
     return list(zip(read, written, strict=True))
+
+
+def key_list(option: str, keys: Keys) -> list[str]:
+    """Return an option that names columns as a list; one name may be given alone.
+
+    Raises:
+        DefinitionError: It names no column.
+    """
+    found = [keys] if isinstance(keys, str) else list(keys)
+    if not found:
+        msg = f"{option} is {keys!r}; name at least one column"
+        raise DefinitionError(msg)
+    return found
 
 
 class FieldKey:

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.errors import DefinitionError, InputError
 from dagster_dataops.records import Record
 
-Given: TypeAlias = str | os.PathLike[str] | Sequence[Record]
+# `given_records` checks that they are records, and names the first that is none.
+Given: TypeAlias = str | os.PathLike[str] | Sequence[Any]
 
 
 def given_records(option: str, given: Given) -> Iterator[Record]:
@@ -19,11 +20,14 @@ def given_records(option: str, given: Given) -> Iterator[Record]:
         given: Records, or the path of a jsonl file.
 
     Raises:
-        DefinitionError: It is none of these.
-        InputError: The file cannot be read.
+        DefinitionError: It is none of these, or the file cannot be read.
     """
     if isinstance(given, (str, os.PathLike)):
-        yield from JsonlDataset.of_file(given)
+        try:
+            yield from JsonlDataset.of_file(given)
+        except InputError as error:
+            msg = f"{option} is {str(given)!r}, which cannot be read: {error}"
+            raise DefinitionError(msg) from None
         return
     records: Iterable[object] = given
     for position, record in enumerate(records):

@@ -3,7 +3,7 @@
 >>> from dagster_dataops.library.pretraining_pipeline import pretraining_pipeline
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any, Final, Literal
 
 from dagster_dataops import data
@@ -58,7 +58,7 @@ def pretraining_pipeline(
     max_words: int = 10_000,
     max_tokens: int = 1024,
     tokenizer: str = "o200k_base",
-    blocked_words: Sequence[str] | str = (),
+    blocked_words: Collection[str] | str = (),
     chained: bool = False,
 ) -> Pipeline:
     """Return a pipeline of 24 steps: filters, near-duplicates, cleaning, pieces.

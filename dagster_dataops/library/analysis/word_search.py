@@ -36,7 +36,7 @@ class WordSearch:
         self._whole, self._lower, self._needs = whole_words, ignore_case, (feature, extra)
         self._words = sorted({word.lower() if ignore_case else word for word in words})
         if not all(self._words):
-            msg = f"{feature}: the words include the empty text"
+            msg = "the words include the empty text; leave it out"
             raise DefinitionError(msg)
         self._automaton = _automaton(self._needs, self._words)
 
@@ -67,7 +67,7 @@ class WordSearch:
         self._automaton = _automaton(self._needs, self._words)
 
 
-def words_from(words: "Iterable[str] | str | Path") -> list[str]:
+def words_from(option: str, words: "Iterable[str] | str | Path") -> list[str]:
     """Return a list of words; from a file, its lines that are neither blank nor begin with ``#``.
 
     Raises:
@@ -78,7 +78,10 @@ def words_from(words: "Iterable[str] | str | Path") -> list[str]:
     try:
         lines = Path(words).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"The words in {words} cannot be read: {error}; give a list, or a file in UTF-8"
+        msg = (
+            f"{option} is {str(words)!r}, which cannot be read: {error}; give a list of words, or "
+            "the path of a file in UTF-8"
+        )
         raise DefinitionError(msg) from None
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 

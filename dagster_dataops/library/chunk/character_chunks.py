@@ -53,7 +53,7 @@ class Characters(chunk):
     ) -> None:
         super().__init__(**kwargs)
         if max_len is None and split_pattern is None:
-            msg = "chunk.Characters needs max_len, split_pattern or both"
+            msg = "give max_len, split_pattern or both"
             raise DefinitionError(msg)
         check_limit("max_len", max_len, 1)
         check_limit("overlap_len", overlap_len, 0)

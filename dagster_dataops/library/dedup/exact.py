@@ -10,7 +10,7 @@ import xxhash
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.first_seen import first_of_equals
 from dagster_dataops.library.memory_limit import memory_bytes
 from dagster_dataops.records import Record, encode
@@ -49,7 +49,7 @@ class Exact(dedup):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        keys = [read for read, _ in key_pairs(input_key, None)]
+        keys = key_list("input_key", input_key)
         self._keys = [key for key in keys if not is_selector(key)]
         self._columns = {key: FieldKey(key) for key in keys if is_selector(key)}
         self._normalized = normalization(normalize, ignore_case=ignore_case)

@@ -1,6 +1,7 @@
 """Filters by words of the user's lists."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any, Final
 
 import xxhash
@@ -35,7 +36,7 @@ class Blocklist(TextFilter, filters):
 
     def __init__(
         self,
-        words: Sequence[str] | str,
+        words: Collection[str] | str | Path,
         *,
         max_hits: int = 0,
         whole_words: bool = True,
@@ -43,7 +44,7 @@ class Blocklist(TextFilter, filters):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        listed = words_from(words)
+        listed = words_from("words", words)
         self._search = WordSearch(
             "filters.Blocklist", listed, whole_words=whole_words, ignore_case=ignore_case
         )
@@ -75,7 +76,7 @@ class C4BadWords(TextFilter, filters):
 
     def __init__(
         self,
-        words: Sequence[str] | str,
+        words: Collection[str] | str | Path,
         *,
         keep_fraction: float = 0.0,
         seed: int = 0,
@@ -88,7 +89,7 @@ class C4BadWords(TextFilter, filters):
             raise DefinitionError(msg)
         self._search = WordSearch(
             "filters.C4BadWords",
-            words_from(words),
+            words_from("words", words),
             whole_words=language not in _WITHOUT_SPACES,
             ignore_case=True,
         )

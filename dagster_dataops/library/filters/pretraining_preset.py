@@ -1,6 +1,6 @@
 """``filters.Pretraining``: the filters of FineWeb as one operator."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from typing_extensions import override
@@ -60,7 +60,7 @@ class Pretraining(Filter, filters):
         *,
         input_key: str = "text",
         output_key: str | None = None,
-        languages: list[str] | None = None,
+        languages: Collection[str] | None = None,
         min_lang_score: float = 0.65,
         lang_key: str = "lang",
         lang_score_key: str = "lang_score",

@@ -1,6 +1,6 @@
 """Filters of published corpora: Gopher, FineWeb and mC4."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -72,8 +72,8 @@ class GopherQuality(TextFilter, filters):
         max_non_alpha_words_ratio: float | None = 0.8,
         min_alpha_words_ratio: float | None = None,
         min_stop_words: int | None = 2,
-        stop_words: Sequence[str] | None = None,
-        bullets: Sequence[str] = BULLETS,
+        stop_words: Collection[str] | None = None,
+        bullets: Collection[str] = BULLETS,
         words: str | Splitter = "whitespace",
         language: str = "en",
         **kwargs: Any,
@@ -221,7 +221,7 @@ class FineWebQuality(TextFilter, filters):
         *,
         line_punct_thr: float | None = 0.12,
         line_punct_exclude_zero: bool = False,
-        stop_chars: Sequence[str] | None = None,
+        stop_chars: Collection[str] | str | None = None,
         short_line_thr: float | None = 0.67,
         short_line_length: int = 30,
         char_duplicates_ratio: float | None = 0.01,

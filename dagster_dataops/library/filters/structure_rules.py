@@ -144,7 +144,7 @@ class CharacterShare(TextFilter, filters):
     ) -> None:
         super().__init__(**kwargs)
         if not characters or (min_ratio is None and max_ratio is None):
-            msg = "filters.CharacterShare needs characters, and min_ratio or max_ratio"
+            msg = "give characters, and min_ratio or max_ratio"
             raise DefinitionError(msg)
         share = partial(_character_share, characters=frozenset(characters))
         self.rules = bounds("character_share", share, min_ratio, max_ratio)

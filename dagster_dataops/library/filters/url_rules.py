@@ -1,7 +1,8 @@
 """``filters.Url``: a filter by the URL that a text comes from."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from typing_extensions import override
@@ -16,7 +17,7 @@ from dagster_dataops.records import Record
 filters: Any = data_register.new_group("filters")
 
 _SEPARATOR: Final = re.compile("[^a-zA-Z0-9]+")
-_Words = Sequence[str] | str
+_Words = Collection[str] | str | Path
 
 
 class Url(Filter, filters):
@@ -59,11 +60,12 @@ class Url(Filter, filters):
     ) -> None:
         super().__init__(**kwargs)
         self._column = FieldKey(url_key)
-        self._domains, self._urls = frozenset(words_from(domains)), frozenset(words_from(urls))
-        self._banned = frozenset(map(_plain, words_from(banned_words)))
-        self._soft = frozenset(map(_plain, words_from(soft_words)))
+        self._domains = frozenset(words_from("domains", domains))
+        self._urls = frozenset(words_from("urls", urls))
+        self._banned = frozenset(map(_plain, words_from("banned_words", banned_words)))
+        self._soft = frozenset(map(_plain, words_from("soft_words", soft_words)))
         self._most_soft = soft_word_threshold
-        subwords = filter(None, map(_plain, words_from(banned_subwords)))
+        subwords = filter(None, map(_plain, words_from("banned_subwords", banned_subwords)))
         self._subwords = WordSearch(
             "filters.Url", subwords, whole_words=False, ignore_case=True, extra="urls"
         )

@@ -1,6 +1,6 @@
 """Filters by the words of a text: common words, words of symbols, words in a list."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -133,7 +133,7 @@ class StopWordRatio(TextFilter, filters):
         min_ratio: float | None = 0.3,
         max_ratio: float | None = None,
         lang: str = "en",
-        stop_words: Sequence[str] | None = None,
+        stop_words: Collection[str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -159,7 +159,7 @@ class FlaggedWords(TextFilter, filters):
     """
 
     def __init__(
-        self, words: Sequence[str], *, max_ratio: float | None = 0.045, **kwargs: Any
+        self, words: Collection[str], *, max_ratio: float | None = 0.045, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         listed = frozenset(map(str.lower, words))

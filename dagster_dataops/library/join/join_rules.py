@@ -7,7 +7,7 @@ import xxhash
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.canonical_form import canonical
-from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.records import Record
 
 _HOW: Final = ("left", "inner", "semi", "anti", "outer")
@@ -44,10 +44,13 @@ class JoinRules:
     ) -> None:
         _check("how", how, _HOW)
         _check("duplicates", duplicates, _DUPLICATES)
-        pairs = key_pairs(on, right_on)
-        self._left = [FieldKey(read) for read, _ in pairs]
-        self._right = [FieldKey(read) for _, read in pairs]
-        self._key_names = {read for _, read in pairs}
+        left = key_list("on", on)
+        right = left if right_on is None else key_list("right_on", right_on)
+        if len(left) != len(right):
+            msg = f"on is {on!r} and right_on {right_on!r}; give as many columns of both sides"
+            raise DefinitionError(msg)
+        self._left, self._right = list(map(FieldKey, left)), list(map(FieldKey, right))
+        self._key_names = set(right)
         self.how, self.duplicates = how, duplicates
         self._columns, self._suffix = columns, suffix
 

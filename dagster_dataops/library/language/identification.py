@@ -1,5 +1,6 @@
 """Operators of group ``language`` that identify languages."""
 
+from collections.abc import Collection
 from typing import Any, Literal, TypeAlias
 
 from dagster_dataops.data import data_register
@@ -79,7 +80,7 @@ class Filter(language):
 
     def __init__(
         self,
-        languages: str | list[str],
+        languages: str | Collection[str],
         input_key: str = "text",
         *,
         min_score: float = 0.65,

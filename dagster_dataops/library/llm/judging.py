@@ -44,11 +44,10 @@ class Judge(TextPrompt, llm):
         keep_from: float | None = None,
         **kwargs: Any,
     ) -> None:
-        low, high = scale
+        low, high = _limits(self, scale)
         super().__init__(input_key, output_key=output_key, **kwargs)
         self.set_format(score_schema(low, high))
         self.rubric, self.low, self.high, self.keep_from = rubric, low, high, keep_from
-        self.require("scale", fits=low < high, reason="is the lowest and the highest score")
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
@@ -102,11 +101,10 @@ class PreferencePairs(TextPrompt, llm):
     ) -> None:
         super().__init__(input_key, temperature=temperature, **kwargs)
         self.samples, self.rubric = samples, rubric
-        self.low, self.high = scale
+        self.low, self.high = _limits(self, scale)
         self.judge_prompt = judge_prompt or self.judge_prompt
         self._schema = score_schema(self.low, self.high)
         self.require("samples", fits=samples >= 2, reason="must be 2 or more")
-        self.require("scale", fits=self.low < self.high, reason="is the lowest and highest score")
 
     @override
     async def forward(self, record: Record) -> Record | Drop:
@@ -136,3 +134,11 @@ def score_schema(low: int, high: int) -> dict[str, Any]:
         "properties": {"reason": {"type": "string"}, "score": score},
         "required": ["reason", "score"],
     }
+
+
+def _limits(operator: TextPrompt, scale: Sequence[int]) -> tuple[int, int]:
+    """Return the lowest and the highest score."""
+    fits = len(scale) == 2 and scale[0] < scale[1]
+    reason = f"is {scale!r}; give the lowest and the highest score, such as (1, 5)"
+    operator.require("scale", fits=fits, reason=reason)
+    return scale[0], scale[1]

@@ -1,7 +1,7 @@
 """``pii.Entities``: mask or report names of persons and places, by a spaCy pipeline of the user."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -47,7 +47,7 @@ class Entities(pii):
         input_key: str = "text",
         output_key: str | None = None,
         *,
-        labels: Sequence[str] | None = _LABELS,
+        labels: Collection[str] | None = _LABELS,
         mode: Literal["mask", "tag", "both"] = "mask",
         replacement: str = "<{label}>",
         entities_key: str = "entities",

@@ -15,7 +15,7 @@ from dagster_dataops.records import Record
 
 pii: Any = data_register.new_group("pii")
 
-Replacement: TypeAlias = str | list[str] | tuple[str, ...]
+Replacement: TypeAlias = str | Sequence[str]
 
 _EMAILS: Final = ("email@example.com", "firstname.lastname@example.org")
 # Addresses that did not answer when the authors of datatrove chose them.

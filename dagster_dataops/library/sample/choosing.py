@@ -11,7 +11,7 @@ import xxhash
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.canonical_form import canonical
 from dagster_dataops.library.external_sort import ExternalSort
-from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.memory_limit import memory_bytes
 from dagster_dataops.library.sample.ordering import sort_key
 from dagster_dataops.library.sample.record_hashes import RecordHash
@@ -67,7 +67,7 @@ class _Groups:
     """Returns the group of a record as a text: a digest of some columns; empty for one group."""
 
     def __init__(self, key: Keys | None) -> None:
-        self._columns = [] if key is None else [FieldKey(read) for read, _ in key_pairs(key, None)]
+        self._columns = [] if key is None else list(map(FieldKey, key_list("key", key)))
 
     def of(self, record: Record) -> str:
         if not self._columns:

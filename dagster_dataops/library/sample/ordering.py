@@ -13,7 +13,7 @@ import xxhash
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.canonical_form import canonical
 from dagster_dataops.library.external_sort import ExternalSort
-from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.memory_limit import memory_bytes
 from dagster_dataops.library.sample.splitting import sample
 from dagster_dataops.records import Record, decode, encode
@@ -39,7 +39,7 @@ class Sort(sample):
         self, key: Keys, *, reverse: bool = False, max_memory_mb: int = 256, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self._keys = [(FieldKey(read), read) for read, _ in key_pairs(key, None)]
+        self._keys = [(FieldKey(read), read) for read in key_list("key", key)]
         self._reverse = reverse
         self._max_bytes = memory_bytes(max_memory_mb)
 
@@ -86,7 +86,7 @@ class GroupBy(sample):
         if max_per_group is not None and max_per_group < 1:
             msg = f"max_per_group must be at least 1, got {max_per_group}"
             raise DefinitionError(msg)
-        self._keys = [read for read, _ in key_pairs(key, None)]
+        self._keys = key_list("key", key)
         self._columns = [FieldKey(read) for read in self._keys]
         self._output_key, self._most = output_key, max_per_group
         self._max_bytes = memory_bytes(max_memory_mb)

@@ -5,7 +5,7 @@ from typing import Any, Final
 import xxhash
 
 from dagster_dataops.library.canonical_form import canonical
-from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.records import Record
 
 _BITS: Final = 64
@@ -20,7 +20,7 @@ class RecordHash:
     """
 
     def __init__(self, key: Keys | None, seed: int = 0) -> None:
-        self._columns = [] if key is None else [FieldKey(read) for read, _ in key_pairs(key, None)]
+        self._columns = [] if key is None else list(map(FieldKey, key_list("key", key)))
         self._seed = seed
 
     def of(self, record: Record) -> int:

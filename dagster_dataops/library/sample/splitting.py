@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.errors import DefinitionError, OperatorOptionError
 from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.sample.record_hashes import RecordHash
 from dagster_dataops.operators.outcomes.named_outputs import To
@@ -18,7 +18,11 @@ sample: Any = data_register.new_group("sample")
 
 
 def _outputs(fractions: Any, **_: Any) -> tuple[str, ...]:
-    return tuple(fractions)
+    names = tuple(fractions) if isinstance(fractions, Mapping) else ()
+    if len(names) < 2:
+        reason = f"must have the shares of at least 2 outputs by name, got {fractions!r:.100}"
+        raise OperatorOptionError("sample.Split", "fractions", reason)
+    return names
 
 
 class Split(sample, outputs=_outputs):  # type: ignore[call-arg]  # taken by the metaclass

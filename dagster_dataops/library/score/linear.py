@@ -90,7 +90,10 @@ class Train(score):
     ) -> None:
         super().__init__(**kwargs)
         if not 1 <= ngrams <= 5 or epochs < 1 or learning_rate <= 0:
-            msg = "ngrams must be 1 to 5, epochs at least 1, and learning_rate above 0"
+            msg = (
+                "ngrams must be 1 to 5, epochs at least 1, and learning_rate above 0; got "
+                f"{ngrams}, {epochs} and {learning_rate}"
+            )
             raise DefinitionError(msg)
         if buckets & (buckets - 1) or not 2 <= buckets <= 1 << 30:
             msg = f"buckets must be a power of two up to 2**30, got {buckets}"
@@ -98,7 +101,7 @@ class Train(score):
         self._column, self._label = FieldKey(input_key), label_key
         self._settings = {"ngrams": ngrams, "buckets": buckets}
         self._features = HashedNGrams(ngrams, buckets)
-        self._epochs, self._rate, self._seed = epochs, learning_rate, seed
+        self._epochs, self._rate, self._seed = epochs, learning_rate, seed % (1 << 64)
         self._balance = balance
 
     def build(self, records: Iterator[Record], folder: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, MissingColumnError, UnfitRecordError
+from dagster_dataops.library.field_keys import Keys, key_list
 from dagster_dataops.records import Record
 
 shape: Any = data_register.new_group("shape")
@@ -67,7 +68,7 @@ class Select(shape):
         missing: ``skip`` or ``error``, for a column that is missing.
     """
 
-    def __init__(self, keys: Iterable[str], *, missing: str = "skip", **kwargs: Any) -> None:
+    def __init__(self, keys: Keys, *, missing: str = "skip", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._keys = key_list("keys", keys)
         self._required = _required(self._keys, missing)
@@ -84,7 +85,7 @@ class Drop(shape):
         keys: Column, or several.
     """
 
-    def __init__(self, keys: Iterable[str], **kwargs: Any) -> None:
+    def __init__(self, keys: Keys, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._keys = key_list("keys", keys)
 
@@ -130,19 +131,6 @@ class Add(shape):
     def forward(self, record: Record) -> Record:
         record.update(copy.deepcopy(self._values))
         return record
-
-
-def key_list(option: str, keys: Iterable[str]) -> list[str]:
-    """Return an option that names columns as a list; one name may be given alone.
-
-    Raises:
-        DefinitionError: It names no column.
-    """
-    found = [keys] if isinstance(keys, str) else list(keys)
-    if not found:
-        msg = f"{option} names no column"
-        raise DefinitionError(msg)
-    return found
 
 
 def check_present(record: Record, keys: Iterable[str]) -> None:

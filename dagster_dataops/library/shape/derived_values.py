@@ -9,7 +9,8 @@ import xxhash
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.shape.columns import check_present, key_list
+from dagster_dataops.library.field_keys import Keys, key_list
+from dagster_dataops.library.shape.columns import check_present
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record, encode_anything
 
@@ -90,9 +91,7 @@ class Hash(shape):
         output_key: Column of the hash.
     """
 
-    def __init__(
-        self, input_key: str | list[str] = "text", output_key: str = "hash", **kwargs: Any
-    ) -> None:
+    def __init__(self, input_key: Keys = "text", output_key: str = "hash", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._keys, self._written = key_list("input_key", input_key), output_key
 
@@ -129,7 +128,7 @@ class AddId(shape):
         prefix: str = "",
         by: str = "content",
         *,
-        input_key: str | list[str] | None = None,
+        input_key: Keys | None = None,
         overwrite: bool = False,
         **kwargs: Any,
     ) -> None:

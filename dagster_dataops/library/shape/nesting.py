@@ -5,8 +5,7 @@ from typing import Any
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.shape.columns import key_list
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
@@ -25,7 +24,7 @@ class Flatten(shape):
         keys: Column that is flattened, or several; ``None`` for all.
     """
 
-    def __init__(self, sep: str = ".", keys: str | list[str] | None = None, **kwargs: Any) -> None:
+    def __init__(self, sep: str = ".", keys: Keys | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._sep = _separator(sep)
         self._keys = None if keys is None else frozenset(key_list("keys", keys))

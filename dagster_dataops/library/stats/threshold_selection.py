@@ -55,12 +55,15 @@ class Threshold(stats):
             if value is not None and not 0 <= value <= 100:
                 msg = f"{option} must be between 0 and 100, got {value}"
                 raise DefinitionError(msg)
+        if sigma is not None and sigma < 0:
+            msg = f"sigma must be at least 0, got {sigma}"
+            raise DefinitionError(msg)
         if min_percentile is max_percentile is sigma is None:
-            msg = "stats.Threshold needs min_percentile, max_percentile or sigma"
+            msg = "give min_percentile, max_percentile or sigma"
             raise DefinitionError(msg)
         self._column = FieldKey(key)
         if not self._column.single:
-            msg = f"stats.Threshold takes one number, but key {key!r} may select several"
+            msg = f"key {key!r} may select several values; give the key of one number"
             raise DefinitionError(msg)
         self._key, self._percentiles = key, (min_percentile, max_percentile)
         self._sigma, self._missing = sigma, keep_missing

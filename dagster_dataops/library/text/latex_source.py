@@ -1,6 +1,7 @@
 """``text.Latex``: remove parts of LaTeX sources that are no text."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from dagster_dataops.data import data_register
@@ -55,7 +56,7 @@ class Latex(text):
         input_key: Keys = "text",
         output_key: Keys | None = None,
         *,
-        strip: list[str] | None = None,
+        strip: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)

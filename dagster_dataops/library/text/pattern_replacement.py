@@ -1,7 +1,7 @@
 """``text.Replace``: replace patterns or strings."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -36,8 +36,8 @@ class Replace(text):
 
     def __init__(
         self,
-        pattern: str | list[str],
-        replacement: str | list[str] = "",
+        pattern: str | Sequence[str],
+        replacement: str | Sequence[str] = "",
         input_key: Keys = "text",
         output_key: Keys | None = None,
         *,

@@ -4,6 +4,7 @@ import re
 from typing import Any, Final
 
 from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.unicode_normalization import normalized
 from dagster_dataops.library.field_keys import FieldKey, Keys
 from dagster_dataops.library.text_mapping import TextMapping, check_single
@@ -116,7 +117,7 @@ class Chunk(text):
         super().__init__(**kwargs)
         if not 0 <= overlap_chars < max_chars:
             msg = f"overlap_chars must be in [0, max_chars={max_chars}), got {overlap_chars}"
-            raise ValueError(msg)
+            raise DefinitionError(msg)
         self._size, self._overlap = max_chars, overlap_chars
         self._column, self._written, self._index = FieldKey(input_key), output_key, index_key
         if output_key is None:

@@ -1,6 +1,6 @@
 """Operators of group ``text`` that remove words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dagster_dataops.data import data_register
@@ -75,7 +75,7 @@ class RemoveWordsContaining(text):
         input_key: Keys = "text",
         output_key: Keys | None = None,
         *,
-        substrings: list[str] | None = None,
+        substrings: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)

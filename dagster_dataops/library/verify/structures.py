@@ -255,7 +255,7 @@ class Fields(verify):
                 msg = f"types names {kind!r}; use one of {', '.join(_KINDS)}"
                 raise DefinitionError(msg)
         if not names and not types:
-            msg = "verify.Fields needs required or types"
+            msg = "give required or types"
             raise DefinitionError(msg)
         self._required = [(key, FieldKey(key)) for key in names]
         self._types = [(key, FieldKey(key), kind) for key, kind in types.items()]

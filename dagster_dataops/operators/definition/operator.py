@@ -17,6 +17,7 @@ from typing_extensions import override
 from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import (
     ConfigurationError,
+    DefinitionError,
     OperatorDefinitionError,
     OperatorOptionError,
     UnknownOperatorError,
@@ -162,6 +163,8 @@ class OperatorMeta(type):
         except Exception as error:
             named = dict(zip(_positional_names(cls, spec), positional, strict=False))
             raise_without_secrets(error, spec.qualified_name, {**named, **given})
+            if type(error) is DefinitionError:
+                raise DefinitionError(f"Operator {spec.qualified_name}: {error}") from None
             raise
 
     def _constructed(
@@ -177,6 +180,8 @@ class OperatorMeta(type):
         to_init, to_forward = _further_options(cls, spec, options)
         if spec.kind == "reader":
             _check_reader(spec, options, settings)
+        if spec.kind == "reader" or spec.shipped:
+            check_types(spec.qualified_name, spec.options, options)
         if spec.outputs_of is not None:
             spec = _with_outputs_of(spec, bound)
         operator: Any = object.__new__(cast("type[Operator]", cls))
@@ -517,7 +522,7 @@ def _positional_names(cls: type, spec: OperatorSpec) -> list[str]:
 def _check_reader(
     spec: OperatorSpec, options: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> None:
-    """Raise an error for a reader's options of a wrong type, and for execution settings."""
+    """Raise an error for a reader's execution settings, and for options that name nodes."""
     for name in settings:
         reason = "does not apply to a reader, which is read in order"
         raise OperatorOptionError(spec.qualified_name, name, reason)
@@ -525,7 +530,6 @@ def _check_reader(
         if any(referenced(options[name])):
             reason = "names a node of a pipeline; a reader is read before the pipeline runs"
             raise OperatorOptionError(spec.qualified_name, name, reason)
-    check_types(spec.qualified_name, spec.options, options)
 
 
 def _refuse_settings_among(spec: OperatorSpec, options: Mapping[str, Any]) -> None:

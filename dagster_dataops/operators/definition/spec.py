@@ -28,6 +28,7 @@ from dagster_dataops.operators.outcomes.record_context import RunLink
 OperatorKind: TypeAlias = Literal[
     "reader", "record", "dataset", "selection", "stream", "artefact", "export"
 ]
+_PACKAGE: Final = f"{__name__.partition('.')[0]}."
 METHODS: Final[dict[OperatorKind, str]] = {
     "reader": "stream",
     "record": "forward",
@@ -114,6 +115,11 @@ class OperatorSpec:
     def place(self) -> str:
         """The place of its definition: ``module.qualname``."""
         return f"{self.target.__module__}.{self.target.__qualname__}"
+
+    @property
+    def shipped(self) -> bool:
+        """Whether it is defined in this package."""
+        return self.place.startswith(_PACKAGE)
 
     @property
     def kind_text(self) -> str:

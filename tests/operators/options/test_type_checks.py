@@ -1,9 +1,10 @@
 """Tests of values against annotations."""
 
+import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import pytest
 
@@ -32,6 +33,10 @@ class Sized(Protocol):
         ({"a": 1}, dict[str, int]),
         ((1, 2), tuple[int, ...]),
         ([1], Sequence[int]),
+        ((1, 2.5), tuple[int, float]),
+        ({"a"}, Collection[str]),
+        ({"a": ["b"]}, Mapping[str, Sequence[str]]),
+        (1, Annotated[int, "a note"]),
         (len, Callable[[Any], int]),
         (1, Any),
         (1, "Unresolved"),
@@ -59,6 +64,15 @@ def test_a_value_is_of_its_type(value, annotation):
         (["x"], list[float]),
         ({"a": "b"}, dict[str, int]),
         ((1,), list[int]),
+        ((1,), tuple[int, int]),
+        ("ab", Sequence[str]),
+        ({"a": 1}, Collection[str]),
+        ([1], Sequence[str]),
+        ({1}, Collection[str]),
+        ({"a": "b"}, Mapping[str, int]),
+        (math.nan, float),
+        (True, Literal["a"]),
+        ("1", Annotated[int, "a note"]),
         (1, Callable[[Any], int]),
     ],
     ids=str,

@@ -1,0 +1,93 @@
+"""Every operator of the library refuses options of a wrong type before it reads a record."""
+
+import math
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from dagster_dataops import data, data_register
+from dagster_dataops.errors import DefinitionError, OperatorOptionError
+from dagster_dataops.library import GROUPS
+from dagster_dataops.operators.options.artefact_options import ArtefactReference
+
+NAMES = [f"{group}.{name}" for group in sorted(GROUPS) for name in data_register.operators(group)]
+ANYTHING = ArtefactReference("a")  # of every type until the run
+
+
+def operator(name: str) -> Any:
+    return data_register.operator(*name.split("."))
+
+
+def options(name: str) -> list[Any]:
+    """Return the options of an operator that do not take any value."""
+    found = operator(name).__dataops_spec__.options
+    return [one for one in found if Any not in [one.annotation, *get_args(one.annotation)[:1]]]
+
+
+def required_but(name: str, option: str) -> dict[str, Any]:
+    """Return the other required options of an operator."""
+    found = operator(name).__dataops_spec__.options
+    return {one.name: ANYTHING for one in found if one.required and one.name != option}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_value_of_no_type_is_refused_by_the_name_of_its_option(name: str) -> None:
+    for option in options(name):
+        with pytest.raises(OperatorOptionError, match="must be .*; got object") as refused:
+            operator(name)(**required_but(name, option.name), **{option.name: object()})
+        assert (refused.value.operator, refused.value.option) == (name, option.name)
+
+
+@pytest.mark.parametrize("value", [math.nan, "0.1", None, True, [0.1]])
+def test_a_share_is_a_number(value: Any) -> None:
+    with pytest.raises(OperatorOptionError, match=r"sample.Rate: option 'rate' must be float"):
+        data.sample.Rate(rate=value)
+
+
+def test_a_word_is_no_list_of_words() -> None:
+    with pytest.raises(OperatorOptionError, match="FlaggedWords: option 'words' must be .*'bad'"):
+        data.filters.FlaggedWords(words="bad")
+
+
+@pytest.mark.parametrize("words", [["bad"], ("bad",), {"bad"}, frozenset({"bad"})])
+def test_words_are_any_collection(words: Any) -> None:
+    kept = data.filters.FlaggedWords(words=words)([{"text": "bad"}, {"text": "good"}])
+
+    assert kept == [{"text": "good"}]
+
+
+def test_words_are_a_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_text("bad\n")
+
+    assert data.filters.Blocklist(words=path)([{"text": "bad"}]) == []
+
+
+def test_keys_may_be_a_tuple() -> None:
+    records = [{"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 1, "b": 1}]
+
+    assert data.dedup.Exact(input_key=("a", "b"))(records) == records[:2]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("dedup.Exact", {"input_key": []}, r"input_key is \[\]; name at least one column"),
+        ("decontaminate.NGrams", {"benchmark": "no.jsonl"}, "benchmark is 'no.jsonl', which"),
+        ("filters.Url", {"domains": "no.txt"}, "domains is 'no.txt', which cannot be read"),
+        ("join.Lookup", {"table": "no.jsonl", "on": "id"}, "table is 'no.jsonl', which"),
+        ("join.Merge", {"on": "id", "right_on": []}, r"right_on is \[\]"),
+        ("join.Merge", {"on": "id", "right_on": ["a", "b"]}, "give as many columns"),
+        ("llm.Judge", {"rubric": "good?", "scale": [1]}, r"'scale' is \[1\]; give the lowest"),
+        ("sample.Split", {"fractions": {}}, "'fractions' must have the shares of at least 2"),
+        ("sample.TopK", {"key": "a", "k": -1}, "k must be at least 0"),
+        ("stats.Threshold", {"key": "a", "sigma": -1}, "sigma must be at least 0"),
+        ("text.Chunk", {"max_chars": 0}, "overlap_chars must be in"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_with_the_operator(
+    name: str, given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(DefinitionError, match=f"Operator {name}: .*{said}"):
+        operator(name)(**given)
