@@ -20,7 +20,7 @@ from dagster_dataops.hashing.operational import Operational
 from dagster_dataops.models.batch_round import deliver_in_batches
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
-from dagster_dataops.models.output_format import OutputFormat, plain
+from dagster_dataops.models.output_format import OutputFormat, output_format, plain
 from dagster_dataops.models.prompt_templates import compiled, rendered
 from dagster_dataops.models.replies.reply import Reply, reply_of
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun
@@ -87,7 +87,7 @@ class LLMOperator(ModelOperator):
             model: Name of the model.
             prompt: Template of the message.
             system: Template of the system message.
-            response_format: A pydantic model or a JSON Schema.
+            response_format: A pydantic model, a JSON Schema, or the field of a request.
             examples: Records with their answer under the key ``reply``, a text or JSON. Each
                 becomes a message and an answer before the prompt.
             output_key: The key to which the reply is written.
@@ -164,7 +164,7 @@ class LLMOperator(ModelOperator):
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
         wanted = response_format or self.response_format
-        form = self._format(wanted) if wanted is not None else None
+        form = output_format(wanted) if wanted is not None else None
         request = {"model": self.model, "messages": list(messages), **self.params, **fields}
         if type(request.get("seed")) is int:  # samples of one seed would be equal
             request["seed"] += sample
@@ -196,9 +196,8 @@ class LLMOperator(ModelOperator):
     @override
     async def open(self, context: OperatorContext) -> None:
         """Open the connections of a run."""
-        self._formats: dict[int, OutputFormat] = {}
         if self.response_format is not None:
-            self._format(self.response_format)
+            output_format(self.response_format)
         await super().open(context)
         if self.delivery == "batch":
             try:
@@ -258,12 +257,6 @@ class LLMOperator(ModelOperator):
         if reply.finish_reason == "length" and self.truncated == "fail":
             raise _unusable(_truncated(reply), reply)
         return reply
-
-    def _format(self, wanted: Any) -> OutputFormat:
-        found = self._formats.get(id(wanted))
-        if found is None:
-            found = self._formats[id(wanted)] = OutputFormat(wanted)
-        return found
 
     def _check(self) -> None:
         """Raise an `OperatorOptionError` for an invalid option."""

@@ -38,6 +38,7 @@ _LONGEST_PAUSE_SECONDS: Final = 30.0
 _BREAK_AFTER: Final = 50  # failures in a row
 _BREAK_SECONDS: Final = (1.0, 4.0, 16.0, 64.0)  # the pauses after that; then the run stops
 _CHARACTERS_A_TOKEN: Final = 3.5
+_SEEDS: Final = 1 << 31  # what servers take
 _USUAL_OUTPUT: Final = 256  # tokens of a reply without a limit, until it is there
 
 
@@ -139,7 +140,7 @@ class ModelSession:
 
         Args:
             request: The JSON of the request.
-            sample: Equal requests with other numbers are sent separately.
+            sample: Equal requests with other numbers are sent separately; from 1 on with a seed.
             reask: How many replies of the wrong form came before; the same holds for it.
             endpoint: The endpoint.
 
@@ -160,6 +161,8 @@ class ModelSession:
             raise self._not_recorded(request)
         if self.batches is not None:
             self._raise_batch_error(key)
+        if sample and "seed" not in request and not self._context.retries_failed:
+            request = {**request, "seed": self._seed_of(key)}
         if self._noted is not None:
             self._noted.add(key, self._context.position, request)
             raise DeferredRequest
@@ -188,6 +191,10 @@ class ModelSession:
             await self._transport.close()
         self._limits.close()
         self._store.close()
+
+    def _seed_of(self, key: str) -> int:
+        """Return the seed of a sample: the same in each run, others for others."""
+        return xxhash.xxh3_64_intdigest(key.encode(), seed=self._context.seed) % _SEEDS
 
     def _raise_batch_error(self, key: str) -> None:
         """Raise the error with which the server answered a request in a batch."""

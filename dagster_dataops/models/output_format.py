@@ -1,5 +1,6 @@
 """`OutputFormat`: the form that the text of a reply must have."""
 
+import functools
 import re
 from typing import Any, Final
 
@@ -7,18 +8,37 @@ import orjson
 
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 
+_MADE: Final = 128  # forms that are remembered
 _MAX_TEXT: Final = 300
 _MAX_FAULTS: Final = 5
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_ANY_OBJECT: Final = {"type": "object"}
 _OF_SCHEMAS: Final = ("properties", "$defs", "definitions")  # schemas by name
 _IN_LISTS: Final = ("anyOf", "allOf", "oneOf", "prefixItems")
+
+
+def output_format(wanted: Any) -> "OutputFormat":
+    """Return the form of a pydantic model or a dict, see `OutputFormat`; equal ones are made once.
+
+    Raises:
+        DefinitionError: ``wanted`` is neither.
+        MissingExtraError: jsonschema-rs is not installed, which a JSON Schema needs.
+    """
+    if not isinstance(wanted, dict):
+        return _form_of(wanted) if isinstance(wanted, type) else OutputFormat(wanted)
+    try:
+        return _form_in(orjson.dumps(wanted))
+    except orjson.JSONEncodeError as error:
+        reason = f"response_format is no JSON Schema: {error}"
+        raise DefinitionError(reason) from None
 
 
 class OutputFormat:
     """The form that the text of a reply must have.
 
     Args:
-        wanted: A pydantic model, or a JSON Schema.
+        wanted: A pydantic model, or a JSON Schema, or the ``response_format`` of a request:
+            ``{"type": "json_schema", "json_schema": {...}}``, ``{"type": "json_object"}``.
 
     Attributes:
         field: The ``response_format`` of the request.
@@ -33,11 +53,11 @@ class OutputFormat:
         if self._model is None and not isinstance(wanted, dict):
             reason = f"response_format is {wanted!r}; give a pydantic model or a JSON Schema"
             raise DefinitionError(reason)
-        schema = wanted if self._model is None else self._model.model_json_schema()
-        self._validator = None if self._model is not None else _validator(schema)
-        name = _NAME.sub("_", str(schema.get("title") or "reply"))[:64]
-        inner = {"name": name, "strict": True, "schema": strict(schema)}
-        self.field = {"type": "json_schema", "json_schema": inner}
+        if self._model is None:
+            schema, self.field = _of_schema(wanted)
+            self._validator = _validator(schema)
+        else:
+            self.field = _field(self._model.model_json_schema())
 
     def parse(self, text: str) -> Any:
         """Return the value in the text of a reply.
@@ -64,6 +84,32 @@ class OutputFormat:
             places = [".".join(map(str, one.instance_path)) for one in errors]
             raise ValueError(_faults(places, [one.message for one in errors])[:_MAX_TEXT])
         return value
+
+
+@functools.lru_cache(maxsize=_MADE)
+def _form_of(model: type) -> OutputFormat:
+    return OutputFormat(model)
+
+
+@functools.lru_cache(maxsize=_MADE)
+def _form_in(text: bytes) -> OutputFormat:
+    return OutputFormat(orjson.loads(text))
+
+
+def _of_schema(wanted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a JSON Schema, and the field of the request, of either form of a dict."""
+    if wanted.get("type") == "json_object":
+        return _ANY_OBJECT, wanted
+    inner = wanted.get("json_schema")
+    if wanted.get("type") == "json_schema" and isinstance(inner, dict) and "schema" in inner:
+        return inner["schema"], wanted
+    return wanted, _field(wanted)
+
+
+def _field(schema: dict[str, Any]) -> dict[str, Any]:
+    name = _NAME.sub("_", str(schema.get("title") or "reply"))[:64]
+    inner = {"name": name, "strict": True, "schema": strict(schema)}
+    return {"type": "json_schema", "json_schema": inner}
 
 
 def _faults(places: list[str], messages: list[str]) -> str:

@@ -263,9 +263,11 @@ def spoiled(fault: str, text: str) -> tuple[dict[str, Any], str]:
 
 
 def adapted_refusal(body: dict[str, Any], first: str) -> web.Response | None:
-    """Refuse the fields of the marks ``[[no:max_tokens]]`` and ``[[no:schema]]``."""
+    """Refuse the fields of the marks ``[[no:max_tokens]]``, ``[[no:seed]]``, ``[[no:schema]]``."""
     if "[[no:max_tokens]]" in first and "max_tokens" in body:
         return refused_field("'max_tokens' is unsupported; use 'max_completion_tokens' instead")
+    if "[[no:seed]]" in first and "seed" in body:
+        return refused_field("unknown field 'seed'")
     wanted = body.get("response_format") or {}
     if "[[no:schema]]" in first and wanted.get("type") == "json_schema":
         return refused_field("response_format of type json_schema is not supported")

@@ -1,6 +1,7 @@
 """Tests of dagster_dataops.models.llm_operator."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,31 @@ def test_a_wrong_reply_is_asked_for_again_with_its_fault(made, server, fault):
     assert server.stats()["answered"] == (1 if fault == "fenced" else 2)
 
 
+def test_samples_have_different_seeds_which_are_the_same_in_each_run(made, root):
+    seen: list[list[Any]] = []
+
+    class Stub:
+        def complete(self, request: dict[str, Any]) -> str:
+            seen[-1].append(request.get("seed"))
+            return "a"
+
+    class Samples(LLMOperator):
+        async def forward(self, record: dict):
+            await self.asks("Who wins?", n=3)
+            return record
+
+    operator = made(Samples, client=ModelClient(complete=Stub()))
+    for _ in range(2):
+        seen.append([])
+        operator([{"n": 1}])
+        shutil.rmtree(root)  # with the stored replies
+
+    assert seen[0] == seen[1]
+    assert seen[0][0] is None
+    assert len(set(seen[0])) == 3
+    assert all(0 <= one < 2**31 for one in seen[0][1:])
+
+
 def test_a_truncated_reply_may_be_kept(made):
     (found,) = made(Echo, truncated="keep")([{"text": "one two [[fault:truncated]]"}])
 
@@ -205,6 +231,25 @@ def test_a_plain_schema_is_checked_too(made, root):
 
     assert rows == [{"text": "a b", "answer": {"n": 2}}]
     assert error_rows(root)[0]["exception"] == "InvalidOutputError"
+
+
+def form_with(name: str) -> dict[str, Any]:
+    """Return a schema of an object with one number."""
+    return {"type": "object", "properties": {name: {"type": "integer"}}, "required": [name]}
+
+
+def test_each_call_may_have_a_format_of_its_own(made):
+    class Both(LLMOperator):
+        async def forward(self, record: dict):
+            found = {}
+            for name in record["names"]:
+                reply = await self.ask(f"Give {name}.", response_format=form_with(name))
+                found.update(reply.parsed)
+            return found
+
+    (found,) = made(Both)([{"names": list("abcdefgh")}])
+
+    assert list(found) == list("abcdefgh")
 
 
 def test_examples_are_messages_before_the_prompt(made, monkeypatch):

@@ -347,6 +347,7 @@ def test_max_cost_counts_the_calls_of_earlier_sessions(tmp_path: Path, server: R
     ("mark", "fields"),
     [
         ("max_tokens", {"max_tokens": 5}),
+        ("seed", {"seed": 5}),
         (
             "schema",
             {

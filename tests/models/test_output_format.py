@@ -77,6 +77,26 @@ def test_a_property_may_have_the_name_of_a_keyword():
     assert strict(schema) == schema | {"additionalProperties": False, "required": ["properties"]}
 
 
+def test_the_field_of_a_request_is_sent_as_it_is_and_its_schema_is_checked():
+    field = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
+
+    form = OutputFormat(field)
+
+    assert form.field == field
+    assert form.parse('{"a": 1}') == {"a": 1}
+    with pytest.raises(ValueError, match="a: "):
+        form.parse('{"a": "x"}')
+
+
+def test_a_form_may_be_any_object():
+    form = OutputFormat({"type": "json_object"})
+
+    assert form.field == {"type": "json_object"}
+    assert form.parse('{"b": []}') == {"b": []}
+    with pytest.raises(ValueError, match="object"):
+        form.parse("[1]")
+
+
 @pytest.mark.parametrize("form", ["text", {"type": "nonsense"}, {"$ref": "https://example.org/x"}])
 def test_anything_else_is_refused(form: Any):
     with pytest.raises(DefinitionError):

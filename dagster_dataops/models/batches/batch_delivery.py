@@ -153,7 +153,7 @@ class BatchDelivery:
                 self._store.put(key, int(start), models[line["custom_id"]], body, share=share)
             return
         error = error_of(status, {}, orjson.dumps(body))
-        if isinstance(error, BadRequestError) and self._dialect.learns(error):
+        if isinstance(error, BadRequestError) and self._dialect.learn(error):
             self._state.refusals.append(str(error))
             return
         self._note_failure(key, status, body)

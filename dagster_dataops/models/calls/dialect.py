@@ -1,47 +1,51 @@
 """`Dialect`: the fields that a server refuses, learnt from its replies."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import orjson
 
 from dagster_dataops.errors import BadRequestError
 
+_MAX_TOKENS: Final = "max_completion_tokens"
+_SCHEMA: Final = "json_schema"
+_SEED: Final = "seed"
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {  # in a refusal of the field
+    _MAX_TOKENS: (_MAX_TOKENS,),
+    _SCHEMA: (_SCHEMA, "response_format"),
+    _SEED: (_SEED,),
+}
+
 
 class Dialect:
     """Changes requests to the form that a server accepts.
 
-    ``max_tokens`` becomes ``max_completion_tokens``, and a ``response_format`` with a JSON Schema
-    becomes ``json_object`` with the schema in the last message, once the server has refused them.
+    Once the server has refused them, ``max_tokens`` becomes ``max_completion_tokens``, a
+    ``response_format`` with a JSON Schema becomes ``json_object`` with the schema in the last
+    message, and ``seed`` is left out.
     """
 
     def __init__(self) -> None:
-        self._renames_max_tokens = False
-        self._has_no_schemas = False
+        self._refused: set[str] = set()
 
     def adapted(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the request in the form that the server accepts."""
-        if self._renames_max_tokens and "max_tokens" in request:
-            request = {**request, "max_completion_tokens": request["max_tokens"]}
+        if _MAX_TOKENS in self._refused and "max_tokens" in request:
+            request = {**request, _MAX_TOKENS: request["max_tokens"]}
             del request["max_tokens"]
-        if self._has_no_schemas and _schema_of(request) is not None:
+        if _SCHEMA in self._refused and _schema_of(request) is not None:
             request = _with_schema_in_text(request)
+        if _SEED in self._refused and _SEED in request:
+            request = {name: value for name, value in request.items() if name != _SEED}
         return request
 
-    def learns(self, error: BadRequestError) -> bool:
+    def learn(self, error: BadRequestError) -> bool:
         """Learn from a refusal, and return whether it names a field that can be replaced."""
-        before = (self._renames_max_tokens, self._has_no_schemas)
-        self._renames_max_tokens = self._has_no_schemas = False
-        self.learn(error)
-        named = self._renames_max_tokens or self._has_no_schemas
-        self._renames_max_tokens |= before[0]
-        self._has_no_schemas |= before[1]
-        return named
-
-    def learn(self, error: BadRequestError) -> None:
-        """Learn from a refusal which fields the server does not accept."""
-        text = str(error)
-        self._renames_max_tokens |= "max_completion_tokens" in text
-        self._has_no_schemas |= "response_format" in text or "json_schema" in text
+        named = {
+            field for field, words in _WORDS.items() if any(one in str(error) for one in words)
+        }
+        self._refused |= named
+        return bool(named)
 
 
 def _schema_of(request: dict[str, Any]) -> Any:

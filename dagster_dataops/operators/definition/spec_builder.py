@@ -73,6 +73,7 @@ _CONTRACTS: Final[tuple[tuple[OperatorKind, tuple[str, ...]], ...]] = (
 )
 _BATCHES: Final = {"forward_batch", "forward_window", "sketch_batch"}
 CONTEXT: Final = "context"  # name of the parameter that gets an OperatorContext
+_CONTEXT_TYPE: Final = "OperatorContext"
 _WITH_CONTEXT: Final[frozenset[OperatorKind]] = frozenset({"record"})
 _OPENED: Final[frozenset[OperatorKind]] = frozenset({"record", "selection"})
 _INPUTS: Final[dict[OperatorKind, str]] = {
@@ -188,9 +189,15 @@ def _given(kind: OperatorKind, parameters: list[inspect.Parameter]) -> frozenset
     """Return the names of the parameters that the engine gives; they are no options."""
     if kind not in _WITH_CONTEXT:
         return frozenset()
-    return frozenset(
-        one.name for one in parameters if one.name == CONTEXT and one.default is one.empty
-    )
+    return frozenset(one.name for one in parameters if one.name == CONTEXT and _is_given(one))
+
+
+def _is_given(context: inspect.Parameter) -> bool:
+    """Return whether a parameter takes the context, and is no option of the same name.
+
+    It may have a default if its annotation says so: `OperatorContext | None = None`.
+    """
+    return context.default is context.empty or _CONTEXT_TYPE in str(context.annotation)
 
 
 def _opens(name: str, cls: type, kind: OperatorKind) -> bool:

@@ -44,3 +44,12 @@ def test_a_schema_goes_into_the_text():
     assert adapted["messages"][0]["content"].endswith('{"type":"object"}')
     assert [one["type"] for one in dialect.adapted(parts)["messages"][0]["content"]] == ["text"] * 2
     assert given["messages"][0]["content"] == "Go."
+
+
+def test_a_seed_is_left_out():
+    dialect = Dialect()
+
+    assert dialect.learn(BadRequestError("status 422: body.seed: extra inputs are not permitted"))
+
+    assert dialect.adapted(request(seed=3)) == request()
+    assert not dialect.learn(BadRequestError("status 400: something else"))

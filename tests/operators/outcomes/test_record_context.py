@@ -38,6 +38,13 @@ async def count_slowly(record: dict[str, Any], context: OperatorContext) -> Any:
     return count_words.function(record, context)  # type: ignore[attr-defined]
 
 
+@data_register("data.contexts")
+def count_if_possible(record: dict[str, Any], context: OperatorContext | None = None) -> Any:
+    if context is not None:
+        context.count(words=1)
+    return record
+
+
 RECORDS = [{"text": " ".join("x" * (n % 5 + 1)), "n": n} for n in range(200)]
 
 
@@ -246,3 +253,12 @@ def test_the_position_of_a_record_is_that_of_its_line(root: Path):
     rows = operator()([{"text": "a"}, {"text": "bc"}, {"text": "d"}])
 
     assert [row["position"] for row in rows] == [0, 13, 27]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_parameter_annotated_as_the_context_may_have_a_default(root: Path, mode: str) -> None:
+    operator = data.contexts.count_if_possible(_concurrency_mode=mode)
+    assert operator([{"text": "a"}]) == [{"text": "a"}]
+
+    assert manifest_of(root).counts == {"words": 1}
+    assert count_if_possible.function({"text": "a"}) == {"text": "a"}  # type: ignore[attr-defined]
