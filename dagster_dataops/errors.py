@@ -79,7 +79,7 @@ Errors cross process boundaries. So each stores its facts as constructor argumen
 message in ``__str__``; a pickled copy equals the original.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -107,7 +107,13 @@ class DataOpsError(Exception):
 
     @override
     def __str__(self) -> str:
-        return self.sentence.format(**{name: getattr(self, name) for name in self.facts})
+        return self.sentence.format(**{name: self._shown(name) for name in self.facts})
+
+    def _shown(self, name: str) -> Any:
+        """Return a fact; without its full stop if the sentence has one behind it."""
+        value = getattr(self, name)
+        stopped = isinstance(value, str) and f"{{{name}}}." in self.sentence
+        return value.removesuffix(".") if stopped else value
 
 
 class DefinitionError(DataOpsError):

@@ -74,3 +74,12 @@ def test_a_chained_cause_does_not_keep_an_error_from_pickling():
     error.__cause__ = OSError(28, "No space left on device")
 
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_a_reason_with_a_full_stop_has_only_one_in_the_sentence():
+    stopped = errors.RunStoppedError("data.demo.ask", "The budget is spent.")
+
+    assert str(stopped) == (
+        "Operator data.demo.ask stopped: The budget is spent. Finished records are kept."
+    )
+    assert stopped.reason == "The budget is spent."

@@ -21,6 +21,7 @@ from dagster_dataops.concurrency.file_lock import lock_at_once
 from dagster_dataops.datasets.durable_files import make_folder_durably, storage
 from dagster_dataops.errors import FolderLockedError, StorageError
 
+LOCK_FILE: Final = ".lock"  # in every folder that a run has locked
 _POLL_SECONDS: Final = 0.05
 _LONGEST: Final = 4096  # bytes of the lock file that are read
 _NO_LOCKS: Final = frozenset(
@@ -43,7 +44,7 @@ class FolderLock:
 
     def __init__(self, folder: Path, run: str, wait_seconds: float) -> None:
         make_folder_durably(folder)
-        self.path = folder / ".lock"
+        self.path = folder / LOCK_FILE
         with storage(self.path, "open the lock file"):
             # Do not follow a link: it could point to another file, which would be overwritten.
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW

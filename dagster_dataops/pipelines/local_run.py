@@ -183,7 +183,7 @@ def _warn_of_failures(node: OperatorNode, report: RunReport, errors: Path) -> No
         first["path"],
         first["line"],
         first["exception"],
-        first["message"],
+        first["message"].removesuffix("."),
         kept,
     )
 

@@ -499,6 +499,18 @@ def test_failed_records_are_one_warning_with_the_first_of_them_and_the_error_fil
     assert str(root / "docs" / "first" / "first_error.jsonl") in text
 
 
+def test_a_message_with_a_full_stop_has_only_one_in_the_warning(caplog):
+    @data_register(f"data.{GROUP}", _concurrency_mode="single")
+    def refuse(record):
+        if "none" in record:
+            raise ValueError("I cannot help with that.")
+        return record
+
+    refuse()([{"text": "a"}, {"none": 1}])
+
+    assert "ValueError: I cannot help with that. All are in " in caplog.text
+
+
 def test_a_warning_reports_that_the_error_file_is_not_kept(caplog):
     suffix(_save_data=False)([{"text": "a"}, {"none": 1}])
 

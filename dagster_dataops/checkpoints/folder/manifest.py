@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -216,7 +216,7 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Return the manifest as readable JSON."""
-        return orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     @classmethod
     def load(cls, path: Path) -> "Manifest | None":

@@ -11,13 +11,13 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from dagster_dataops.checkpoints.folder_lock import LOCK_FILE
 from dagster_dataops.checkpoints.homes.node_home import HEAD_ENDING, LOCK_ENDING
 from dagster_dataops.concurrency.file_lock import lock_at_once
 from dagster_dataops.configuration import COPIES
 from dagster_dataops.datasets.remote_input import NOTE_ENDING
 
 _DAY_NS: Final = 24 * 3600 * 10**9
-_CLAIM: Final = ".lock"  # of a run, in every folder of a node
 
 
 class Cleaned(NamedTuple):
@@ -56,7 +56,7 @@ def clean(scratch: Path, days: float) -> Cleaned:
 
 def _clean_node(folder: Path, names: list[str], before_ns: int, deleted: list[int]) -> bool:
     """Delete the copy of a node if it is old; return ``False`` if it is in use."""
-    locks = [name for name in names if name == _CLAIM or name.endswith(LOCK_ENDING)]
+    locks = [name for name in names if name == LOCK_FILE or name.endswith(LOCK_ENDING)]
     heads = [name for name in names if name.endswith(HEAD_ENDING)]
     with ExitStack() as held:
         for name in locks:
@@ -84,7 +84,7 @@ def _files_of(folder: Path) -> Iterator[Path]:
 
 
 def _is_node(folder: Path) -> bool:
-    return any(one.name == _CLAIM or one.name.endswith(LOCK_ENDING) for one in folder.iterdir())
+    return any(one.name == LOCK_FILE or one.name.endswith(LOCK_ENDING) for one in folder.iterdir())
 
 
 def _clean_inputs(folder: Path, names: list[str], before_ns: int, deleted: list[int]) -> None:
