@@ -1,11 +1,12 @@
 """`CrudeSource`: stages that yield crude samples."""
 
-import bisect
 from abc import abstractmethod
-from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from typing import Any, ClassVar, Final, TypeAlias
 
 import xxhash
@@ -13,16 +14,19 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError, UnknownSampleError
 from dagster_dataops.filestores.energon_layout import ShardedDataset, prepared_counts
-from dagster_dataops.filestores.prepared_index import PreparedIndex, prepared_index
+from dagster_dataops.filestores.prepared_index import prepared_index
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.tar_store import TarStore
 from dagster_dataops.filestores.tars.open_shards import OpenShards, SampleReader
-from dagster_dataops.filestores.tars.row_cutting import (
-    cut_by_rows,
-    is_cuttable,
-    row_reader,
+from dagster_dataops.filestores.tars.row_cutting import cut_by_rows, row_reader, sample_maker
+from dagster_dataops.filestores.tars.shard_scan import (
+    KEY,
+    SHAPE,
+    START,
+    PlacedSample,
+    Shard,
+    parts_of,
 )
-from dagster_dataops.filestores.tars.shard_scan import MAX_ROWS, ScannedShard, Shard
 from dagster_dataops.filestores.tars.tar_headers import UncommonTarError, torn
 from dagster_dataops.filestores.tars.tar_index import TarIndex
 from dagster_dataops.filestores.tars.tar_samples import (
@@ -152,9 +156,9 @@ class IndexHolder:
 
     def __init__(self, data: ShardedDataset, duplicates: str) -> None:
         self._data, self._duplicates = data, duplicates
-        self._index: TarIndex | PreparedIndex | None = None
+        self._index: TarIndex | None = None
 
-    def get(self) -> TarIndex | PreparedIndex:
+    def get(self) -> TarIndex:
         """Return the index.
 
         Raises:
@@ -274,7 +278,13 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     def _of_shard(self, number: int, left_out: frozenset[int] | None) -> Iterator[Iterator[Any]]:
         shard = self.data.shards[number]
         with shard.location.opened() as content:
-            for cut in self._cut(content, number, identity_of(self, shard)):
+            identity = identity_of(self, shard)
+            placed = self.is_placed(number)
+            for cut in (
+                self._cut_placed(content, number, identity)
+                if placed
+                else self._cut(content, identity)
+            ):
                 self._failed_before = self.counter.count
                 first, count = self._first, len(cut.samples)
                 yield self._begin(cut, left_out)
@@ -284,21 +294,27 @@ class TarSamples(BlockwiseCursor, CrudeSource):
                     return
 
     def _begin(self, cut: CutSamples, left_out: frozenset[int] | None) -> Iterator[Any]:
-        samples, starts = cut.samples, cut.starts
-        if left_out is not None and not left_out.isdisjoint(starts[:-1]):
-            kept = [at for at, start in enumerate(starts[:-1]) if start not in left_out]
+        samples, starts, first = cut.samples, cut.starts, self._first
+        numbers = range(first, first + len(samples))
+        if left_out is not None and not left_out.isdisjoint(numbers):
+            kept = [at for at, number in enumerate(numbers) if number not in left_out]
             samples = [samples[at] for at in kept]
-            self._numbers = [self._first + at for at in [*kept, len(cut.samples)]]
+            self._numbers = [*(first + at for at in kept), numbers.stop]
             starts = [starts[at] for at in [*kept, -1]]
         self._starts = starts
         return self.begin_block(samples)
 
-    def _cut(self, content: Content, number: int, identity: ShardIdentity) -> Iterator[CutSamples]:
-        found = self.scanned(number) if identity.trusted else None
-        if found is not None:
-            place = self._at, self._first, self.block_size
-            yield from cut_by_rows(identity, content, found, place)
-            return
+    def _cut_placed(
+        self, content: Content, number: int, identity: ShardIdentity
+    ) -> Iterator[CutSamples]:
+        index, first = self.index.get(), self._first
+        maker = sample_maker(identity, index.shapes)
+        places = index.samples(first, index.firsts[number + 1])
+        yield from cut_by_rows(maker, identity.path, content, places, first, self.block_size)
+        if error := index.error(number):
+            raise StreamSourceError(*error)
+
+    def _cut(self, content: Content, identity: ShardIdentity) -> Iterator[CutSamples]:
         cutter, size = SampleCutter(identity), self.block_size
         while True:
             data = content.read_at(size, self._at)
@@ -319,13 +335,11 @@ class TarSamples(BlockwiseCursor, CrudeSource):
             else:
                 size *= 2
 
-    def scanned(self, number: int) -> ScannedShard | None:
-        """Return the scan of a shard if its samples can be cut by it, else ``None``."""
-        index = self.index.get()
-        if self.duplicates != "error" or len(index.starts(number)) > MAX_ROWS:
-            return None
-        found = index.rows(number)
-        return found if is_cuttable(found) else None
+    def is_placed(self, number: int) -> bool:
+        """Whether the samples of a shard can be read by their places in the index."""
+        if not (self.checked and self.data.shards[number].location.is_plain):
+            return False
+        return self.index.get().is_common(number)
 
     @override
     def access(self, context: ReadContext) -> RandomAccess | None:
@@ -335,16 +349,14 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     @override
     def sample_of_key(self, shard: str, key: str) -> dict[str, Any]:
-        found = self.index.get().find(key)
-        if found is None or (shard and found[0].name != shard):
-            reason = "the dataset has changed, or the key belongs to another one"
+        index = self.index.get()
+        number = index.number(key)
+        if number is None or shard not in {"", self.data.shards[index.shard_of(number)].name}:
+            reason = "the dataset has changed, or the key belongs to another one or another split"
             raise UnknownSampleError(self.place, key, reason)
-        numbers = [number for number, one in enumerate(self.data.shards) if one == found[0]]
-        if not numbers:
-            raise UnknownSampleError(self.place, key, "it is in another split")
         access = TarAccess(self, FailureCounter(_RAISING, 0, self.name))
         with access.opened_shards() as items:
-            return items.of_start(numbers[0], found[1])
+            return items.sample(number)
 
     @override
     def index_source(self, *, digests: bool) -> SourceStage:
@@ -365,21 +377,22 @@ def identity_of(source: TarSamples, shard: Shard) -> ShardIdentity:
 
 
 def left_out_samples(source: TarSamples) -> dict[int, frozenset[int]]:
-    """Return the first bytes of the samples that are left out, by the number of the shard.
+    """Return the numbers of the samples that are left out, by the number of the shard.
 
     Raises:
         DuplicateKeyError: A key occurs twice.
     """
     index = source.index.get()
-    found = {number: set(starts) for number, starts in index.dropped().items()}
-    names = {shard.name: number for number, shard in enumerate(source.data.shards)}
+    numbers = set(index.dropped)
     for one in source.data.exclude:
         shard, _, key = one.partition(".tar/")
-        number = names.get(f"{shard}.tar") if key else None
-        place = index.find(key) if number is not None else None
-        if number is not None and place is not None and place[0].name == f"{shard}.tar":
-            found.setdefault(number, set()).add(place[1])
-    return {number: frozenset(starts) for number, starts in found.items()}
+        number = index.number(key) if key else None
+        if number is not None and index.shards[index.shard_of(number)].name == f"{shard}.tar":
+            numbers.add(number)
+    found: dict[int, set[int]] = {}
+    for number in numbers:
+        found.setdefault(index.shard_of(number), set()).add(number)
+    return {shard: frozenset(numbers) for shard, numbers in found.items()}
 
 
 class _Raising:
@@ -427,57 +440,45 @@ class IndexedTarSamples(IndexedItems):
 
     def __init__(self, source: TarSamples, shards: OpenShards, counter: FailureCounter) -> None:
         self._source, self._shards, self._counter = source, shards, counter
-        self._index = source.index.get()
-        left_out = left_out_samples(source)
-        self._starts: list[array[int]] = []
-        self._kept: list[array[int] | None] = []  # the numbers of the samples in the shard
-        self._firsts, self._numbers = [0], [0]
-        for number in range(len(source.data.shards)):
-            starts, out = self._index.starts(number), left_out.get(number)
-            kept = None
-            count = len(starts) - 1
-            if out is not None:
-                kept = array("Q", [at for at in range(count) if starts[at] not in out])
-            self._starts.append(starts)
-            self._kept.append(kept)
-            self._firsts.append(self._firsts[-1] + (count if kept is None else len(kept)))
-            self._numbers.append(self._numbers[-1] + count)
-        self.size = self._firsts.pop()
-        self._readers = [self._reader(number) for number in range(len(source.data.shards))]
+        self._index = index = source.index.get()
+        left_out = sorted(chain.from_iterable(left_out_samples(source).values()))
+        self.size = index.firsts[-1] - len(left_out)
+        self._before = [number - at for at, number in enumerate(left_out)]
+        self._keep_open = len(source.data.shards) <= _MAX_OPEN
+        self._readers: dict[int, SampleReader] = {}
 
     def _reader(self, number: int) -> SampleReader:
         """Return the function that reads the samples of a shard."""
         source, shard = self._source, self._source.data.shards[number]
-        keep_open = len(source.data.shards) <= _MAX_OPEN
-        identity = identity_of(source, shard)
-        holds_rows = keep_open and identity.trusted and self._numbers[-1] <= MAX_ROWS
-        found = source.scanned(number) if holds_rows else None
-        first = self._numbers[number]
-        if found is None:
-            place = self._starts[number], first
-            return self._shards.reader(shard, identity, place, keep_open=keep_open)
-        is_current = self._index.is_current
-        read = self._shards.bytes_reader(shard, keep_open=True, is_current=is_current)
-        return row_reader(identity, found, first, read)
+        if not source.is_placed(number):
+            return self._shards.reader(shard, identity_of(source, shard))
+        if self._keep_open:  # and compare it then, so no other file can be trusted
+            read = self._shards.kept(shard).read_at
+            identity = identity_of(source, shard)
+        else:
+            read = partial(self._shards.read, shard)
+            identity = replace(identity_of(source, shard), trusted=False)
+        return row_reader(sample_maker(identity, self._index.shapes), identity.path, read)
 
     @override
     def item(self, number: int) -> Any:
-        shard = bisect.bisect_right(self._firsts, number) - 1
-        kept = self._kept[shard]
-        at = number - self._firsts[shard]
-        if kept is not None:
-            at = kept[at]
         try:
-            return self._readers[shard](at)
+            return self.sample(number + bisect_right(self._before, number))
         except DuplicateKeyError:
             raise
         except StreamSourceError as error:
+            shard = self._index.shard_of(number + bisect_right(self._before, number))
             self._counter.settle({"__shard__": self._source.data.shards[shard].name}, error)
         return MISSING
 
-    def of_start(self, shard: int, start: int) -> dict[str, Any]:
-        """Return the sample that begins at a byte of a shard."""
-        return self._readers[shard](bisect.bisect_left(self._starts[shard], start))
+    def sample(self, number: int) -> dict[str, Any]:
+        """Return a sample by its number among all, also those that are left out."""
+        index = self._index
+        shard = index.shard_of(number)
+        read = self._readers.get(shard)
+        if read is None:
+            read = self._readers[shard] = self._reader(shard)
+        return read(index.sample(number), number)
 
 
 @dataclass(eq=False)
@@ -502,18 +503,19 @@ class TarRows(BlockwiseCursor, IndexRows):
     @override
     def reset(self) -> None:
         super().reset()
-        self._number = self._skipped = self._first = 0
+        self._number = self._skipped = self._before = self._first = 0
         self._failed_before = self.failed
 
     @override
     def state(self) -> State:
-        read = max(self._skipped, self.read)
+        read = self._before + self.read
         return [self._number, read, self._first, self._failed_before]
 
     @override
     def restore(self, state: State) -> None:
         self.reset()
-        self._number, self._skipped, self._first, self._failed_before = (one + 0 for one in state)
+        self._number, self._before, self._first, self._failed_before = (one + 0 for one in state)
+        self._skipped = self._before
         self.failed = self._failed_before
 
     @override
@@ -521,49 +523,50 @@ class TarRows(BlockwiseCursor, IndexRows):
         index = self.source.index.get()
         left_out = left_out_samples(self.source)
         for number in range(self._number, len(self.source.data.shards)):
-            found = index.rows(number)
-            rows = self._rows(number, found, left_out.get(number, frozenset()))
             self._failed_before = self.counter.count
-            remaining = self.begin_block(rows)
-            for _ in range(min(self._skipped, len(rows))):
-                next(remaining)
-            self._skipped = 0
-            yield remaining
-            if found.error:
+            yield from self._of_shard(number, left_out.get(number, frozenset()))
+            if error := index.error(number):
                 shard = self.source.data.shards[number].name
-                self.counter.settle({"__shard__": shard}, StreamSourceError(*found.error))
-            self._number, self._first = number + 1, self._first + len(found.keys)
-            self.begin_block([])
+                self.counter.settle({"__shard__": shard}, StreamSourceError(*error))
+            self._number, self._first = number + 1, index.firsts[number + 1]
+            self._before = self._skipped = 0
         self._failed_before = self.counter.count
 
-    def _rows(self, number: int, found: ScannedShard, left_out: frozenset[int]) -> list[Row]:
-        source, shard = self.source, self.source.data.shards[number]
-        shared: Row = {"version": shard_version(shard)}
+    def _of_shard(self, number: int, left_out: frozenset[int]) -> Iterator[Iterator[Any]]:
+        index, shard = self.source.index.get(), self.source.data.shards[number]
+        shared = self._shared(shard)
+        self._first = first = index.firsts[number]
+        for samples in index.samples(first, index.firsts[number + 1]):
+            numbered = [one for one in enumerate(samples, first) if one[0] not in left_out]
+            first += len(samples)
+            passed = min(self._skipped, len(numbered))
+            self._skipped -= passed
+            rows = [self._row(at, sample, shared) for at, sample in numbered[passed:]]
+            if self.digests:
+                self._add_digests(shard, rows)
+            yield self.begin_block(rows)
+            self._before += len(rows)
+            self.begin_block([])
+
+    def _shared(self, shard: Shard) -> tuple[Row, Row]:
+        """Return the first and the last values of all rows of a shard."""
+        source = self.source
+        last: Row = {"version": shard_version(shard)}
         if source.labels.subflavors:
-            shared["subflavors"] = dict(source.labels.subflavors)
+            last["subflavors"] = dict(source.labels.subflavors)
         if source.labels.aux:
-            shared["aux"] = self.source.options()["aux"]
-        wanted = source.data.parts
-        rows = []
-        for at, (key, start, places) in enumerate(found.rows()):
-            if start in left_out:
-                continue
-            parts = places
-            if wanted is not None:
-                parts = {part: place for part, place in places.items() if part in wanted}
-            row = {
-                "key": key,
-                "dataset": source.data.path,
-                "shard": shard.name,
-                "index": self._first + at,
-                "at": start,
-                "parts": parts,
-                **shared,
-            }
-            rows.append(row)
-        if self.digests:
-            self._add_digests(shard, rows)
-        return rows
+            last["aux"] = source.options()["aux"]
+        return {"key": "", "dataset": source.data.path, "shard": shard.name}, last
+
+    def _row(self, number: int, sample: PlacedSample, shared: tuple[Row, Row]) -> Row:
+        wanted = self.source.data.parts
+        parts = parts_of(sample, self.source.index.get().shapes[sample[SHAPE]])
+        if wanted is not None:
+            parts = {part: place for part, place in parts.items() if part in wanted}
+        first, last = shared
+        row = {**first, "index": number, "at": sample[START], "parts": parts, **last}
+        row["key"] = sample[KEY]
+        return row
 
     def _add_digests(self, shard: Shard, rows: list[Row]) -> None:
         shards = OpenShards()

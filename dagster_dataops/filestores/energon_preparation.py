@@ -21,7 +21,7 @@ from dagster_dataops.errors import (
     StreamSourceError,
 )
 from dagster_dataops.filestores.energon_layout import META, sharded_dataset
-from dagster_dataops.filestores.tars.shard_scan import ScannedShard, Shard, scan
+from dagster_dataops.filestores.tars.shard_scan import END, KEY, START, ScannedShard, Shard, scan
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.files.remote import is_url
 
@@ -147,9 +147,10 @@ def _indexed(path: Path, shards: Sequence[Shard], dataset: str) -> tuple[dict[st
         for number, shard in enumerate(shards):
             found = _scanned(shard, dataset)
             _add(connection, dataset, shards, number, found)
-            starts = array("Q", found.starts if found.keys else [0])
+            ends = [one[END] for one in found.samples[-1:]] or [0]
+            starts = array("Q", [*(one[START] for one in found.samples), *ends])
             path.with_name(f"{number}.idx").write_bytes(starts.tobytes())
-            counts[shard.name] = len(found.keys)
+            counts[shard.name] = len(found.samples)
             identity = digest([identity, shard.name, found.rows()])
         connection.executescript(_INDICES)
         connection.commit()
@@ -174,10 +175,8 @@ def _add(
     found: ScannedShard,
 ) -> None:
     samples = [
-        (number, key, at, start, end - start)
-        for at, (key, (start, end)) in enumerate(
-            zip(found.keys, pairwise(found.starts), strict=True)
-        )
+        (number, one[KEY], at, one[START], one[END] - one[START])
+        for at, one in enumerate(found.samples)
     ]
     try:
         connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?)", samples)
@@ -188,7 +187,7 @@ def _add(
 
 
 def _parts(number: int, found: ScannedShard) -> Iterator[tuple[int, int, str, int, int]]:
-    for at, parts in enumerate(found.parts()):
+    for at, (_, _, parts) in enumerate(found.rows()):
         for name, (offset, size) in parts.items():
             yield number, at, name, offset, size
 

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from dagster_dataops.filestores.confinement import confined
 from dagster_dataops.filestores.energon_layout import ShardedDataset
-from dagster_dataops.filestores.prepared_index import PreparedIndex, prepared_index
+from dagster_dataops.filestores.prepared_index import prepared_index
 from dagster_dataops.filestores.sample_names import split_name
 from dagster_dataops.filestores.source_info import SourceInfo
 from dagster_dataops.filestores.store import FileStore
@@ -34,7 +34,7 @@ class TarStore(FileStore):
         return {name: value for name, value in vars(self).items() if name != "index"}
 
     @cached_property
-    def index(self) -> TarIndex | PreparedIndex:
+    def index(self) -> TarIndex:
         """The index, built when it is first used unless Energon wrote one."""
         return prepared_index(self.dataset) or TarIndex(
             self.path, self.dataset.shards, self._duplicates
@@ -62,6 +62,10 @@ class TarStore(FileStore):
         return self.index.names()
 
     @override
+    def __len__(self) -> int:
+        return self.index.count_files()
+
+    @override
     def version(self) -> str:
         return self.index.version
 
@@ -74,5 +78,3 @@ class TarStore(FileStore):
     @override
     def close(self) -> None:
         self._shards.close()
-        if "index" in vars(self):
-            self.index.close()

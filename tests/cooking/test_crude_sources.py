@@ -12,8 +12,6 @@ from dagster_dataops.testing import assert_resumes_anywhere
 from dagster_dataops.tracing.crude_origins import crude_files
 from tests.filestores.shards import samples, write_tar
 
-ROWS = "dagster_dataops.cooking.crude_sources.MAX_ROWS"
-
 
 def cook_text(sample):
     return TextSample(**basic_sample_keys(sample), text=sample["txt"].decode())
@@ -81,9 +79,7 @@ def test_a_stream_of_duplicates_resumes_anywhere(twice, duplicates, kind):
     assert_resumes_anywhere(stream)
 
 
-@pytest.mark.parametrize("max_rows", [0, 100])
-def test_parts_whose_names_begin_with_underscores_are_read(tmp_path, monkeypatch, max_rows):
-    monkeypatch.setattr(ROWS, max_rows)
+def test_parts_whose_names_begin_with_underscores_are_read(tmp_path):
     members = [("__a.txt", b"1"), ("__a.__m", b"2"), ("__a.x__", b"3"), ("b.__m", b"4")]
     path = write_tar(tmp_path / "u.tar", members)
     wanted = [("__a", {"txt": b"1", "__m": b"2"}), ("b", {"__m": b"4"})]
@@ -100,9 +96,7 @@ def test_parts_whose_names_begin_with_underscores_are_read(tmp_path, monkeypatch
     ]
 
 
-@pytest.mark.parametrize("max_rows", [0, 100])
-def test_a_part_with_the_name_of_a_fact_is_refused(tmp_path, monkeypatch, max_rows):
-    monkeypatch.setattr(ROWS, max_rows)
+def test_a_part_with_the_name_of_a_fact_is_refused(tmp_path):
     path = write_tar(tmp_path / "k.tar", [("a.txt", b"1"), ("a.__key__", b"2")])
     for stream in (crude(path), crude(path).shuffle(0)):
         with pytest.raises(DuplicateKeyError, match=r"a.__key__"):
@@ -114,9 +108,9 @@ def test_a_shard_that_is_replaced_before_it_is_opened_is_refused(tmp_path):
     access = crude(path).stage.access(ReadContext(0, FailureHandler()))
     with access.opened() as items:
         write_tar(tmp_path / "new.tar", samples("b", 0, 4)).replace(path)
-        with pytest.raises(IndexOutdatedError, match="another file"):
+        with pytest.raises(IndexOutdatedError, match=r"r.tar: there is no sample at byte 0"):
             items.item(0)
-        with pytest.raises(IndexOutdatedError, match="another file"):
+        with pytest.raises(IndexOutdatedError, match=r"r.tar: there is no sample at byte 0"):
             items.item(1)
 
 

@@ -15,6 +15,7 @@ from dagster_dataops import (
     read_tar,
     restore_record,
 )
+from dagster_dataops.cooking.crude_sources import TarSamples
 from dagster_dataops.errors import (
     AuxFileMissingError,
     CookerError,
@@ -94,7 +95,7 @@ def test_every_way_to_read_a_dataset_gives_the_same_samples(folder):
 
 def test_headers_and_scans_give_the_same_samples(folder, monkeypatch):
     by_scan, order = list(crude(folder)), list(crude(folder).shuffle(0, seed=1))
-    monkeypatch.setattr("dagster_dataops.cooking.crude_sources.MAX_ROWS", 0)
+    monkeypatch.setattr(TarSamples, "is_placed", lambda *_: False)
     assert list(crude(folder)) == by_scan
     assert list(crude(folder).shuffle(0, seed=1)) == order
     assert_resumes_anywhere(lambda: crude(folder, block_size=2048))

@@ -2,14 +2,19 @@
 
 import os
 import threading
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
 from dagster_dataops.errors import DuplicateKeyError, IndexOutdatedError, StreamSourceError
-from dagster_dataops.filestores.tars.shard_scan import BY_TARFILE, Shard
+from dagster_dataops.filestores.tars.shard_scan import (
+    BY_TARFILE,
+    END,
+    START,
+    PlacedSample,
+    Shard,
+)
 from dagster_dataops.filestores.tars.tar_headers import (
     BLOCK,
     HeaderReader,
@@ -21,8 +26,8 @@ from dagster_dataops.streams.files.contents import Content
 
 _MAX_OPEN: Final = 64
 
-SampleReader: TypeAlias = Callable[[int], dict[str, Any]]
-"""Returns a sample by its number in the shard."""
+SampleReader: TypeAlias = Callable[[PlacedSample, int], dict[str, Any]]
+"""Returns a sample by its place and its number in the dataset."""
 
 
 class OpenShards:
@@ -116,36 +121,24 @@ class OpenShards:
                     return entry.data
         raise IndexOutdatedError(path, f"there is no {name!r} at byte {begin:,}")
 
-    def reader(
-        self,
-        shard: Shard,
-        identity: ShardIdentity,
-        place: tuple[Sequence[int], int],
-        *,
-        keep_open: bool = False,
-    ) -> SampleReader:
-        """Return a function that reads a sample by its number in the shard.
+    def reader(self, shard: Shard, identity: ShardIdentity) -> SampleReader:
+        """Return a function that reads a sample, if necessary with tarfile.
 
         Args:
             shard: The shard.
             identity: The values of its samples.
-            place: The first byte of each sample, then the first byte behind the last one; and the
-                number of the first sample in the dataset.
-            keep_open: Whether the shard stays open until `close`; the function is then for one
-                thread.
 
         Raises:
             IndexOutdatedError: Raised by the function: there is not exactly one sample.
             StreamSourceError: Raised by the function: the shard cannot be read.
         """
-        cutter, (starts, first) = SampleCutter(identity), place
-        read_at = self.bytes_reader(shard, keep_open=keep_open)
+        cutter = SampleCutter(identity)
 
-        def read(row: int) -> dict[str, Any]:
-            start, end, number = starts[row], starts[row + 1], first + row
+        def read(placed: PlacedSample, number: int) -> dict[str, Any]:
+            start, end = placed[START], placed[END]
             if end - start < BLOCK:  # the last sample of an archive that tarfile scanned
                 return self._sample_by_tarfile(shard, identity, start, number)
-            data = read_at(end - start, start)
+            data = self.read(shard, end - start, start)
             try:
                 samples = cutter.cut_one(data, start, number)
             except UncommonTarError:
@@ -160,36 +153,15 @@ class OpenShards:
 
         return read
 
-    def bytes_reader(
-        self, shard: Shard, *, keep_open: bool, is_current: Callable[[Shard], bool] | None = None
-    ) -> Callable[[int, int], bytes]:
-        """Return a function that reads ``size`` bytes of a shard from an offset.
-
-        Args:
-            shard: The shard.
-            keep_open: See `reader`.
-            is_current: Whether the shard is the file that was indexed, asked when it is opened to
-                be kept; ``None`` for any file.
+    def kept(self, shard: Shard) -> Content:
+        """Return a shard that stays open until `close`.
 
         Raises:
-            IndexOutdatedError: Raised by the function: the shard is another file.
-            StreamSourceError: Raised by the function: the shard cannot be read.
+            StreamSourceError: The shard cannot be opened.
         """
-        if not keep_open:
-            return partial(self.read, shard)
-        content: Content | None = None
-
-        def read(size: int, offset: int) -> bytes:
-            nonlocal content
-            if content is None:
-                opened = shard.location.opened()
-                self._kept.append(opened)
-                if is_current is not None and not is_current(shard):
-                    raise IndexOutdatedError(shard.location.path, "it is another file")
-                content = opened
-            return content.read_at(size, offset)
-
-        return read
+        content = shard.location.opened()
+        self._kept.append(content)
+        return content
 
     def _sample_by_tarfile(
         self, shard: Shard, identity: ShardIdentity, start: int, number: int

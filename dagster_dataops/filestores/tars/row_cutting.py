@@ -1,130 +1,186 @@
-"""Cut a shard into samples by the rows of its scan, without reading its headers again."""
+"""Make samples by their places in a shard, without reading its headers in order."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
-from itertools import repeat
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, repeat
+from typing import Any, TypeAlias
 
-from dagster_dataops.errors import IndexOutdatedError, StreamSourceError
+from dagster_dataops.errors import DuplicateKeyError, IndexOutdatedError, StreamSourceError
 from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
 from dagster_dataops.filestores.tars.open_shards import SampleReader
-from dagster_dataops.filestores.tars.shard_scan import ScannedShard
-from dagster_dataops.filestores.tars.tar_samples import CutSamples, ShardIdentity
+from dagster_dataops.filestores.tars.shard_scan import (
+    END,
+    KEY,
+    PLACES,
+    SHAPE,
+    START,
+    PlacedSample,
+)
+from dagster_dataops.filestores.tars.tar_headers import BLOCK, UncommonTarError
+from dagster_dataops.filestores.tars.tar_samples import CutSamples, SampleCutter, ShardIdentity
 from dagster_dataops.streams.files.contents import Content
 
+_NAME_TO_SIZE = 124  # bytes of a header
+_DIGITS = 11
 
-def is_cuttable(found: ScannedShard) -> bool:
-    """Whether all parts can be read by offset and size, and none has a name of other facts."""
-    reserved = any(part.startswith("__") for shape in found.shapes for part in shape)
-    return found.is_common and not reserved
+Maker: TypeAlias = Callable[[PlacedSample, int, bytes, int], dict[str, Any]]
+"""Makes a sample of its place, its number, bytes of the shard, and the offset of the first."""
 
 
 def cut_by_rows(
-    identity: ShardIdentity, content: Content, found: ScannedShard, place: tuple[int, int, int]
+    make: Maker,
+    path: str,
+    content: Content,
+    places: Iterable[Sequence[PlacedSample]],
+    first: int,
+    size: int,
 ) -> Iterator[CutSamples]:
     """Yield the samples of a shard, some at once.
 
     Args:
-        identity: The shard.
+        make: Makes the samples.
+        path: The path of the shard.
         content: Its bytes.
-        found: Its scan.
-        place: The first byte to read, the number of the first sample in the dataset, and the number
-            of bytes to read at once.
+        places: The places of the samples, some at once.
+        first: The number of the first sample in the dataset.
+        size: The number of bytes to read at once.
 
     Raises:
-        IndexOutdatedError: The shard is shorter than its scan.
-        StreamSourceError: The shard is torn or damaged behind the samples.
+        IndexOutdatedError: The shard is not the file that was indexed.
+        StreamSourceError: The shard cannot be read.
     """
-    begin, first, size = place
-    starts, count = found.starts, len(found.keys)
-    number = bisect_left(starts, begin)
-    made = _sample_maker(identity, found, first - number)
-    while number < count:
-        start = starts[number]
-        stop = max(number + 1, bisect_right(starts, start + size) - 1)
-        data = content.read_at(starts[stop] - start, start)
-        if len(data) < starts[stop] - start:
-            reason = f"it ends before byte {starts[stop]:,}"
-            raise content.failure or IndexOutdatedError(identity.path, reason)
-        samples = list(map(made, range(number, stop), repeat(data), repeat(start)))
-        is_last = stop == count and not found.error
-        yield CutSamples(samples, starts[number : stop + 1], is_last)
-        number = stop
-    if found.error:
-        raise StreamSourceError(*found.error)
+    for some in places:
+        at = 0
+        while at < len(some):
+            start, stop = some[at][START], at + 1
+            while stop < len(some) and some[stop][END] - start <= size:
+                stop += 1
+            chosen = some[at:stop]
+            end = chosen[-1][END]
+            data = content.read_at(end - start, start)
+            if len(data) < end - start:
+                raise content.failure or _too_short(path, end)
+            samples = list(map(make, chosen, count(first), repeat(data), repeat(start)))
+            yield CutSamples(samples, [*(one[START] for one in chosen), end], is_last=False)
+            first += len(chosen)
+            at = stop
 
 
-def row_reader(
-    identity: ShardIdentity, found: ScannedShard, first: int, read: Callable[[int, int], bytes]
-) -> SampleReader:
-    """Return a function that reads a sample by its row; see `OpenShards.reader`.
+def row_reader(make: Maker, path: str, read: Callable[[int, int], bytes]) -> SampleReader:
+    """Return a function that reads a sample; see `OpenShards.reader`.
 
     Args:
-        identity: The shard.
-        found: Its scan.
-        first: The number of its first sample in the dataset.
+        make: Makes the samples.
+        path: The path of the shard.
         read: Reads bytes of the shard.
     """
-    starts, made = found.starts, _sample_maker(identity, found, first)
 
-    def sample(row: int) -> dict[str, Any]:
-        start = starts[row]
-        size = starts[row + 1] - start
+    def sample(placed: PlacedSample, number: int) -> dict[str, Any]:
+        start = placed[START]
+        size = placed[END] - start
         data = read(size, start)
         if len(data) < size:
-            raise IndexOutdatedError(identity.path, f"it ends before byte {start + size:,}")
-        return made(row, data, start)
+            raise _too_short(path, placed[END])
+        return make(placed, number, data, start)
 
     return sample
 
 
-def _sample_maker(
-    identity: ShardIdentity, found: ScannedShard, first: int
-) -> Callable[[int, bytes, int], dict[str, Any]]:
-    """Return a function that makes the sample of a row.
+def _too_short(path: str, end: int) -> IndexOutdatedError:
+    return IndexOutdatedError(path, f"it ends before byte {end:,}")
 
-    It takes the number of the row, bytes of the shard, and the offset of the first of them.
-    Templates are copied, which is faster than adding keys.
+
+def sample_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) -> Maker:
+    """Return a function that makes a sample of its place.
+
+    If the shard is not trusted, the headers are compared with the index.
 
     Args:
         identity: The shard.
-        found: Its scan.
-        first: The number of its first sample in the dataset.
+        shapes: The names of parts that samples have.
+
+    Raises:
+        IndexOutdatedError: Raised by the function: the sample is not there.
     """
+    made = _trusting_maker(identity, shapes)
+    if identity.trusted:
+        return made
+    cutter = SampleCutter(identity)
+
+    def checked(placed: PlacedSample, number: int, data: bytes, base: int) -> dict[str, Any]:
+        if _is_there(placed, shapes[placed[SHAPE]], data, base):
+            return made(placed, number, data, base)
+        start = placed[START]
+        own = data[start - base : placed[END] - base]
+        return _cut_alone(cutter, placed, own, number)
+
+    return checked
+
+
+def _is_there(placed: PlacedSample, shape: Sequence[str], data: bytes, base: int) -> bool:
+    """Whether each part has a simple header with its name and size right before it."""
+    key, header = placed[KEY], base + BLOCK
+    for part, offset, size in zip(shape, placed[PLACES::2], placed[PLACES + 1 :: 2], strict=True):
+        at = offset - header
+        name = f"{key}.{part}\0".encode("utf-8", "surrogateescape")
+        digits = at + _NAME_TO_SIZE
+        if not data.startswith(name, at) or data[digits : digits + _DIGITS] != b"%011o" % size:
+            return False
+    return True
+
+
+def _cut_alone(
+    cutter: SampleCutter, placed: PlacedSample, data: bytes, number: int
+) -> dict[str, Any]:
+    path, start = cutter.identity.path, placed[START]
+    try:
+        samples = cutter.cut_one(data, start, number)
+    except DuplicateKeyError:
+        raise
+    except (StreamSourceError, UncommonTarError) as error:
+        raise IndexOutdatedError(path, str(error)) from error
+    if len(samples) != 1 or samples[0]["__key__"] != placed[KEY]:
+        raise IndexOutdatedError(path, f"there is no sample at byte {start:,}")
+    return samples[0]
+
+
+def _trusting_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) -> Maker:
+    """Return a function that does not check. Templates are copied: faster than adding keys."""
     dataset, shard, copy_subflavors = identity.dataset, identity.shard, identity.copy_subflavors
-    keys, kinds, places, firsts = found.keys, found.kinds, found.places, found.firsts()
-    shapes = [_shape(identity, shape) for shape in found.shapes]
+    templates = [_template(identity, shape) for shape in shapes]
     of_sources = dict(SourceInfo.of(dataset, 0, shard, []))
 
-    def made(row: int, data: bytes, base: int) -> dict[str, Any]:
-        key, begin = keys[row], firsts[row]
-        copied, parts = shapes[kinds[row]]
+    def made(placed: PlacedSample, number: int, data: bytes, base: int) -> dict[str, Any]:
+        key, _, _, shape, *places = placed
+        copied, parts = templates[shape]
         names: list[str] = []
         source = SourceInfo(of_sources)
-        source["index"] = first + row
+        source["index"] = number
         source["file_names"] = names
         sample = copied()
         sample["__key__"] = key
         sample["__restore_key__"] = [dataset, shard, key]
         sample[SOURCES] = [source]
         sample["__subflavors__"] = copy_subflavors()
-        for part, more in parts:
-            place = begin + more
+        for part, suffix, place in parts:
             at = places[place] - base
             sample[part] = data[at : at + places[place + 1]]
-            names.append(f"{key}.{part}")
+            names.append(key + suffix)
         return sample
 
     return made
 
 
-def _shape(
-    identity: ShardIdentity, shape: list[str]
-) -> tuple[Callable[[], dict[str, Any]], list[tuple[str, int]]]:
-    """Return a function that copies a sample to fill in, and each part with its distance."""
+def _template(
+    identity: ShardIdentity, shape: Sequence[str]
+) -> tuple[Callable[[], dict[str, Any]], list[tuple[str, str, int]]]:
+    """Return a function that copies a sample to fill in, and name, suffix and place of parts."""
     wanted = identity.parts
-    parts = [(part, 2 * at) for at, part in enumerate(shape) if wanted is None or part in wanted]
+    parts = [
+        (part, f".{part}", 2 * at)
+        for at, part in enumerate(shape)
+        if wanted is None or part in wanted
+    ]
     sample = dict.fromkeys(("__key__", "__restore_key__", "__shard__", SOURCES, "__subflavors__"))
     sample["__shard__"] = identity.shard
-    sample |= dict.fromkeys(part for part, _ in parts)
+    sample |= dict.fromkeys(part for part, _, _ in parts)
     return sample.copy, parts

@@ -1,9 +1,8 @@
 """Scan the headers of a shard: the key, the place and the parts of each sample."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import accumulate
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
 from dagster_dataops.filestores.sample_names import NO_PREFIX, split_name
@@ -22,51 +21,54 @@ from dagster_dataops.streams.files.locations import Location
 
 _PAGE: Final = 4096  # the smallest number of bytes that is read from a disk
 _WINDOW: Final = 32 << 10
-MAX_ROWS: Final = 50_000  # the rows that are held in memory, in about 600 bytes each
 BY_TARFILE: Final = -1  # in place of a size: only tarfile can read the part
 
 Parts = dict[str, list[int]]
 """Offset and size of each part by name; `BY_TARFILE` in place of the size of uncommon members."""
 
+PlacedSample: TypeAlias = list[Any]
+"""Key, first byte, the byte behind the last one, the number of the shape, then offset and size of
+each part. A list, so that JSON needs no conversion."""
+
+KEY, START, END, SHAPE, PLACES = range(5)
+
 
 class ScannedShard(NamedTuple):
-    """The samples of a shard, by columns: flat lists, which are read from JSON as they are.
+    """The samples of a shard.
 
     Attributes:
-        keys: The key of each sample, in order.
-        starts: The first byte of each sample, then the first byte behind the last one.
+        samples: The samples, in order.
         shapes: The names of parts that samples have, each list once.
-        kinds: The index of the shape of each sample.
-        places: Offset and size of each part of each sample.
-        error: The path and the reason why nothing can be read from there; empty if the archive
-            ends there.
-        is_common: Whether all parts can be read by offset and size, without tarfile.
+        error: The path and the reason why nothing can be read behind the samples; empty if the
+            archive ends there.
     """
 
-    keys: list[str]
-    starts: list[int]
+    samples: list[PlacedSample]
     shapes: list[list[str]]
-    kinds: list[int]
-    places: list[int]
     error: list[str]
-    is_common: bool
-
-    def firsts(self) -> Sequence[int]:
-        """Return the index in ``places`` of the first part of each sample, then the end."""
-        if len(self.shapes) == 1:
-            step = 2 * len(self.shapes[0])
-            return range(0, step * (len(self.keys) + 1), step)
-        sizes = [2 * len(shape) for shape in self.shapes]
-        return list(accumulate((sizes[kind] for kind in self.kinds), initial=0))
-
-    def parts(self) -> list[Parts]:
-        """Return the parts of each sample."""
-        pairs = iter(zip(self.places[::2], self.places[1::2], strict=True))
-        return [{name: list(next(pairs)) for name in self.shapes[kind]} for kind in self.kinds]
 
     def rows(self) -> list[tuple[str, int, Parts]]:
         """Return key, first byte and parts of each sample."""
-        return list(zip(self.keys, self.starts, self.parts(), strict=False))
+        return [
+            (one[KEY], one[START], parts_of(one, self.shapes[one[SHAPE]])) for one in self.samples
+        ]
+
+    @property
+    def is_common(self) -> bool:
+        """Whether all parts can be read by offset and size, and none has a reserved name."""
+        reserved = any(part.startswith("__") for shape in self.shapes for part in shape)
+        return not reserved and not any(BY_TARFILE in one for one in self.samples)
+
+
+def parts_of(sample: PlacedSample, shape: Sequence[str]) -> Parts:
+    """Return offset and size of each part of a sample.
+
+    Args:
+        sample: The sample.
+        shape: The names of its parts.
+    """
+    offsets, sizes = sample[PLACES::2], sample[PLACES + 1 :: 2]
+    return {name: [at, size] for name, at, size in zip(shape, offsets, sizes, strict=True)}
 
 
 class Shard(NamedTuple):
@@ -111,9 +113,11 @@ class _Files:
     def __init__(self, dataset: str, shard: str, duplicates: str) -> None:
         self._dataset, self._shard, self._duplicates = dataset, shard, duplicates
         self.found: list[PlacedFile] = []
+        self._samples: list[PlacedSample] = []
+        self._shapes: dict[tuple[str, ...], int] = {}
 
-    def _samples(self) -> Iterator[tuple[str, int, _Places]]:
-        """Yield key, first byte and parts of each sample."""
+    def _find_samples(self, end: int) -> None:
+        """Make samples of adjacent files with one key; the last one ends at byte ``end``."""
         parts: _Places = {}
         prefix = NO_PREFIX
         last, start, length = "", 0, 0
@@ -126,14 +130,21 @@ class _Files:
                 key, part = divided
                 if key != last:
                     if parts:
-                        yield last, start, parts
+                        self._add(last, start, begin, parts)
                     last, start, parts = key, begin, {}
                     prefix = NO_PREFIX if key.startswith("_") else f"{key}."
                     length = len(key) + 1
             if part not in parts or self._replaces(name):
                 parts[part] = offset, size
         if parts:
-            yield last, start, parts
+            self._add(last, start, end, parts)
+
+    def _add(self, key: str, start: int, end: int, parts: _Places) -> None:
+        names = tuple(parts)
+        sample = [key, start, end, self._shapes.setdefault(names, len(self._shapes))]
+        for place in parts.values():
+            sample += place
+        self._samples.append(sample)
 
     def _replaces(self, name: str) -> bool:
         """Whether a file replaces that of the same name before it.
@@ -147,35 +158,17 @@ class _Files:
 
     def up_to_error(self, error: StreamSourceError) -> ScannedShard:
         """Return the complete samples in front of an error; the last one may lack parts."""
-        found = list(self._samples())
-        end = found.pop()[1] if found else 0
-        return _by_columns(found, end, [str(error.args[0]), str(error.args[1])])
+        self._find_samples(0)
+        del self._samples[-1:]
+        return self._scanned([str(error.args[0]), str(error.args[1])])
 
     def up_to(self, end: int) -> ScannedShard:
         """Return the samples in front of a byte, where the archive ends."""
-        return _by_columns(self._samples(), end, [])
+        self._find_samples(end)
+        return self._scanned([])
 
-
-def _by_columns(
-    samples: Iterable[tuple[str, int, _Places]], end: int, error: list[str]
-) -> ScannedShard:
-    shapes: dict[tuple[str, ...], int] = {}
-    keys, starts, kinds, places = [], [], [], []  # type: list[str], list[int], list[int], list[int]
-    for key, start, parts in samples:
-        keys.append(key)
-        starts.append(start)
-        kinds.append(shapes.setdefault(tuple(parts), len(shapes)))
-        for place in parts.values():
-            places += place
-    return ScannedShard(
-        keys=keys,
-        starts=[*starts, end],
-        shapes=[list(one) for one in shapes],
-        kinds=kinds,
-        places=places,
-        error=error,
-        is_common=BY_TARFILE not in places[1::2],
-    )
+    def _scanned(self, error: list[str]) -> ScannedShard:
+        return ScannedShard(self._samples, [list(shape) for shape in self._shapes], error)
 
 
 def _scan_headers(path: str, content: Content, files: _Files) -> int:

@@ -72,9 +72,9 @@ class ShardIdentity:
                 raise DuplicateKeyError(self.dataset, name, self.shard, self.shard)
             if self.duplicates == "first":
                 return
-            names.remove(name)
+        else:
+            names.append(name)
         sample[part] = data
-        names.append(name)
 
 
 OpenSample = tuple[dict[str, Any], list[str]]

@@ -6,8 +6,7 @@ import time
 import pytest
 
 from dagster_dataops import crude
-from dagster_dataops.filestores.tars.index_cache import cache_folder, sweep
-from dagster_dataops.filestores.tars.tar_index import SqliteFile
+from dagster_dataops.filestores.tars.index_cache import cache_folder, locked, sweep
 from tests.filestores.shards import samples, write_tar
 
 DAY = 24 * 60 * 60
@@ -55,11 +54,11 @@ def test_files_that_were_used_within_a_day_stay_beyond_the_limit(folder):
 
 
 def test_a_file_that_is_open_stays_until_it_is_dropped(folder):
-    opened = SqliteFile(aged(folder / "open.sqlite", 90))
+    opened = locked(aged(folder / "open.index", 90))
     sweep(folder)
-    assert names(folder) == ["open.sqlite"]
+    assert names(folder) == ["open.index"]
 
-    del opened
+    os.close(opened)
     (folder / ".swept").unlink()
     sweep(folder)
     assert names(folder) == []
@@ -84,4 +83,4 @@ def test_a_new_index_sweeps_and_an_old_one_counts_as_used(folder, tmp_path):
     assert len(list(crude(write_tar(tmp_path / "b.tar", samples("k", 3, 2))))) == 2
 
     assert "old.json" not in names(folder)
-    assert len(names(folder)) == 4
+    assert len(names(folder)) == 3

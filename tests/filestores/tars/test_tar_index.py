@@ -1,11 +1,13 @@
 """Tests of dagster_dataops.filestores.tars.tar_index."""
 
+import io
 import pickle
+import tarfile
 
 import pytest
 
 from dagster_dataops import crude
-from dagster_dataops.filestores.tars import tar_index
+from dagster_dataops.filestores.tars import index_file, index_writing, tar_index
 from dagster_dataops.filestores.tars.shard_scan import Shard, scan
 from dagster_dataops.filestores.tars.tar_index import TarIndex
 from dagster_dataops.streams.files.locations import Location
@@ -28,29 +30,43 @@ def test_samples_are_found_by_key_and_by_number(folder):
     assert (shard.name, at) == ("shards/data-001.tar", 2048)
     assert parts["txt"] == [2048 + 1024 + 512, 9]
     assert index.find("nowhere") is None
-    assert (index.count(), len(index.starts(2))) == (20, 7)
+    assert (index.count(), index.firsts) == (20, [0, 7, 14, 20])
     assert list(index.names())[:2] == ["a00000.json", "a00000.txt"]
 
 
-def test_a_key_is_found_alike_in_memory_and_in_the_file(tmp_path, monkeypatch):
-    members = [
-        ("a.txt", b"1"),
-        ("a.json", b"2"),
-        ("b.json", b"33"),
-        ("c.txt", b"4"),
-        ("c.json", b"5"),
-    ]
-    path = tmp_path / "a.tar"
-    write_tar(path, members)
-    shards = [Shard("a.tar", Location(str(path)))]
-    held = TarIndex(str(tmp_path), shards)
-    found = {key: held.find(key) for key in ("a", "b", "c", "d")}
-    monkeypatch.setattr("dagster_dataops.filestores.tars.tar_index.MAX_ROWS", 0)
+def test_keys_with_the_same_checksum_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(index_writing, "checksum", len)
+    monkeypatch.setattr(index_file, "checksum", len)
+    members = [("a.txt", b"1"), ("b.json", b"33"), ("c.txt", b"4"), ("c.json", b"5")]
+    path = write_tar(tmp_path / "a.tar", members)
+    index = TarIndex(str(tmp_path), [Shard("a.tar", Location(str(path)))])
 
-    assert {key: TarIndex(str(tmp_path), shards).find(key) for key in found} == found
-    assert {key: pickle.loads(pickle.dumps(held)).find(key) for key in found} == found
-    assert found["b"] == (shards[0], 2048, {"json": [2560, 2]})
-    assert found["d"] is None
+    assert index.find("b") == (index.shards[0], 1024, {"json": [1536, 2]})
+    assert [index.number(key) for key in ("a", "b", "c", "d")] == [0, 1, 2, None]
+    assert pickle.loads(pickle.dumps(index)).find("b") == index.find("b")
+
+
+def test_names_are_sorted_over_shards_in_any_order(tmp_path):
+    write_tar(tmp_path / "0.tar", [("c.txt", b"1"), ("a.txt", b"2"), ("e.txt", b"3")])
+    write_tar(tmp_path / "1.tar", [("b.json", b"1"), ("b.txt", b"2"), ("d.txt", b"3")])
+    shards = [Shard(name, Location(str(tmp_path / name))) for name in ("0.tar", "1.tar")]
+    index = TarIndex(str(tmp_path), shards)
+
+    assert list(index.names()) == ["a.txt", "b.json", "b.txt", "c.txt", "d.txt", "e.txt"]
+    assert (index.count(), index.count_files()) == (5, 6)
+
+
+@pytest.mark.parametrize("kind", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT])
+def test_names_that_are_not_utf_8_are_found(tmp_path, kind):
+    name = b"caf\xe9.txt".decode("utf-8", "surrogateescape")
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w", format=kind, encoding="utf-8", errors="surrogateescape") as file:
+        info = tarfile.TarInfo(name)
+        file.addfile(info, io.BytesIO())
+    (sample,) = crude(path)
+    assert [sample] == list(crude(path).shuffle(0))
+    assert sample["__key__"] == name[:-4]
+    assert TarIndex(str(tmp_path), [Shard("a.tar", Location(str(path)))]).number(name[:-4]) == 0
 
 
 def test_an_interrupted_index_goes_on_with_the_next_shard(folder, monkeypatch):
@@ -89,7 +105,7 @@ def test_a_damaged_cache_file_is_written_again(folder, index_folder):
     list(crude(folder))
     for path in index_folder.glob("*.json"):
         path.write_bytes(b"torn")
-    for path in index_folder.glob("*.sqlite"):
-        path.unlink()
+    for path in index_folder.glob("*.index"):
+        path.write_bytes(path.read_bytes()[:-1])
     assert len(list(crude(folder).shuffle(0))) == 20
     assert not list(index_folder.glob(".draft*"))
