@@ -13,6 +13,7 @@ from dagster_dataops.models.output_format import json_part
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, encode_anything
 
+_MODEL: Final = "gpt-5-mini"
 _FIELD: Final = re.compile(r"\{(\w+)\}")
 _MAX_TEXT: Final = 2000
 _OTHER_NAMES: Final = {"max_new_tokens": "max_tokens"}
@@ -26,6 +27,9 @@ class LLMDataJson(LLMOperator):
     the JSON of a reply is usable; if it is not, the model is asked again, ``max_retries`` times in
     all. ``postprocess(output, record)`` returns the result for the record.
 
+    ``model`` is a name, or as in LazyLLM an object that is called with the prompt and returns the
+    text; it is then the ``client``.
+
     The prompt has the names of values in braces, such as ``{content}``. A prompt without such names
     is followed by all values as JSON.
     """
@@ -38,12 +42,15 @@ class LLMDataJson(LLMOperator):
 
     def __init__(
         self,
-        model: str = "gpt-5-mini",
+        model: Any = None,
         prompt: str | None = None,
         max_retries: int = 3,
         **kwargs: Any,
     ) -> None:
-        super().__init__(model, prompt=prompt or self._default_prompt, **kwargs)
+        if model is not None and not isinstance(model, str):
+            kwargs = {"client": model, **kwargs}
+            model = getattr(model, "__name__", type(model).__name__)
+        super().__init__(model or _MODEL, prompt=prompt or self._default_prompt, **kwargs)
         self.max_retries = max_retries
         self.require("prompt", fits=bool(self.prompt), reason="is missing")
         self.require("max_retries", fits=max_retries >= 1, reason="must be 1 or more")

@@ -27,6 +27,7 @@ class ModelOperator:
     """
 
     _max_workers: int = 200  # calls in flight
+    _drain_seconds: float = 20.0  # in processes too: a call that is paid is worth the wait
     __dataops__: Invocation
     _session: ModelSession | None = None
 

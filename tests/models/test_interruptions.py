@@ -85,14 +85,17 @@ def test_kills_cost_the_calls_in_flight_alone_and_the_cost_is_exact(
     assert counts["cost"] == pytest.approx(cost, rel=1e-9)
 
 
-def test_a_polite_stop_wastes_no_call(tmp_path: Path, server: RunningServer):
-    server.reset(latency=0.05)
-    with killed_at_exit(started(server, tmp_path, "async")) as process:
+@pytest.mark.parametrize(
+    "mode", ["async", "thread", pytest.param("process", marks=pytest.mark.slow)]
+)
+def test_a_polite_stop_wastes_no_call(tmp_path: Path, server: RunningServer, mode: str):
+    server.reset(latency=0.3 if mode == "process" else 0.05)
+    with killed_at_exit(started(server, tmp_path, mode)) as process:
         wait_for_answers(server, 60)
-        process.send_signal(signal.SIGINT)
+        os.kill(process.pid, signal.SIGINT)
         assert process.wait(HANG_SECONDS) != 0
 
-    assert started(server, tmp_path, "async").wait() == 0
+    assert started(server, tmp_path, mode).wait() == 0
 
     stats, counts = server.stats(), counts_of(tmp_path)
     assert stats["answered"] == stats["distinct"] == CALLS * RECORDS

@@ -44,6 +44,27 @@ def test_the_hooks_make_the_result(registry: OperatorRegistry):
     assert model.requests[0]["temperature"] == 0.2
 
 
+class CallableModel:
+    """A model as LazyLLM's: an object that is called with the prompt."""
+
+    def __call__(self, prompt: str) -> str:
+        return json.dumps({"rate": len(prompt) % 5})
+
+
+def test_the_model_may_be_an_object_that_is_called_with_the_prompt(registry: OperatorRegistry):
+    class OwnOptions(Rate):
+        def __init__(self, model=None, prompt=None, **kwargs):
+            super().__init__(model=model, prompt=prompt, **kwargs)
+
+    operator: Any = registry("data.demo")(OwnOptions)
+
+    (row,) = operator(model=CallableModel())([{"text": "a"}])
+
+    assert row["rate"] in range(5)
+    assert operator(model=CallableModel()).model == "CallableModel"
+    assert operator().model == operator(model=None).model == "gpt-5-mini"
+
+
 def test_an_unusable_reply_is_asked_for_again(registry: OperatorRegistry):
     rows, model = rated(registry, "no JSON", {"rate": 9}, 'Here: {"rate": 3}')
 
