@@ -67,7 +67,7 @@ class PreparedIndex:
         return found
 
     def is_current(self, shard: Shard) -> bool:  # noqa: ARG002 - as `TarIndex` has it
-        """Whether a shard is the file that was indexed; Energon's files do not tell."""
+        """Return whether a shard is the file that was indexed; Energon's files do not tell."""
         return False
 
     def dropped(self) -> dict[int, frozenset[int]]:

@@ -14,7 +14,7 @@ from dagster_dataops.streams.files.contents import Content
 
 
 def is_cuttable(found: ScannedShard) -> bool:
-    """Whether all parts can be read by offset and size, and none has a name of other facts."""
+    """Return whether all parts can be read by offset and size, and none is named as a fact."""
     reserved = any(part.startswith("__") for shape in found.shapes for part in shape)
     return found.is_common and not reserved
 

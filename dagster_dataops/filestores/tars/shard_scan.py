@@ -136,7 +136,7 @@ class _Files:
             yield last, start, parts
 
     def _replaces(self, name: str) -> bool:
-        """Whether a file replaces that of the same name before it.
+        """Return whether a file replaces that of the same name before it.
 
         Raises:
             DuplicateKeyError: No name may occur twice.

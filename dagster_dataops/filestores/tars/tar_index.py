@@ -186,7 +186,7 @@ class TarIndex:
         return known
 
     def is_current(self, shard: Shard) -> bool:
-        """Whether a local shard is the file that was indexed."""
+        """Return whether a local shard is the file that was indexed."""
         stamp = shard.location.stamp()
         return stamp is not None and stamp == self._stamps.get(shard.location.path)
 
