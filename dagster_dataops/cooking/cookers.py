@@ -93,7 +93,7 @@ class Cooker:
         return found if isinstance(found, Needs) else Needs()
 
     def is_match(self, subflavors: Mapping[str, Any] | None) -> bool:
-        """Whether the cooker takes data of these subflavors."""
+        """Return whether the cooker takes data of these subflavors."""
         given = subflavors or {}
         wanted = self.has_subflavors or {}
         return all(

@@ -33,7 +33,7 @@ class Joiner:
         module: The module of the function.
         name: The name of the function, or of a class: its method ``from_joined`` is called, or the
             class itself if it has none.
-        names: The names of the datasets, as which it takes the samples; ``None`` to pass the
+        names: The names of the datasets, which are those of its parameters; ``None`` to pass the
             samples by position.
     """
 
@@ -55,7 +55,7 @@ class Joiner:
         """Check that the function can be imported and takes ``count`` samples.
 
         Raises:
-            TypeError: It does not take so many, or has no parameters of these names.
+            TypeError: It does not take that many, or has no parameters of these names.
             ImportError: There is no such module.
             AttributeError: The module has no such function.
         """
@@ -162,7 +162,7 @@ class JoinTable:
         return found
 
     def matches(self, value: Callable[[int, Row], T]) -> Iterator[list[T | None]]:
-        """Yield a value of each sample to join, by the number and the line of it in the index.
+        """Yield a value of each sample to join, from its number and its line in the index.
 
         Raises:
             MetadatasetError: A key is missing in a dataset whose ``nonmatch`` is ``error``.

@@ -155,7 +155,7 @@ def link_draft(path: Path, place: Path) -> None:
 
 
 def is_intact(path: Path, version: str) -> bool:
-    """Whether a result is one file, or the link to its undamaged parts.
+    """Return whether a result is one file, or the link to its undamaged parts.
 
     Args:
         path: The result; it exists.

@@ -26,7 +26,7 @@ def ending_of(path: Path) -> str | None:
 
 
 def names_file(output: Path | None) -> bool:
-    """Whether the argument of ``set_output`` is a file; any other is a folder."""
+    """Return whether the argument of ``set_output`` is a file; any other is a folder."""
     return output is not None and ending_of(output) is not None
 
 

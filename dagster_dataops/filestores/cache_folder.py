@@ -160,7 +160,7 @@ class _Account:
         os.pwrite(self._descriptor, _ACCOUNT.pack(size, count), 0)
 
     def exceeds(self, size: int, max_bytes: int, max_count: int) -> bool:
-        """Whether another file of ``size`` bytes would exceed the limits."""
+        """Return whether another file of ``size`` bytes would exceed the limits."""
         return bool(self.bytes + size > max_bytes or self.count + 1 > max_count)
 
 

@@ -51,7 +51,7 @@ def joined(folder: str, name: str) -> str:
 
 
 def exists(path: str, options: Mapping[str, Any]) -> bool:
-    """Whether a file or folder exists.
+    """Return whether a file or folder exists.
 
     Raises:
         StreamSourceError: A file system cannot be reached.
@@ -96,7 +96,7 @@ def read_yaml(path: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_prepared(path: str, options: Mapping[str, Any]) -> bool:
-    """Whether a folder has the files that ``energon prepare`` writes."""
+    """Return whether a folder has the files that ``energon prepare`` writes."""
     return exists(joined(path, META), options)
 
 

@@ -91,8 +91,8 @@ def find(graph: Operations | OperatorGraph, wanted: Wanted) -> list[Stage] | lis
     stages = traverse(graph)
     if isinstance(wanted, str):
         return FoundStages([one for one in stages if one.name == wanted], wanted, _names(stages))
-    is_wanted = partial(_is_a, wanted) if isinstance(wanted, type) else wanted
-    chosen = [one for one in stages if is_wanted(one)]
+    test: Callable[[Any], bool] = partial(_is_a, wanted) if isinstance(wanted, type) else wanted
+    chosen = [one for one in stages if test(one)]
     return FoundStages(chosen, getattr(wanted, "__name__", "wanted"), _names(stages))
 
 

@@ -174,7 +174,7 @@ def _share_of_longest(last: Manifest | None, counts: Mapping[str, float]) -> flo
 
 
 def calls_models(graph: OperatorGraph) -> bool:
-    """Whether any node calls models."""
+    """Return whether any node calls models."""
     return any(_model_parts(node.operator) for node in graph.nodes.values())
 
 

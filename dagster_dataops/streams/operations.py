@@ -67,7 +67,7 @@ class Operations:
         return None if stage is None else stage.described
 
     def is_infinite(self) -> bool:
-        """Whether the stream is infinite or pseudo-infinite, so never ends by itself."""
+        """Return whether the stream is infinite or pseudo-infinite, so never ends by itself."""
         return self.finitude is not Finitude.FINITE
 
     def map(

@@ -105,7 +105,7 @@ class TracedFile:
             raise TraceOutdatedError(str(self.path), reason)
 
     def _is_in(self, state: FileState) -> bool:
-        """Whether the file has the content that was read."""
+        """Return whether the file has the content that was read."""
         facts = self.facts
         known: str = facts["fingerprint"]
         if not known:

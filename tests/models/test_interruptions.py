@@ -1,6 +1,7 @@
 """Runs of model operators that are killed or stopped: no call is paid twice, counts are exact."""
 
 import json
+import os
 import signal
 import subprocess
 import sys

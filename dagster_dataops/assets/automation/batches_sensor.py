@@ -121,7 +121,7 @@ def _waiting(
 
 
 async def _all_ended(client: ModelClient, ids: Sequence[str]) -> bool:
-    """Whether the server is done with all batches; ``False`` if it cannot be reached."""
+    """Return whether the server is done with all batches; ``False`` if it cannot be reached."""
     try:
         async with BatchApi(client) as api:
             return all([(await api.status(one)).ended for one in ids])

@@ -148,7 +148,7 @@ def error_rate_results(
 
 
 def is_selected(context: StepContext, key: dg.AssetKey) -> bool:
-    """Whether the run selected the check ``failed_records`` of an asset."""
+    """Return whether the run selected the check ``failed_records`` of an asset."""
     if not isinstance(context, dg.AssetExecutionContext):
         return True
     return dg.AssetCheckKey(key, FAILED_RECORDS) in context.selected_asset_check_keys

@@ -134,7 +134,7 @@ def joined_form(datasets: Mapping[str, JsonlDataset], wanted: Any, asset: str) -
 
 
 def _skips_missing(context: dg.InputContext) -> bool:
-    """Whether an input skips missing partitions; the metadata key is that of Dagster's managers."""
+    """Return whether an input skips missing partitions, by the metadata of Dagster's managers."""
     return bool((context.definition_metadata or {}).get("allow_missing_partitions"))
 
 

@@ -80,7 +80,7 @@ class PathPattern:
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a path names a partition by ``{partition}``."""
+    """Return whether a path names a partition by ``{partition}``."""
     try:
         return PLACEHOLDER in _fields(text)
     except ConfigurationError:  # a file name with braces

@@ -118,7 +118,7 @@ def optional(config: Any) -> Any:
 
 
 def is_choice(config: Any) -> bool:
-    """Whether a config type lists its values."""
+    """Return whether a config type lists its values."""
     members = [config, *typing.get_args(config)]
     return any(
         typing.get_origin(member) is Literal

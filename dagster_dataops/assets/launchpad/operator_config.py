@@ -80,8 +80,6 @@ SettingsConfig: Final[type[OperatorConfig]] = create_model(
     __base__=OperatorConfig,
     **{name: _field(setting) for name, setting in _SETTINGS.items()},
 )
-
-
 _Made = dict[tuple[str, bool], type[OperatorConfig]]
 
 _MADE: WeakKeyDictionary[type[Operator], _Made] = WeakKeyDictionary()
@@ -92,10 +90,8 @@ def config_type_of(node: OperatorNode) -> type[OperatorConfig]:
     invocation = node.operator.__dataops__
     made = _MADE.setdefault(type(node.operator), {})
     stops = not invocation.resolved.ignore_errors
-    key = (
-        digest(dict(invocation.options)),
-        stops,
-    )  # options that fingerprints leave out are shown too
+    # The digest is of all options: those that fingerprints leave out are shown, too.
+    key = (digest(dict(invocation.options)), stops)
     if key not in made:
         made[key] = _config_type(node.operator, stops=stops)
     return made[key]

@@ -11,7 +11,7 @@ _MAX_BYTES: Final = 4000  # longer values cannot be edited in a launchpad
 
 
 def is_showable(value: object) -> bool:
-    """Whether ``value`` is JSON that the launchpad returns unchanged."""
+    """Return whether ``value`` is JSON that the launchpad returns unchanged."""
     try:
         return _is_json(value) and len(orjson.dumps(value)) <= _MAX_BYTES
     except (TypeError, RecursionError):  # a lone surrogate, or nested too deeply
@@ -32,12 +32,12 @@ def _is_json(value: object) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is a text that YAML keeps; YAML turns some control characters into line ends."""
+    """Return whether YAML keeps a text; it turns some control characters into line ends."""
     return type(value) is str and all(c.isprintable() or c in "\n\t" for c in value)
 
 
 def same_value(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal. The launchpad writes 1.0 as 1; true does not equal 1."""
+    """Return whether JSON values are equal. The launchpad writes 1.0 as 1; true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):
@@ -57,5 +57,5 @@ def as_filled_in(value: Any) -> Any:
 
 
 def is_unchanged(given: Any, shown: Any) -> bool:
-    """Whether ``given`` is the value of a launchpad that showed ``shown`` and was not edited."""
+    """Return whether the launchpad showed ``shown`` and gave it back, as ``given``, unedited."""
     return same_value(given, shown) or same_value(given, as_filled_in(shown))

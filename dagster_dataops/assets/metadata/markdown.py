@@ -82,7 +82,7 @@ def _table(rows: _Rows, note: str, rule: str) -> str:
 
 
 def _fits(rows: _Rows) -> bool:
-    """Whether the inline view shows all cells, in rows of few lines."""
+    """Return whether the inline view shows all cells, in rows of few lines."""
     columns = list(zip(*rows, strict=True))
     words = sum(max(_longest_word(text) for text in column) + 2 for column in columns)
     lengths = sum(max(map(len, column)) for column in columns)

@@ -168,7 +168,7 @@ def _runs(runs: tuple[str, ...]) -> dg.MetadataValue[Any]:
 
 
 def _is_dagsters(run: str) -> bool:
-    """Whether a run id is Dagster's; ids of runs in plain Python are not UUIDs."""
+    """Return whether a run id is Dagster's; ids of runs in plain Python are not UUIDs."""
     try:
         UUID(run)
     except ValueError:

@@ -137,7 +137,7 @@ def _fits(value: Any, kind: Any) -> bool:
 def _named(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
-    return "None" if kind is NoneType else kind.__name__
+    return "None" if kind is NoneType else str(kind.__name__)
 
 
 def _unknown(function: str, name: str, known: list[str]) -> str:

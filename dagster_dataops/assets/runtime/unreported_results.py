@@ -53,7 +53,7 @@ def _is_reported(
 
 
 def _all_reported(instance: dg.DagsterInstance, run: str) -> bool:
-    """Whether a run reported all its results, or is unknown to this instance."""
+    """Return whether a run reported all its results, or is unknown to this instance."""
     if run not in _succeeded:
         known = instance.get_run_by_id(run)
         if known is None:

@@ -113,7 +113,8 @@ def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> Pl
     Raises:
         ConfigurationError: ``ppl`` is no pipeline.
     """
-    if not isinstance(ppl, Pipeline):
+    given: object = ppl
+    if not isinstance(given, Pipeline):
         wanted = 'a pipeline, such as with pipeline("docs") as ppl: ppl.upper = upper()'
         raise ConfigurationError("ppl", ppl, wanted)
     graph = with_exported_columns(ppl.graph, check_source(ppl.graph, source))

@@ -140,7 +140,7 @@ def _is_streamed_source(source: object) -> bool:
 
 
 def _is_streamed(text: str) -> bool:
-    """Whether a path is a URL or a compressed file, which is read as a stream."""
+    """Return whether a path is a URL or a compressed file, which is read as a stream."""
     return "://" in text or compression_of(text) is not None
 
 

@@ -290,7 +290,7 @@ class Manifest:
         return replace(made, state=state) if state.changed_ns <= published_ns else made
 
     def tells_of(self, result: Path) -> bool:
-        """Whether ``result`` is the published file: neither replaced nor edited since."""
+        """Return whether ``result`` is the published file: neither replaced nor edited since."""
         try:
             state = FileState.at(result)
         except OSError:
@@ -298,11 +298,11 @@ class Manifest:
         return (state.size, state.modified_ns) == (self.size_bytes, self.modified_ns)
 
     def made_by(self, fingerprint: RunFingerprint) -> bool:
-        """Whether the whole result was made by this operator, options, code and input."""
+        """Return whether the whole result was made by this operator, options, code and input."""
         return self.finished_by(fingerprint) and not fingerprint.differs_from(self.kept_from)
 
     def finished_by(self, fingerprint: RunFingerprint) -> bool:
-        """Whether a run with this fingerprint published the result, perhaps with kept records."""
+        """Return whether such a run published the result, perhaps with kept records."""
         return RunFingerprint.from_json(self.made_from) == fingerprint
 
 
@@ -355,7 +355,7 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
 
 
 def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
-    """Whether a result, its parts and the files of an artefact are as they were published."""
+    """Return whether a result, its parts and the files of an artefact are unchanged."""
     if not manifest.tells_of(folder.result) or not is_intact(folder.result, manifest.parted):
         return False
     return not (manifest.artefact and damage(folder.artefact / manifest.artefact))

@@ -138,7 +138,7 @@ class ObjectJournal:
 
 
 def _is_void(name: str, number: int) -> bool:
-    """Whether an object belongs to entries that a publication with this number has made void."""
+    """Return whether an object belongs to entries that this publication has made void."""
     folder, _, last = name.rpartition("/")
     digits = last.split("-")[0]
     if not digits.isdigit():

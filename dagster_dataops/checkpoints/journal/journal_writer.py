@@ -27,7 +27,7 @@ class JournalWriter:
 
     Attributes:
         on_disk: Whether the entries are kept where ``path`` is.
-        sync_share: At most one of so many parts of a run is spent by `sync`.
+        sync_share: `sync` takes at most one part in ``sync_share`` of the time of a run.
         least_seconds: The least time between two calls of `sync` during a run.
     """
 

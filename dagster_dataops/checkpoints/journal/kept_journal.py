@@ -84,7 +84,7 @@ class _Piece:
         self._digest.update(output)
 
     def holds(self, start: int, end: int, size: int) -> bool:
-        """Whether more bytes from ``start`` on still fit into a megabyte of input and output."""
+        """Return whether more bytes from ``start`` on fit into a megabyte of input and output."""
         return start >= self.end and max(end - self.start, self.size + size) <= _PIECE_BYTES
 
     def span(self, source: Readable | None) -> Span:

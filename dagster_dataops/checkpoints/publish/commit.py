@@ -200,7 +200,7 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
 
 
 def _is_there(folder: NodeFolder, manifest: Manifest) -> bool:
-    """Whether each result of a manifest is in place, or its draft is."""
+    """Return whether each result of a manifest is in place, or its draft is."""
     for place, own in manifest.parts(folder).values():
         draft = draft_of(place.result)
         if not own.tells_of(draft if draft.exists() else place.result):

@@ -39,12 +39,12 @@ def differing_anywhere(
 
 
 def changeable(differing: list[str] | None) -> bool:
-    """Whether records can be kept on request although these parts differ."""
+    """Return whether records can be kept on request although these parts differ."""
     return differing is not None and set(differing) <= set(CHANGEABLE)
 
 
 def _input_unchanged(content: CheckpointContent, dataset: JsonlDataset) -> bool:
-    """Whether a touched or copied file still contains the input of every settled span.
+    """Return whether a touched or copied file still contains the input of every settled span.
 
     The spans have checksums of their input if the file had no digest when the run began.
     """
@@ -55,7 +55,7 @@ def _input_unchanged(content: CheckpointContent, dataset: JsonlDataset) -> bool:
 
 
 def holds_settled(dataset: JsonlDataset, table: SpanTable) -> bool:
-    """Whether a file contains the input of every settled span, by the checksums of the spans."""
+    """Return whether a file contains the input of every settled span, by their checksums."""
     with opened(dataset.path) as descriptor:
         return all(
             checksum(read_range(descriptor, span.start, span.length)) == span.input_check

@@ -117,7 +117,7 @@ def _published_before(request: StartRequest) -> StartDecision | None:
 
 
 def _is_own(request: StartRequest, run: str) -> bool:
-    """Whether the result of ``run`` is the result of this run, because it was not reported yet."""
+    """Return whether the result of ``run``, not reported yet, is the result of this run."""
     if run in request.own_runs:
         return True
     if request.policy in {ResumePolicy.NEVER, ResumePolicy.FAILED_RECORDS}:
@@ -126,7 +126,7 @@ def _is_own(request: StartRequest, run: str) -> bool:
 
 
 def _without_failures(manifest: Manifest, fingerprint: RunFingerprint) -> bool:
-    """Whether no record of a published result failed, and the result can be kept on request."""
+    """Return whether no record of a result failed, so that it can be kept on request."""
     made_from = RunFingerprint.from_json(manifest.made_from)
     if manifest.failed or made_from is None:
         return False

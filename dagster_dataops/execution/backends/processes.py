@@ -111,7 +111,7 @@ class _Run:
         return at_work or self._job.growing
 
     def _is_idle(self) -> bool:
-        """Whether there is no work now, but may be later."""
+        """Return whether there is no work now, but may be later."""
         return self._job.growing and not self._scheduler
 
     def _take_orders(self) -> None:

@@ -38,7 +38,7 @@ class LeaseSchedule:
         self._leased: dict[Hashable, IntervalSet] = {}
 
     def __bool__(self) -> bool:
-        """Whether there are unsettled records."""
+        """Return whether there are unsettled records."""
         return bool(self._open)
 
     @property

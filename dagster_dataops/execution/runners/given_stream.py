@@ -118,7 +118,7 @@ def of_first(operator: Operator, limit: int) -> Operator:
 
 
 def is_stream(value: object) -> bool:
-    """Whether ``value`` is a stream, a builder of one, or an object that makes one."""
+    """Return whether ``value`` is a stream, a builder of one, or an object that makes one."""
     if isinstance(value, (Operations, Readable)):
         return True
     if isinstance(value, (type, JsonlDataset, Operator)):

@@ -59,6 +59,6 @@ def make_runner(operator: Operator, inputs: Sequence[JsonlDataset]) -> Runner:
 
 
 def takes_separately(spec: OperatorSpec, count: int) -> bool:
-    """Whether an operator takes ``count`` inputs separately. Otherwise they are concatenated."""
+    """Return whether an operator takes ``count`` inputs one by one; else they are concatenated."""
     whole = spec.kind in {"dataset", "artefact"}
     return spec.kind == "stream" or (whole and spec.inputs == count)

@@ -156,12 +156,12 @@ _kept: Final = _Kept()
 
 
 def available() -> bool:
-    """Whether this system supports the server: it needs Linux's process descriptors."""
+    """Return whether this system supports the server: it needs Linux's process descriptors."""
     return sys.platform == "linux" and hasattr(os, "pidfd_open")
 
 
 def running() -> bool:
-    """Whether the server runs, so that a worker can be forked at once."""
+    """Return whether the server runs, so that a worker can be forked at once."""
     return _kept.server is not None
 
 

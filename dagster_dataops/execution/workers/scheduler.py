@@ -130,7 +130,7 @@ class Scheduler:
         return next_line_start(self._descriptor, position, end)
 
     def _is_brief(self) -> bool:
-        """Whether one worker will finish before another one could start."""
+        """Return whether one worker will finish before another one could start."""
         pace = self._seconds_per_byte or 1.0
         return self._measured > 1 and self._left * pace < _BRIEF_SECONDS
 

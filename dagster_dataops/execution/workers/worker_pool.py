@@ -226,7 +226,7 @@ class WorkerPool:
             self.workers.clear()
 
     def _serves_others(self, worker: WorkerProcess) -> bool:
-        """Whether a worker may serve other runs: it has finished all its work in this one."""
+        """Return whether a worker has finished its work in this run, and may serve others."""
         shared = worker.circumstances is not None and not self._settings.fresh_workers
         return self._dismissed and shared and worker.overdue is None
 

@@ -147,7 +147,7 @@ class _Files:
         self._samples.append(sample)
 
     def _replaces(self, name: str) -> bool:
-        """Whether a file replaces that of the same name before it.
+        """Return whether a file replaces that of the same name before it.
 
         Raises:
             DuplicateKeyError: No name may occur twice.

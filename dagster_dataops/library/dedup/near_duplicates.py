@@ -1,4 +1,4 @@
-"""``dedup.NearDuplicate``: remove texts that are similar to another one."""
+"""``dedup.NearDuplicate``: remove texts that are similar to another."""
 
 from array import array
 from collections.abc import Iterator

@@ -124,9 +124,9 @@ class Urls(TextFilter, filters):
 
 
 class WhiteSpace(TextFilter, filters):
-    r"""Drop texts in which more than a share of the characters are white space.
+    """Drop texts in which more than a share of the characters are white space.
 
-    Reads ``input_key``. White space are spaces, tabs, ``\n``, ``\\r`` and backspaces. Signal
+    Reads ``input_key``. White space are spaces, tabs, line ends and backspaces. Signal
     ``white_space_ratio``; reasons ``empty``, ``high_white_space_ratio``.
 
     Source: ``WhiteSpaceFilter`` of NeMo Curator.

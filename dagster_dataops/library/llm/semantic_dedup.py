@@ -1,4 +1,4 @@
-"""``llm.SemanticDedup``: remove texts that mean the same as another one."""
+"""``llm.SemanticDedup``: remove texts that mean the same as another."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -133,7 +133,7 @@ class _Points:
             self._points = numpy.memmap(path, kind, "r", shape=(self.count, width))
 
     def centers(self, number: int) -> Iterator[int]:
-        """Yield the positions of the first so many centers."""
+        """Yield the positions of the first centers."""
         import numpy
 
         nearest = numpy.full(self.count, -numpy.inf, "f4")  # similarity to the nearest center

@@ -230,7 +230,7 @@ class SharedLimits:
         return until - now - _BURST_SECONDS
 
     def _is_held_up(self) -> bool:
-        """Whether as much is taken and not yet sent as may be sent at once."""
+        """Return whether as much is taken and not yet sent as may be sent at once."""
         requests_per_minute, tokens_per_minute, _ = self._rates
         most = _BURST_SECONDS / 60
         requests, tokens = self._unsent_requests, self._unsent_tokens

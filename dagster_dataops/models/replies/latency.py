@@ -14,7 +14,7 @@ _LOG_RATIO: Final = math.log(_RATIO)
 
 
 def latency_count(seconds: float) -> str:
-    """Return the name of the count of a call that took so many seconds."""
+    """Return the name of the count to which a call of that many seconds belongs."""
     return f"{LATENCY}/{math.ceil(math.log(max(seconds, _LEAST_SECONDS)) / _LOG_RATIO)}"
 
 

@@ -21,7 +21,7 @@ class PackedWindow(list[Record]):
 
 
 def is_packing(cls: type) -> bool:
-    """Whether a class has both methods of a packing operator."""
+    """Return whether a class has both methods of a packing operator."""
     return callable(getattr(cls, SELECT, None)) and callable(getattr(cls, PACK, None))
 
 

@@ -23,7 +23,7 @@ Options = Mapping[str, Any]
 
 
 def is_url(path: str) -> bool:
-    """Whether a path is an fsspec URL, for example ``s3://…`` or ``zip://…::…``."""
+    """Return whether a path is an fsspec URL, for example ``s3://…`` or ``zip://…::…``."""
     return "://" in path
 
 

@@ -17,7 +17,7 @@ from dagster_dataops.streams.sharding.tasks import Job, Outcome, Start, Task, lo
 
 _MOST_ELEMENTS: Final = 64  # of one task
 _TASK_SECONDS: Final = 0.05  # the time that a task should take
-_GROWTH: Final = 4  # a task has at most so many times the elements of a finished one
+_GROWTH: Final = 4  # a task has at most this many times the elements of a finished one
 _UNMEASURED: Final = 2  # tasks of each worker while none is finished
 _DEATHS_BEFORE_SPLIT: Final = 2
 _DEATHS_OF_ELEMENT: Final = 3

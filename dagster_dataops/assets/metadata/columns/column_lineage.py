@@ -151,7 +151,7 @@ class ColumnTracer:
         return same or (holders if self._kind == "selection" else [])
 
     def _mixed(self, column: str, holders: Sequence[dg.AssetKey]) -> bool:
-        """Whether all values of a column occur in the inputs taken together."""
+        """Return whether all values of a column occur in the inputs taken together."""
         known = {one for key in holders for one in self._inputs[key].seen(column)}
         given = [record[column] for record in self.records if column in record]
         return bool(given) and all(comparable(value) in known for value in given)
@@ -161,7 +161,7 @@ class ColumnTracer:
         return [(key, name) for name in gone for key in inputs if self._moved(key, name, column)]
 
     def _moved(self, key: dg.AssetKey, column: str, name: str) -> bool:
-        """Whether ``name`` is the renamed upstream ``column``; one value is not enough evidence."""
+        """Return whether ``name`` is the renamed upstream ``column``; one value proves nothing."""
         distinct = {str(record[name]) for record in self.records if name in record}
         return len(distinct) > 1 and self._agrees(key, column, name)
 

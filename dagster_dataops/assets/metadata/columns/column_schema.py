@@ -77,7 +77,7 @@ class ColumnStatistics:
         return ", ".join(parts)
 
     def never_empty(self, records: int) -> bool:
-        """Whether all ``records`` have a value other than null."""
+        """Return whether all ``records`` have a value other than null."""
         return self.types.total() == records and not self.types["null"]
 
 

@@ -57,7 +57,7 @@ class ColumnValues:
         return self._seen[column]
 
     def agrees(self, column: str, records: Sequence[Record], name: str) -> bool:
-        """Whether all values of ``name`` in ``records`` occur in ``column`` of this input."""
+        """Return whether all values of ``name`` in ``records`` are in ``column`` of this input."""
         given = list(_given(records, name))
         if _same(given, list(islice(_given(self.records, column), len(given)))):
             return bool(given)  # the usual case: equal row by row, without the set
