@@ -99,6 +99,7 @@ def test_a_row_names_columns_and_extras_by_the_docstring_and_the_defaults() -> N
 
     text = ["`text`"]
     assert row("text.FixUnicode") == (text, ["the same"], {"text": True})
+    assert row("text.SimplifyText")[:2] == row("text.Simplify")[:2] == (text, ["the same"])
     assert row("language.Identify")[1] == ["`lang`", "`lang_score`"]
     assert row("language.Identify")[2] == {"language": True, "lingua": False}
     assert row("chunk.Characters") == (text, ["the same", "`chunk`"], {})

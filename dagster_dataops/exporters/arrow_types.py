@@ -254,7 +254,8 @@ def fitting(kind: Any) -> Callable[[Any], bool]:
     Arrow itself writes 1.5 as the integer or time 1, ``true`` as the number 1.0, 1e300 as an
     infinity of 32 bits, and a text as a list of its characters.
     """
-    if (most := _LARGEST.get(kind)) is not None:
+    if kind in _LARGEST:
+        most = _LARGEST[kind]
         return lambda value: value is None or (type(value) in {int, float} and abs(value) <= most)
     if pa.types.is_list(kind):
         item = fitting(kind.value_type)

@@ -96,6 +96,16 @@ def counts_of(hashes: Any) -> tuple[Any, Any]:
     return ordered[last], counts
 
 
+def repeated(hashes: Any) -> Any:
+    """Return the hashes that occur again, in ascending order, with repetitions.
+
+    It takes a third of the time of `counts_of`, and most n-grams do not occur again.
+    """
+    ordered = numpy().sort(hashes)
+    later = ordered[1:]
+    return later[later == ordered[:-1]]
+
+
 def among(hashes: Any, few: Any) -> Any:
     """Return for each hash whether it is one of a few, at least one, in ascending order."""
     if len(few) == 1:

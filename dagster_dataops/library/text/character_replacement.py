@@ -171,4 +171,7 @@ class Simplify(text):
 
 
 class SimplifyText(Simplify):
-    """Simplify a text: `text.Simplify` under the name that datatrove uses."""
+    """Simplify a text: `text.Simplify` under the name that datatrove uses.
+
+    Reads ``input_key`` and writes ``output_key``.
+    """

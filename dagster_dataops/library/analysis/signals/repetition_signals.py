@@ -25,6 +25,7 @@ from dagster_dataops.library.analysis.window_hashes import (
     counts_of,
     hashable,
     numpy,
+    repeated,
     word_hashes,
 )
 from dagster_dataops.library.analysis.word_ngrams import ngrams
@@ -154,10 +155,10 @@ def duplicate_ngram_share(text: AnalyzedText, split: Splitter, size: int) -> flo
 def _repeated_in(hashes: WordHashes, size: int) -> int:
     """Return the characters in repeated n-grams."""
     of_runs = hashes.of_joined_runs(size)
-    distinct, counts = counts_of(of_runs)
-    if len(distinct) == len(of_runs):
+    again = repeated(of_runs)
+    if not len(again):
         return 0
-    several = among(of_runs, distinct[counts > 1])
+    several = among(of_runs, again)
     seen: set[int] = set()
     characters = after = 0
     for start in several.nonzero()[0].tolist():
