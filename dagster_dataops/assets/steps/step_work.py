@@ -1,8 +1,8 @@
 """StepWork: the planned operators of one step, run in order."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import dagster as dg
 
@@ -23,25 +23,6 @@ from dagster_dataops.errors import ResultMissingError
 _BLOCKED: Final = "a blocking check upstream failed"
 _NO_RESULT: Final = "there is no new result upstream"
 
-Load: TypeAlias = Callable[[StepContext, DataOpsResource, dg.AssetKey], Any]
-
-
-def load_published(context: StepContext, dataops: DataOpsResource, key: dg.AssetKey) -> Any:
-    """Return the published result of an asset: one handle, or one for each partition of the run.
-
-    Raises:
-        ResultMissingError: A result was not published.
-    """
-
-    def of(partition: str | None) -> JsonlDataset:
-        return load_result(dataops.folder(key.path, partition))
-
-    if context.has_partition_key:
-        return of(str(context.partition_key))
-    if context.has_partition_key_range:
-        return ResultsByPartition({name: of(name) for name in context.partition_keys})
-    return of(None)
-
 
 @dataclass(frozen=True)
 class StepWork:
@@ -51,14 +32,11 @@ class StepWork:
         plans: The plans in order of their dependencies.
         given: The launch config by node.
         loaded: Inputs that IO managers loaded, by argument of the plans.
-        load: Loads an upstream result that was neither made by this step nor loaded by an IO
-            manager.
     """
 
     plans: Sequence[AssetPlan]
     given: Mapping[str, Mapping[str, Any]]
     loaded: Mapping[str, Any] = field(default_factory=dict)
-    load: Load = load_published
 
     def run(self, context: StepContext, dataops: DataOpsResource) -> Iterator[StepEvent]:
         """Run the selected operators in order and yield the events of each as it finishes.
@@ -71,63 +49,114 @@ class StepWork:
             Failure: A blocking check failed in an op. In the step of an asset, Dagster raises the
                 error.
         """
-        made = dict(self.loaded)
-        held: dict[dg.AssetKey, str] = {}
-        for plan in self.plans:
-            keys = plan.arguments
-            if not _is_selected(context, plan):
-                yield from check_alone(context, plan, dataops)
-                yield from _declared(context, plan, dataops)
-            elif reason := self._why_held(plan, held):
-                held |= dict.fromkeys(keys, reason)
+        return _WorkRun(self, context, dataops).events()
+
+
+class _WorkRun:
+    """The operators of one step in one run; arguments as `StepWork.run`."""
+
+    def __init__(self, work: StepWork, context: StepContext, dataops: DataOpsResource) -> None:
+        self._work = work
+        self._context = context
+        self._dataops = dataops
+        self._made = dict(work.loaded)  # inputs and results, by argument of the plans
+        self._held: dict[dg.AssetKey, str] = {}  # why operators downstream of an asset are skipped
+
+    def events(self) -> Iterator[StepEvent]:
+        """Run the operators; see `StepWork.run`."""
+        for plan in self._work.plans:
+            if not self._is_selected(plan):
+                yield from self._check_alone(plan)
+                yield from self._declared(plan)
+            elif reason := self._why_held(plan):
+                self._held |= dict.fromkeys(plan.arguments, reason)
                 text = f"{plan.node.name} is skipped: {reason}"
-                context.log.warning(text)
+                self._context.log.warning(text)
             else:
-                for event in self._run_one(context, dataops, plan, made):
-                    if _blocks(plan, event) and event.asset_key is not None:
-                        held[event.asset_key] = _BLOCKED
-                    yield event
-                held |= {key: _NO_RESULT for key, argument in keys.items() if argument not in made}
-        if _BLOCKED in held.values() and not isinstance(context, dg.AssetExecutionContext):
+                yield from self._run_one(plan)
+        in_asset = isinstance(self._context, dg.AssetExecutionContext)
+        if _BLOCKED in self._held.values() and not in_asset:
             raise dg.Failure("a blocking check failed", allow_retries=False)
 
-    def _why_held(self, plan: AssetPlan, held: Mapping[dg.AssetKey, str]) -> str | None:
+    def _is_selected(self, plan: AssetPlan) -> bool:
+        if not isinstance(self._context, dg.AssetExecutionContext):
+            return True
+        return not self._context.selected_asset_keys.isdisjoint(plan.arguments)
+
+    def _why_held(self, plan: AssetPlan) -> str | None:
         """Return the reason to skip an operator because of an upstream one, or ``None``."""
+        held = self._held
         reasons = {held[dep.asset_key] for dep in plan.spec.deps if dep.asset_key in held}
-        if self.given.get(plan.node.name, {}).get("limit"):
+        if self._work.given.get(plan.node.name, {}).get("limit"):
             reasons.discard(_NO_RESULT)
         return max(reasons, key=(_NO_RESULT, _BLOCKED).index, default=None)
 
-    def _run_one(
-        self,
-        context: StepContext,
-        dataops: DataOpsResource,
-        plan: AssetPlan,
-        made: dict[str, Any],
-    ) -> Iterator[StepEvent]:
-        """Run one operator over the results in ``made``, and add its result there."""
-        given = self.given.get(plan.node.name, {})
+    def _run_one(self, plan: AssetPlan) -> Iterator[StepEvent]:
+        """Run one operator over the results that were made, and hold those downstream if needed."""
+        for event in self._events_of(plan):
+            if _blocks(plan, event) and event.asset_key is not None:
+                self._held[event.asset_key] = _BLOCKED
+            yield event
+        missing = {key for key, argument in plan.arguments.items() if argument not in self._made}
+        self._held |= dict.fromkeys(missing, _NO_RESULT)
+
+    def _events_of(self, plan: AssetPlan) -> Iterator[StepEvent]:
+        given = self._work.given.get(plan.node.name, {})
         config = config_of(plan.node, plan.config_schema, given)
         for key, source in plan.inputs:
-            if not isinstance(source, str) or source in made:
+            if not isinstance(source, str) or source in self._made:
                 continue
-            if config.limit and _previewed(context, dataops, key):
+            if config.limit and self._is_previewed(key):
                 continue  # the preview reads that preview
-            made[source] = self.load(context, dataops, key)
-        for event in run_step(context, plan, config, dataops, made):
+            self._made[source] = self._published(key)
+        for event in run_step(self._context, plan, config, self._dataops, self._made):
             if isinstance(event, dg.MaterializeResult) and event.asset_key is not None:
-                made[plan.arguments[event.asset_key]] = event.value
+                self._made[plan.arguments[event.asset_key]] = event.value
             yield event
         # Checks read published results only.
-        if not config.limit and not made.keys().isdisjoint(plan.arguments.values()):
-            yield from _declared(context, plan, dataops)
+        if not config.limit and not self._made.keys().isdisjoint(plan.arguments.values()):
+            yield from self._declared(plan)
 
+    def _is_previewed(self, key: dg.AssetKey) -> bool:
+        partition = str(self._context.partition_key) if self._context.has_partition_key else None
+        return earlier_preview(self._context, self._dataops, key, partition) is not None
 
-def _declared(
-    context: StepContext, plan: AssetPlan, dataops: DataOpsResource
-) -> Iterator[dg.AssetCheckResult]:
-    for asset in plan.checked_assets:
-        yield from declared_results(context, asset, dataops)
+    def _published(self, key: dg.AssetKey) -> Any:
+        """Return the published result of an asset: a handle, or one for each partition of the run.
+
+        Raises:
+            ResultMissingError: A result was not published.
+        """
+        context = self._context
+        if context.has_partition_key:
+            return self._result(key, str(context.partition_key))
+        if context.has_partition_key_range:
+            return ResultsByPartition(
+                {one: self._result(key, one) for one in context.partition_keys}
+            )
+        return self._result(key, None)
+
+    def _result(self, key: dg.AssetKey, partition: str | None) -> JsonlDataset:
+        return load_result(self._dataops.folder(key.path, partition))
+
+    def _declared(self, plan: AssetPlan) -> Iterator[dg.AssetCheckResult]:
+        for asset in plan.checked_assets:
+            yield from declared_results(self._context, asset, self._dataops)
+
+    def _check_alone(self, plan: AssetPlan) -> Iterator[dg.AssetCheckResult]:
+        """Yield the result of the check over each published result, if the check is selected.
+
+        Raises:
+            ResultMissingError: Nothing was published.
+        """
+        context, rate = self._context, plan.error_rate
+        for spec in plan.specs:
+            key = spec.key
+            if rate is None or not is_selected(context, key):
+                continue
+            partitions = partitions_to_check(context, key, spec.partitions_def)
+            folders = [self._dataops.folder(key.path, partition) for partition in partitions]
+            yield from error_rate_results(context, key, rate, list(map(_result_in, folders)))
 
 
 def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
@@ -136,34 +165,6 @@ def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
     if event.severity is not dg.AssetCheckSeverity.ERROR:
         return False
     return any(spec.blocking and spec.name == event.check_name for spec in plan.check_specs)
-
-
-def _is_selected(context: StepContext, plan: AssetPlan) -> bool:
-    if not isinstance(context, dg.AssetExecutionContext):
-        return True
-    return not context.selected_asset_keys.isdisjoint(plan.arguments)
-
-
-def _previewed(context: StepContext, dataops: DataOpsResource, key: dg.AssetKey) -> bool:
-    partition = str(context.partition_key) if context.has_partition_key else None
-    return earlier_preview(context, dataops, key, partition) is not None
-
-
-def check_alone(
-    context: StepContext, plan: AssetPlan, dataops: DataOpsResource
-) -> Iterator[dg.AssetCheckResult]:
-    """Yield the result of the check over each published result, if the check is selected.
-
-    Raises:
-        ResultMissingError: Nothing was published.
-    """
-    for spec in plan.specs:
-        key = spec.key
-        if plan.error_rate is None or not is_selected(context, key):
-            continue
-        partitions = partitions_to_check(context, key, spec.partitions_def)
-        found = [_result_in(dataops.folder(key.path, partition)) for partition in partitions]
-        yield from error_rate_results(context, key, plan.error_rate, found)
 
 
 def _result_in(folder: NodeFolder) -> RunResult:

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import orjson
 
@@ -31,12 +31,14 @@ from dagster_dataops.execution.timeouts.record_timeout import Forward, TooManySt
 from dagster_dataops.operators.bound_methods import record_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import USUAL
-from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun, Tally
+from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
 from dagster_dataops.operators.outcomes.return_contract import encode_outcome
 from dagster_dataops.records import encode
 
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
 Around: TypeAlias = Callable[[Forward], Forward]  # wraps every call of an operator
+# Exceptions of a call that end the run; no record is blamed for them.
+ENDS_OF_RUN: Final = (StopRun, TooManyStuckError)
 
 
 class Stretch(NamedTuple):
@@ -88,32 +90,35 @@ def settling(
         OperatorOpenError: The operator cannot be opened.
     """
     retries, tally = retries or Retries(operator.__dataops__.resolved), tally or Tally()
-    interrupts = (*interrupts, StopRun)
+    interrupts = (*interrupts, *ENDS_OF_RUN)
+    with opened_call(operator, around, tally) as call:
+        yield _retrying(_settler(call, interrupts, tally), retries, interrupts, tally, operator)
+
+
+@contextmanager
+def opened_call(operator: Operator, around: Around | None, tally: Tally) -> Iterator[Forward]:
+    """Open an operator and yield the function that calls it; arguments as for `settling`.
+
+    Raises:
+        OperatorOpenError: The operator cannot be opened.
+    """
     context, times = context_of(operator), part_times(operator)
     tally.measure = None if times is None else times.take
 
-    def settler(forward: Forward) -> Settle:
-        call = tallied(forward, tally, context)
-        call = call if around is None else around(call)
-        return _retrying(_settler(call, interrupts, tally), retries, interrupts, tally, operator)
+    def counted(forward: Forward) -> Forward:
+        if context is not None:
+            tally.used = True
+            forward = tally.around(forward)
+        return forward if around is None else around(forward)
 
     if not operator.__dataops__.spec.asynchronous:
         with opened(operator, run_alone, context) as own:
-            yield settler(record_function(own, context, times))
+            yield counted(record_function(own, context, times))
         return
     from dagster_dataops.execution.records.async_settle import calls_in_a_loop  # slow to import
 
-    interrupts = (*interrupts, TooManyStuckError)
     with calls_in_a_loop(operator, context, times) as call:
-        yield settler(call)
-
-
-def tallied(forward: Forward, tally: Tally, context: OperatorContext | None) -> Forward:
-    """Return ``forward``, counting to ``tally`` if it has a context to count with."""
-    if context is None:
-        return forward
-    tally.used = True
-    return tally.around(forward)
+        yield counted(call)
 
 
 def _retrying(
