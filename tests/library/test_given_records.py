@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.errors import DefinitionError, InputError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.given_records import given_records
 
 
@@ -15,6 +15,6 @@ def test_records_are_given_as_a_list_or_a_file(tmp_path: Path) -> None:
 
 def test_others_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match="table is a list whose element 1 is a str"):
-        list(given_records("table", [{}, "x"]))  # type: ignore[list-item]
-    with pytest.raises(InputError, match="missing"):
+        list(given_records("table", [{}, "x"]))
+    with pytest.raises(DefinitionError, match="table is .*missing.jsonl', which cannot be read"):
         list(given_records("table", tmp_path / "missing.jsonl"))

@@ -80,7 +80,7 @@ def test_keys_may_be_a_tuple() -> None:
         ("join.Merge", {"on": "id", "right_on": []}, r"right_on is \[\]"),
         ("join.Merge", {"on": "id", "right_on": ["a", "b"]}, "give as many columns"),
         ("llm.Judge", {"rubric": "good?", "scale": [1]}, r"'scale' is \[1\]; give the lowest"),
-        ("sample.Split", {"fractions": {}}, "'fractions' must have the shares of at least 2"),
+        ("sample.Split", {"fractions": {}}, "'fractions' must have shares by 2 to 64"),
         ("sample.TopK", {"key": "a", "k": -1}, "k must be at least 0"),
         ("stats.Threshold", {"key": "a", "sigma": -1}, "sigma must be at least 0"),
         ("text.Chunk", {"max_chars": 0}, "overlap_chars must be in"),

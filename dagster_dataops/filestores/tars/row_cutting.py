@@ -117,7 +117,7 @@ def sample_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) -> Ma
 
 
 def _is_there(placed: PlacedSample, shape: Sequence[str], data: bytes, base: int) -> bool:
-    """Whether each part has a simple header with its name and size right before it."""
+    """Return whether each part has a simple header with its name and size right before it."""
     key, header = placed[KEY], base + BLOCK
     for part, offset, size in zip(shape, placed[PLACES::2], placed[PLACES + 1 :: 2], strict=True):
         at = offset - header

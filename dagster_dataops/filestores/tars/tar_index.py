@@ -102,12 +102,12 @@ class TarIndex:
         self.firsts, self.shapes = facts.firsts, facts.shapes
 
     def is_current(self, shard: Shard) -> bool:
-        """Whether a local shard is the file whose headers were scanned."""
+        """Return whether a local shard is the file whose headers were scanned."""
         stamp = shard.location.stamp() if self._is_scanned else None
         return stamp is not None and stamp == self._stamps.get(shard.location.path)
 
     def is_common(self, number: int) -> bool:
-        """Whether all parts in a shard can be read by offset and size."""
+        """Return whether all parts in a shard can be read by offset and size."""
         return number not in self._file.facts.uncommon
 
     def error(self, number: int) -> list[str]:

@@ -18,6 +18,7 @@ _ABBREVIATION: Final = re.compile(
     "pp?|prof|rep|rev|sat|sec|sen|sept?|sgt|sr|st|sun|tel|thu|tue|univ|vol|vs|wed|"
     r"e\.g|i\.e|u\.s|u\.k|a\.m|p\.m|ph\.d"
 )
+_WORDS_TOO: Final = frozenset({"art", "fig", "mar", "no", "rep", "sat", "sun", "wed"})
 
 
 def sentences_function(sentences: str | Splitter = "rule", language: str = "en") -> Splitter:
@@ -27,8 +28,9 @@ def sentences_function(sentences: str | Splitter = "rule", language: str = "en")
         sentences: ``rule``: a sentence ends after ``. ! ? …``, their Chinese, Hindi, Arabic and
             Urdu forms, and closing quotes and brackets, if white space or the end follows (Chinese
             marks need none). A dot does not end it after a single letter, a number or an
-            abbreviation. ``newline``: each line. ``spacy``: spaCy's sentence splitter. Or a
-            function from a text to a list of sentences.
+            abbreviation; ``no`` is one before a number, and words such as ``sat`` and ``sun``
+            there and with a capital. ``newline``: each line. ``spacy``: spaCy's sentence splitter.
+            Or a function from a text to a list of sentences.
         language: ISO 639-1 code, for ``spacy``.
 
     Raises:
@@ -72,7 +74,14 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     if not before or text[match.start() - 1].isspace():
         return True
     word = before[-1].lstrip("\"'“‘«([{")
-    return not (word.isdigit() or len(word) == 1 or _ABBREVIATION.fullmatch(word.lower()))
+    return not (word.isdigit() or len(word) == 1 or _is_abbreviation(word, text[end : end + 2]))
+
+
+def _is_abbreviation(word: str, after: str) -> bool:
+    lower = word.lower()
+    if lower in _WORDS_TOO and not after.strip().isdigit():
+        return lower not in {"no", word}
+    return _ABBREVIATION.fullmatch(lower) is not None
 
 
 def _line_sentences(text: str) -> list[str]:

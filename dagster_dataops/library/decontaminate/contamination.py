@@ -11,6 +11,7 @@ from dagster_dataops.library.decontaminate.benchmark_ngrams import (
     benchmark_records,
 )
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.filter_outcome import FilterOutcome, check_mode
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
@@ -33,7 +34,8 @@ class NGrams(decontaminate):
 
     ``mode="drop"`` drops with the reason ``contaminated``. ``"tag"`` drops nothing, and writes the
     first common n-gram to ``contaminated_ngram``, its task to ``contaminated_task`` and the reason
-    to ``reason_key``; ``null`` without one. ``"both"`` drops, and writes ``null`` to the others.
+    to ``reason_key``; ``null`` without one. ``"both"`` drops, and writes no n-gram and no task,
+    ``null``, to the others.
 
     As in datatrove, which splits words by spaCy (``words="spacy"``, extra ``spacy``). On purpose,
     questions count by default, because the short answers of GSM8K have few n-grams, and n-grams of
@@ -75,7 +77,8 @@ class NGrams(decontaminate):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        _check(ngram_size, mode)
+        _check_size(ngram_size)
+        check_mode(mode)
         self._column = FieldKey(input_key)
         self._mode, self._reason_key = mode, reason_key
         self._ngrams = BenchmarkNgrams(
@@ -99,6 +102,7 @@ class NGrams(decontaminate):
         if self._mode != "drop":
             record["contaminated_ngram"] = found
             record["contaminated_task"] = None if found is None else self._tasks[found]
+        if self._mode == "tag":
             record[self._reason_key] = None if found is None else _REASON
         return None
 
@@ -151,12 +155,12 @@ class Overlap(decontaminate):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        _check(ngram_size, mode)
+        _check_size(ngram_size)
         if not 0 < threshold <= 1:
             msg = f"threshold must be more than 0 and at most 1, got {threshold}"
             raise DefinitionError(msg)
         self._column, self._size, self._threshold = FieldKey(input_key), ngram_size, threshold
-        self._mode, self._stats_key, self._reason_key = mode, stats_key, reason_key
+        self._outcome = FilterOutcome(mode, stats_key, reason_key)
         self._ngrams = BenchmarkNgrams(
             ngram_size, words_function(words, language), ignore_numbers=ignore_numbers
         )
@@ -166,17 +170,10 @@ class Overlap(decontaminate):
             for ngram in self._ngrams.of_benchmark(f"{query} {label}")
         }
 
-    def forward(self, record: Record) -> Record | Drop | None:
+    def forward(self, record: Record) -> Any:
         overlap = self._overlap(self._column.text(record))
         reason = _REASON if overlap >= self._threshold else None
-        if reason is not None and self._mode != "tag":
-            return Drop(reason)
-        if self._mode != "drop":
-            stats: Any = record.get(self._stats_key) or {}
-            record[self._stats_key] = {**stats, "benchmark_overlap": overlap}
-        if self._mode == "tag":
-            record[self._reason_key] = reason
-        return None
+        return self._outcome.of(record, reason, {"benchmark_overlap": overlap})
 
     def _overlap(self, text: str) -> float:
         ngrams = self._ngrams.of_text(text)
@@ -190,10 +187,7 @@ class Overlap(decontaminate):
         return covered / (len(ngrams) + self._size - 1)
 
 
-def _check(ngram_size: int, mode: str) -> None:
+def _check_size(ngram_size: int) -> None:
     if ngram_size < 1:
         msg = f"ngram_size must be at least 1, got {ngram_size}"
-        raise DefinitionError(msg)
-    if mode not in {"drop", "tag", "both"}:
-        msg = f"mode must be drop, tag or both, got {mode!r}"
         raise DefinitionError(msg)

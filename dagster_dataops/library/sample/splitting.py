@@ -20,7 +20,7 @@ sample: Any = data_register.new_group("sample")
 def _outputs(fractions: Any, **_: Any) -> tuple[str, ...]:
     names = tuple(fractions) if isinstance(fractions, Mapping) else ()
     if len(names) < 2:
-        reason = f"must have the shares of at least 2 outputs by name, got {fractions!r:.100}"
+        reason = f"must have shares by 2 to 64 different names, got {fractions!r:.100}"
         raise OperatorOptionError("sample.Split", "fractions", reason)
     return names
 

@@ -8,6 +8,7 @@ from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.unicode_normalization import normalized
 from dagster_dataops.library.field_keys import FieldKey, Keys
 from dagster_dataops.library.text_mapping import TextMapping, check_single
+from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
 text: Any = data_register.new_group("text")
@@ -49,6 +50,7 @@ class LengthFilter(text):
     """Keep records whose text has ``min_chars`` to ``max_chars`` characters, inclusive.
 
     Reads ``input_key``; white space is not counted. With ``max_chars=0`` there is no upper limit.
+    The reasons of drops are ``low_num_chars`` and ``high_num_chars``.
 
     Args:
         min_chars: Least characters, white space not counted.
@@ -62,17 +64,18 @@ class LengthFilter(text):
         super().__init__(**kwargs)
         self._min, self._max, self._column = min_chars, max_chars, FieldKey(input_key)
 
-    def forward(self, record: Record) -> list[Record] | None:
+    def forward(self, record: Record) -> Drop | None:
         length = sum(map(len, self._column.text(record).split()))
-        fits = self._min <= length and (not self._max or length <= self._max)
-        return None if fits else []
+        if length < self._min:
+            return Drop("low_num_chars")
+        return Drop("high_num_chars") if 0 < self._max < length else None
 
 
 class LetterRatioFilter(text):
     """Keep records in which at least ``min_ratio`` of the characters are letters.
 
     Reads ``input_key``; white space is not counted. Removes tables, separators and dumps of
-    numbers.
+    numbers. The reasons of drops are ``empty`` and ``low_letter_ratio``.
 
     Args:
         min_ratio: Least share of letters, 0 to 1.
@@ -83,10 +86,12 @@ class LetterRatioFilter(text):
         super().__init__(**kwargs)
         self._ratio, self._column = min_ratio, FieldKey(input_key)
 
-    def forward(self, record: Record) -> list[Record] | None:
+    def forward(self, record: Record) -> Drop | None:
         characters = "".join(self._column.text(record).split())
+        if not characters:
+            return Drop("empty")
         letters = sum(map(str.isalpha, characters))
-        return None if characters and letters / len(characters) >= self._ratio else []
+        return None if letters / len(characters) >= self._ratio else Drop("low_letter_ratio")
 
 
 class Chunk(text):

@@ -4,6 +4,7 @@ Written by hand because importing pydantic takes half a second.
 """
 
 import math
+import re
 import types
 import typing
 from collections.abc import Collection, Iterable, Mapping
@@ -15,6 +16,7 @@ from dagster_dataops.operators.options.declared_columns import type_text
 from dagster_dataops.operators.options.signature import OptionSpec
 
 _UNIONS: Final = (Union, types.UnionType)
+_CHOICE: Final = re.compile(r"Literal\[(.*?)\]")
 
 
 def check_types(operator: str, options: tuple[OptionSpec, ...], given: Mapping[str, Any]) -> None:
@@ -35,8 +37,14 @@ def check_types(operator: str, options: tuple[OptionSpec, ...], given: Mapping[s
         if matches_type(value, option.annotation) or any(referenced(value)):
             continue
         found = f"{type(value).__name__}: {value!r}"[:100]
-        reason = f"must be {type_text(option.annotation)}; got {found}"
+        reason = f"must be {_expected(option.annotation)}; got {found}"
         raise OperatorOptionError(operator, option.name, reason)
+
+
+def _expected(annotation: Any) -> str:
+    """Return a type in words, such as ``one of 'drop', 'tag'`` or ``Sequence[str] | None``."""
+    found = type_text(annotation).replace("collections.abc.", "")
+    return _CHOICE.sub(r"one of \1", found)
 
 
 def matches_type(value: Any, annotation: Any) -> bool:

@@ -14,6 +14,12 @@ from dagster_dataops.library.analysis.sentence_splitting import sentences_functi
         ('He said "Hi." Then (he left.) End', ['He said "Hi."', "Then (he left.)", "End"]),
         ("Mr. Smith has 5. apples", ["Mr. Smith has 5. apples"]),
         ("Plan B. works, e.g. here.", ["Plan B. works, e.g. here."]),
+        (
+            "A cat sat. He said no. It is art. End",
+            ["A cat sat.", "He said no.", "It is art.", "End"],
+        ),
+        ("See no. 5, fig. 3 and Art. Two.", ["See no. 5, fig. 3 and Art. Two."]),
+        ("No. On Sat. we met.", ["No.", "On Sat. we met."]),
         ("Wait... what?! Yes…", ["Wait...", "what?!", "Yes…"]),
         ("see a.b.c and 1.5.", ["see a.b.c and 1.5."]),
         ("今日は。明日は！", ["今日は。", "明日は！"]),

@@ -57,14 +57,7 @@ def test_contaminated_records_are_dropped(root: Path, tmp_path: Path) -> None:
         operator = data.decontaminate.NGrams(benchmark, query_key="question", label_key="answer")
         assert operator(given) == given[:1]
     both = data.decontaminate.NGrams({"maths": BENCHMARK}, mode="both")(given)
-    assert both == [
-        {
-            "text": "clean",
-            "contaminated_ngram": None,
-            "contaminated_task": None,
-            "drop_reason": None,
-        }
-    ]
+    assert both == [{"text": "clean", "contaminated_ngram": None, "contaminated_task": None}]
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_it_joins_nodes_of_a_pipeline(root: Path) -> None:
     [
         ({"how": "right"}, "how must be one of"),
         ({"duplicates": "x"}, "duplicates must be one of"),
-        ({"right_on": ["a", "b"]}, "1 key"),
+        ({"right_on": ["a", "b"]}, "give as many columns"),
         ({"max_memory_mb": 0}, "max_memory_mb"),
     ],
 )

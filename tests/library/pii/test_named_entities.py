@@ -78,7 +78,7 @@ def test_models_that_are_not_there_and_wrong_options_are_refused(
     for name in ("no_such_package", tmp_path):
         with pytest.raises(DefinitionError, match="neither the folder"):
             data.pii.Entities(name)
-    with pytest.raises(DefinitionError, match="mode is 'drop'"):
+    with pytest.raises(DefinitionError, match="'mode' must be one of 'mask'"):
         data.pii.Entities(model, mode="drop")
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(MissingExtraError, match="spacy"):

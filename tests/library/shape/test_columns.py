@@ -29,7 +29,7 @@ def test_columns_are_selected_in_order() -> None:
     assert data.shape.Select("b").forward(record) == {"b": 2}
     with pytest.raises(MissingColumnError):
         data.shape.Select(["x"], missing="error").forward(record)
-    with pytest.raises(DefinitionError, match="no column"):
+    with pytest.raises(DefinitionError, match="at least one column"):
         data.shape.Select([])
 
 

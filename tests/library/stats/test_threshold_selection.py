@@ -53,7 +53,7 @@ def test_memory_is_limited_by_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_invalid_options_are_refused():
-    with pytest.raises(DefinitionError, match="needs min_percentile"):
+    with pytest.raises(DefinitionError, match="give min_percentile"):
         data.stats.Threshold("n")
     with pytest.raises(DefinitionError, match="between 0 and 100"):
         data.stats.Threshold("n", min_percentile=101)

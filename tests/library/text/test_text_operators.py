@@ -50,3 +50,16 @@ def test_a_text_can_be_written_elsewhere(name):
 
     assert record.forward({"body": "a b"})["body"] == "a b"
     assert "clean" in record.forward({"body": "a b"})
+
+
+def test_drops_by_length_and_by_letters_have_reasons():
+    length = data.text.LengthFilter(min_chars=2, max_chars=3)
+    letters = data.text.LetterRatioFilter()
+
+    assert [repr(length.forward({"text": one})) for one in ("a", "a b c d", "ab")] == [
+        "Drop('low_num_chars')",
+        "Drop('high_num_chars')",
+        "None",
+    ]
+    assert repr(letters.forward({"text": " "})) == "Drop('empty')"
+    assert repr(letters.forward({"text": "1 2"})) == "Drop('low_letter_ratio')"
