@@ -33,8 +33,10 @@ KEPT = {
 }
 
 
+@pytest.mark.parametrize("held", [0, 100])
 @pytest.mark.parametrize("duplicates", KEPT)
-def test_every_way_to_read_keeps_the_same_duplicates(twice, duplicates):
+def test_every_way_to_read_keeps_the_same_duplicates(twice, duplicates, held, monkeypatch):
+    monkeypatch.setattr("dagster_dataops.filestores.tars.index_file._MAX_HELD", held)
     wanted = KEPT[duplicates]
     stream = crude(twice, duplicates=duplicates)
     found = list(stream)
@@ -52,6 +54,8 @@ def test_every_way_to_read_keeps_the_same_duplicates(twice, duplicates):
         offset, size = row["parts"]["txt"]
         data = (twice / row["shard"]).read_bytes()[offset : offset + size]
         assert data == wanted[row["key"]]
+    store = stream.stage.store()
+    assert {key: store.get(f"{key}.txt") for key in wanted} == wanted
 
 
 @pytest.mark.parametrize("duplicates", KEPT)
@@ -110,7 +114,7 @@ def test_a_shard_that_is_replaced_before_it_is_opened_is_refused(tmp_path):
         write_tar(tmp_path / "new.tar", samples("b", 0, 4)).replace(path)
         with pytest.raises(IndexOutdatedError, match=r"r.tar: there is no sample at byte 0"):
             items.item(0)
-        with pytest.raises(IndexOutdatedError, match=r"r.tar: there is no sample at byte 0"):
+        with pytest.raises(IndexOutdatedError, match=r"r.tar: there is no sample at byte 2,048"):
             items.item(1)
 
 

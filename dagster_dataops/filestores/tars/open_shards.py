@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
@@ -24,6 +24,7 @@ from dagster_dataops.filestores.tars.tar_samples import SampleCutter, ShardIdent
 from dagster_dataops.filestores.tars.uncommon_tars import cut_with_tarfile, entries
 from dagster_dataops.streams.files.contents import Content
 
+MAX_KEPT: Final = 256  # shards of a dataset that all stay open
 _MAX_OPEN: Final = 64
 
 SampleReader: TypeAlias = Callable[[PlacedSample, int], dict[str, Any]]
@@ -72,7 +73,7 @@ class OpenShards:
             self._open.pop(next(iter(self._open))).close()
         return content
 
-    def part(self, shard: Shard, at: int, name: str, place: list[int]) -> bytes:
+    def part(self, shard: Shard, at: int, name: str, place: Sequence[int]) -> bytes:
         """Return the content of a file.
 
         Args:
