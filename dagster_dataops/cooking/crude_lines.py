@@ -28,13 +28,13 @@ class NumberedFiles(NamedTuple):
 
     Attributes:
         store: The files by name.
-        count: The number of samples.
+        size: The number of samples.
         at: Returns the key of a sample, and the names of its files by part.
         find: Returns the number of a key; ``None`` if there is no such sample.
     """
 
     store: FileStore
-    count: int
+    size: int
     at: Callable[[int], tuple[str, Mapping[str, str]]]
     find: Callable[[str], int | None]
 
@@ -61,7 +61,7 @@ class NumberedSamples(CrudeSource):
     @override
     def items(self) -> Iterator[Any]:
         files = self.numbered()
-        while self._next < files.count:
+        while self._next < files.size:
             self._next += 1
             try:
                 sample = self.sample(files, self._next - 1)
@@ -130,7 +130,7 @@ class NumberedRows(IndexRows):
     @override
     def items(self) -> Iterator[Any]:
         files = self.source.numbered()
-        while self._next < files.count:
+        while self._next < files.size:
             self._next += 1
             yield self.source.row(files, self._next - 1)
 
@@ -150,7 +150,7 @@ class _NumberedItems(IndexedItems):
     def __init__(self, source: NumberedSamples, counter: FailureCounter) -> None:
         self._source, self._counter = source, counter
         self._files = source.numbered()
-        self.size = self._files.count
+        self.size = self._files.size
 
     @override
     def item(self, number: int) -> Any:

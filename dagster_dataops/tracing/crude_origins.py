@@ -133,7 +133,7 @@ def _located(file: CrudeFile, opened: Callable[[str], FileStore]) -> CrudeFile:
         found = index.find(*divided) if index is not None and divided is not None else None
     except (DataOpsError, OSError):
         return file
-    if found is None or index.shards[found.shard].name != file.shard:
+    if index is None or found is None or index.shards[found.shard].name != file.shard:
         return file
     place = [found.offset, found.size]
     return CrudeFile(file.dataset, file.shard, file.name, *_bytes(place))
