@@ -1,10 +1,11 @@
 """Crude samples of jsonl files and of folders: sources that are read by number."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
@@ -22,6 +23,22 @@ from dagster_dataops.streams.core.stage import ReadContext, SourceStage
 from dagster_dataops.streams.files.locations import Location
 
 
+class NumberedFiles(NamedTuple):
+    """The files of samples, by the number of the sample.
+
+    Attributes:
+        store: The files by name.
+        size: The number of samples.
+        at: Returns the key of a sample, and the names of its files by part.
+        find: Returns the number of a key; ``None`` if there is no such sample.
+    """
+
+    store: FileStore
+    size: int
+    at: Callable[[int], tuple[str, Mapping[str, str]]]
+    find: Callable[[str], int | None]
+
+
 @dataclass(eq=False)
 class NumberedSamples(CrudeSource):
     """A source whose samples are read by number. The state is the next number."""
@@ -29,8 +46,8 @@ class NumberedSamples(CrudeSource):
     saved: ClassVar[tuple[str, ...]] = ("_next", "failed")
 
     @abstractmethod
-    def rows(self) -> list[Row]:
-        """Return a line of an index for each sample."""
+    def numbered(self) -> NumberedFiles:
+        """Return the samples by number."""
 
     @property
     @abstractmethod
@@ -43,41 +60,40 @@ class NumberedSamples(CrudeSource):
 
     @override
     def items(self) -> Iterator[Any]:
-        store, rows = self.store(), self.rows()
-        while self._next < len(rows):
-            row = rows[self._next]
+        files = self.numbered()
+        while self._next < files.size:
             self._next += 1
             try:
-                sample = self.sample(store, row)
+                sample = self.sample(files, self._next - 1)
             except StreamSourceError as error:
-                self.counter.settle(row, error)
+                self.counter.settle(self.row(files, self._next - 1), error)
             else:
                 yield sample
 
-    def sample(self, store: FileStore, row: Row) -> dict[str, Any]:
-        """Return the sample of a line of the index."""
-        names = list(row["parts"].values())
-        source = SourceInfo.of(self.place, row["index"], self.shard, names)
+    def sample(self, files: NumberedFiles, number: int) -> dict[str, Any]:
+        """Return a sample by its number."""
+        key, parts = files.at(number)
         return {
-            "__key__": row["key"],
-            "__restore_key__": [self.place, self.shard, row["key"]],
+            "__key__": key,
+            "__restore_key__": [self.place, self.shard, key],
             "__shard__": self.shard,
-            SOURCES: [source],
+            SOURCES: [SourceInfo.of(self.place, number, self.shard, list(parts.values()))],
             "__subflavors__": fresh(dict(self.labels.subflavors)),
-            **{part: store.get(name) for part, name in row["parts"].items()},
+            **{part: files.store.get(name) for part, name in parts.items()},
         }
 
-    def row(self, key: str, number: int, parts: dict[str, str]) -> Row:
+    def row(self, files: NumberedFiles, number: int) -> Row:
         """Return a line of the index."""
+        key, parts = files.at(number)
         row: Row = {
             "key": key,
             "dataset": self.place,
             "shard": self.shard,
             "index": number,
-            "parts": parts,
+            "parts": dict(parts),
         }
         if self.labels.subflavors:
-            row["subflavors"] = dict(self.labels.subflavors)
+            row["subflavors"] = fresh(dict(self.labels.subflavors))
         if self.labels.aux:
             row["aux"] = CrudeSource.options(self)["aux"]
         return row
@@ -88,10 +104,11 @@ class NumberedSamples(CrudeSource):
 
     @override
     def sample_of_key(self, shard: str, key: str) -> dict[str, Any]:
-        row = next((one for one in self.rows() if one["key"] == key), None)
-        if row is None:
+        files = self.numbered()
+        number = files.find(key)
+        if number is None:
             raise UnknownSampleError(self.place, key, "the dataset has changed")
-        return self.sample(self.store(), row)
+        return self.sample(files, number)
 
     @override
     def index_source(self, *, digests: bool) -> SourceStage:
@@ -112,10 +129,10 @@ class NumberedRows(IndexRows):
 
     @override
     def items(self) -> Iterator[Any]:
-        rows = self.source.rows()
-        while self._next < len(rows):
+        files = self.source.numbered()
+        while self._next < files.size:
             self._next += 1
-            yield fresh(rows[self._next - 1])
+            yield self.source.row(files, self._next - 1)
 
 
 class _NumberedAccess(RandomAccess):
@@ -132,15 +149,15 @@ class _NumberedAccess(RandomAccess):
 class _NumberedItems(IndexedItems):
     def __init__(self, source: NumberedSamples, counter: FailureCounter) -> None:
         self._source, self._counter = source, counter
-        self._store, self._rows = source.store(), source.rows()
-        self.size = len(self._rows)
+        self._files = source.numbered()
+        self.size = self._files.size
 
     @override
     def item(self, number: int) -> Any:
         try:
-            return self._source.sample(self._store, self._rows[number])
+            return self._source.sample(self._files, number)
         except StreamSourceError as error:
-            self._counter.settle(self._rows[number], error)
+            self._counter.settle(self._source.row(self._files, number), error)
         return MISSING
 
 
@@ -179,9 +196,15 @@ class CrudeLines(NumberedSamples):
         return JsonlStore(self.file)
 
     @override
-    def rows(self) -> list[Row]:
-        count = len(JsonlStore(self.file))
-        return [self.row(str(at), at, {"json": f"{at}.json"}) for at in range(count)]
+    def numbered(self) -> NumberedFiles:
+        store = JsonlStore(self.file)
+        count = len(store)
+
+        def find(key: str) -> int | None:
+            number = int(key) if key.isascii() and key.isdigit() else count
+            return number if number < count and key == str(number) else None
+
+        return NumberedFiles(store, count, lambda at: (str(at), {"json": f"{at}.json"}), find)
 
 
 @dataclass(eq=False)
@@ -219,11 +242,15 @@ class CrudeFolder(NumberedSamples):
         return self.files
 
     @override
-    def rows(self) -> list[Row]:
+    def numbered(self) -> NumberedFiles:
         found: dict[str, dict[str, str]] = {}
         for name in self.files.names():
             divided = split_name(name)
             if divided is not None and not name.startswith((".", "_")):
                 found.setdefault(divided[0], {})[divided[1]] = name
         keys = sorted(found)
-        return [self.row(key, number, found[key]) for number, key in enumerate(keys)]
+
+        def find(key: str) -> int | None:
+            return bisect_left(keys, key) if key in found else None
+
+        return NumberedFiles(self.files, len(keys), lambda at: (keys[at], found[keys[at]]), find)

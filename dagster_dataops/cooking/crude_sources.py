@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,7 +17,7 @@ from dagster_dataops.filestores.energon_layout import ShardedDataset, prepared_c
 from dagster_dataops.filestores.prepared_index import prepared_index
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.tar_store import TarStore
-from dagster_dataops.filestores.tars.open_shards import OpenShards, SampleReader
+from dagster_dataops.filestores.tars.open_shards import MAX_KEPT, OpenShards, SampleReader
 from dagster_dataops.filestores.tars.row_cutting import cut_by_rows, row_reader, sample_maker
 from dagster_dataops.filestores.tars.shard_scan import (
     KEY,
@@ -49,7 +49,6 @@ Row: TypeAlias = dict[str, Any]
 
 BLOCK_BYTES: Final = 64 << 10
 MAX_BLOCK_BYTES: Final = 8 << 20
-_MAX_OPEN: Final = 256  # shards of a dataset that all stay open
 _FEW_SAMPLES: Final = 8  # a block with fewer samples is read again from too far
 
 
@@ -444,8 +443,9 @@ class IndexedTarSamples(IndexedItems):
         left_out = sorted(chain.from_iterable(left_out_samples(source).values()))
         self.size = index.firsts[-1] - len(left_out)
         self._before = [number - at for at, number in enumerate(left_out)]
-        self._keep_open = len(source.data.shards) <= _MAX_OPEN
-        self._readers: dict[int, SampleReader] = {}
+        self._keep_open = len(source.data.shards) <= MAX_KEPT
+        self._readers = _Readers(self._reader)
+        self._firsts, self._place = index.firsts, index.sampler()
 
     def _reader(self, number: int) -> SampleReader:
         """Return the function that reads the samples of a shard."""
@@ -462,23 +462,32 @@ class IndexedTarSamples(IndexedItems):
 
     @override
     def item(self, number: int) -> Any:
+        if self._before:
+            number += bisect_right(self._before, number)
+        shard = bisect_right(self._firsts, number) - 1
         try:
-            return self.sample(number + bisect_right(self._before, number))
+            return self._readers[shard](self._place(number), number)
         except DuplicateKeyError:
             raise
         except StreamSourceError as error:
-            shard = self._index.shard_of(number + bisect_right(self._before, number))
             self._counter.settle({"__shard__": self._source.data.shards[shard].name}, error)
         return MISSING
 
     def sample(self, number: int) -> dict[str, Any]:
         """Return a sample by its number among all, also those that are left out."""
-        index = self._index
-        shard = index.shard_of(number)
-        read = self._readers.get(shard)
-        if read is None:
-            read = self._readers[shard] = self._reader(shard)
-        return read(index.sample(number), number)
+        return self._readers[self._index.shard_of(number)](self._place(number), number)
+
+
+class _Readers(dict[int, SampleReader]):
+    """The functions that read the samples of a shard, made when they are first used."""
+
+    def __init__(self, make: Callable[[int], SampleReader]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, shard: int) -> SampleReader:
+        found = self[shard] = self._make(shard)
+        return found
 
 
 @dataclass(eq=False)
@@ -534,38 +543,43 @@ class TarRows(BlockwiseCursor, IndexRows):
 
     def _of_shard(self, number: int, left_out: frozenset[int]) -> Iterator[Iterator[Any]]:
         index, shard = self.source.index.get(), self.source.data.shards[number]
-        shared = self._shared(shard)
+        row = self._row_maker(shard)
         self._first = first = index.firsts[number]
         for samples in index.samples(first, index.firsts[number + 1]):
-            numbered = [one for one in enumerate(samples, first) if one[0] not in left_out]
-            first += len(samples)
-            passed = min(self._skipped, len(numbered))
+            numbers = [at for at in range(first, first + len(samples)) if at not in left_out]
+            passed = min(self._skipped, len(numbers))
             self._skipped -= passed
-            rows = [self._row(at, sample, shared) for at, sample in numbered[passed:]]
+            rows = [row(at, samples[at - first]) for at in numbers[passed:]]
+            first += len(samples)
             if self.digests:
                 self._add_digests(shard, rows)
             yield self.begin_block(rows)
             self._before += len(rows)
             self.begin_block([])
 
-    def _shared(self, shard: Shard) -> tuple[Row, Row]:
-        """Return the first and the last values of all rows of a shard."""
-        source = self.source
-        last: Row = {"version": shard_version(shard)}
+    def _row_maker(self, shard: Shard) -> Callable[[int, PlacedSample], Row]:
+        source, shapes = self.source, self.source.index.get().shapes
+        dataset, name, wanted = source.data.path, shard.name, source.data.parts
+        shared: Row = {"version": shard_version(shard)}
         if source.labels.subflavors:
-            last["subflavors"] = dict(source.labels.subflavors)
+            shared["subflavors"] = dict(source.labels.subflavors)
         if source.labels.aux:
-            last["aux"] = source.options()["aux"]
-        return {"key": "", "dataset": source.data.path, "shard": shard.name}, last
+            shared["aux"] = source.options()["aux"]
 
-    def _row(self, number: int, sample: PlacedSample, shared: tuple[Row, Row]) -> Row:
-        wanted = self.source.data.parts
-        parts = parts_of(sample, self.source.index.get().shapes[sample[SHAPE]])
-        if wanted is not None:
-            parts = {part: place for part, place in parts.items() if part in wanted}
-        first, last = shared
-        row = {**first, "index": number, "at": sample[START], "parts": parts, **last}
-        row["key"] = sample[KEY]
+        def row(number: int, sample: PlacedSample) -> Row:
+            parts = parts_of(sample, shapes[sample[SHAPE]])
+            if wanted is not None:
+                parts = {part: place for part, place in parts.items() if part in wanted}
+            return {
+                "key": sample[KEY],
+                "dataset": dataset,
+                "shard": name,
+                "index": number,
+                "at": sample[START],
+                "parts": parts,
+                **shared,
+            }
+
         return row
 
     def _add_digests(self, shard: Shard, rows: list[Row]) -> None:

@@ -11,7 +11,6 @@ from dagster_dataops.errors import DuplicateKeyError
 from dagster_dataops.filestores.energon_layout import META, ShardedDataset, prepared_counts
 from dagster_dataops.filestores.tars.shard_scan import ScannedShard, Shard
 from dagster_dataops.filestores.tars.tar_index import TarIndex
-from dagster_dataops.hashing.values import digest
 
 _PARTS = """
     SELECT sample_index, part_name, content_byte_offset, content_byte_size FROM sample_parts
@@ -31,12 +30,11 @@ def prepared_index(dataset: ShardedDataset) -> TarIndex | None:
     numbers = {name: number for number, name in enumerate(prepared_counts(dataset))}
     if not all(one.name in numbers for one in dataset.shards):
         return None
-    status = path.stat()
     return TarIndex(
         dataset.path,
         dataset.shards,
         scanner=partial(_placed, path.absolute(), numbers, dataset.path),
-        version=digest([status.st_size, status.st_mtime_ns]),
+        written=path.stat().st_ctime_ns,
     )
 
 

@@ -11,8 +11,9 @@ from dagster_dataops.filestores.prepared_index import prepared_index
 from dagster_dataops.filestores.sample_names import split_name
 from dagster_dataops.filestores.source_info import SourceInfo
 from dagster_dataops.filestores.store import FileStore
-from dagster_dataops.filestores.tars.open_shards import OpenShards
+from dagster_dataops.filestores.tars.open_shards import MAX_KEPT, OpenShards
 from dagster_dataops.filestores.tars.tar_index import TarIndex
+from dagster_dataops.streams.files.contents import Content
 
 
 class TarStore(FileStore):
@@ -31,7 +32,7 @@ class TarStore(FileStore):
 
     @override
     def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in vars(self).items() if name != "index"}
+        return {name: value for name, value in vars(self).items() if name not in {"index", "_kept"}}
 
     @cached_property
     def index(self) -> TarIndex:
@@ -40,22 +41,41 @@ class TarStore(FileStore):
             self.path, self.dataset.shards, self._duplicates
         )
 
+    @cached_property
+    def _kept(self) -> dict[int, Content | None]:
+        """The shards that are open by number; ``None`` for those that are not the indexed files."""
+        return {}
+
     @override
     def read(self, name: str) -> tuple[bytes, SourceInfo]:
         divided = split_name(name)
-        found = self.index.find(divided[0]) if divided is not None else None
-        if divided is None or found is None or divided[1] not in found[2]:
+        found = self.index.find(*divided) if divided is not None else None
+        if found is None:
             confined(name, self.shown)
             raise self.missing(name)
-        shard, at, parts = found
-        data = self._shards.part(shard, at, name, parts[divided[1]])
-        place = {
+        number, start, *place = found
+        shard = self.dataset.shards[number]
+        content = self._kept[number] if number in self._kept else self._open(number)
+        data = content.read_at(place[1], place[0]) if content else b""
+        if content is None or len(data) < place[1]:
+            data = self._shards.part(shard, start, name, place)
+        source = {
             "dataset_path": self.path,
             "index": name,
             "shard_name": shard.name,
             "file_names": [name],
         }
-        return data, SourceInfo(place)
+        return data, SourceInfo(source)
+
+    def _open(self, number: int) -> Content | None:
+        """Open a shard that stays open; ``None`` if each read must check it or open it again."""
+        shard, content = self.dataset.shards[number], None
+        if len(self.dataset.shards) <= MAX_KEPT and self.index.is_common(number):
+            content = self._shards.kept(shard)
+            if not self.index.is_current(shard):  # asked when it is open
+                content = None
+        self._kept[number] = content
+        return content
 
     @override
     def names(self) -> Iterator[str]:
@@ -72,9 +92,9 @@ class TarStore(FileStore):
     @override
     def __contains__(self, name: object) -> bool:
         divided = split_name(name) if isinstance(name, str) else None
-        found = self.index.find(divided[0]) if divided else None
-        return divided is not None and found is not None and divided[1] in found[2]
+        return divided is not None and self.index.find(*divided) is not None
 
     @override
     def close(self) -> None:
+        self._kept.clear()
         self._shards.close()

@@ -13,7 +13,7 @@ from dagster_dataops.loading.iteration import DataLoader2Iterator, RestOfEpoch
 from dagster_dataops.loading.reading_service import IterResetFn, ReadingServiceInterface
 from dagster_dataops.loading.seed_generator import SeedGenerator
 from dagster_dataops.loading.service_session import ServiceSession, as_stream
-from dagster_dataops.streams.core.arguments import check_seed, is_seed
+from dagster_dataops.streams.core.arguments import is_seed
 from dagster_dataops.streams.core.item_failures import check_unbroken
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
@@ -98,7 +98,9 @@ class DataLoader2:
             StreamArgumentError: It is no integer from 0 to 2^64 - 1.
             StreamStateError: A state with another seed was loaded, and is not read yet.
         """
-        check_seed("DataLoader2", seed)
+        if not is_seed(seed):
+            reason = f"seed is {seed!r}; it must be an integer from 0 to 2^64 - 1"
+            raise StreamArgumentError("DataLoader2", reason)
         if self._position != "loaded":
             self._next_seed = seed
         elif seed != self._seed:

@@ -6,7 +6,12 @@ from typing import Any, Final, Self
 
 from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.selectors.selector import Selector
-from dagster_dataops.streams.core.arguments import check_callable, check_count, check_seed
+from dagster_dataops.streams.core.arguments import (
+    check_callable,
+    check_count,
+    check_seed,
+    check_takes,
+)
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.parallel.ordered import OrderedMap
@@ -115,6 +120,7 @@ class Operations:
             if num_parallel_calls > 1 or mode is not None or waits:
                 reason = "random=True calls one after another; workers() runs them in processes"
                 raise StreamDefinitionError("map", reason)
+            check_takes("map", functions, "an item", "a random.Random (random=True)")
             return self.then(RandomMap(self.stage, functions, chosen))
         if num_parallel_calls == 1 and mode is None and not waits:
             return self.then(Map(self.stage, functions, chosen))

@@ -130,12 +130,10 @@ def _located(file: CrudeFile, opened: Callable[[str], FileStore]) -> CrudeFile:
     divided = split_name(file.name)
     try:
         index = getattr(opened(file.dataset), "index", None)
-        found = index.find(divided[0]) if index is not None and divided is not None else None
+        found = index.find(*divided) if index is not None and divided is not None else None
     except (DataOpsError, OSError):
         return file
-    if found is None or divided is None:
+    if index is None or found is None or index.shards[found.shard].name != file.shard:
         return file
-    shard, _, parts = found
-    if shard.name != file.shard or divided[1] not in parts:
-        return file
-    return CrudeFile(file.dataset, file.shard, file.name, *_bytes(parts[divided[1]]))
+    place = [found.offset, found.size]
+    return CrudeFile(file.dataset, file.shard, file.name, *_bytes(place))

@@ -33,8 +33,10 @@ KEPT = {
 }
 
 
+@pytest.mark.parametrize("held", [0, 100])
 @pytest.mark.parametrize("duplicates", KEPT)
-def test_every_way_to_read_keeps_the_same_duplicates(twice, duplicates):
+def test_every_way_to_read_keeps_the_same_duplicates(twice, duplicates, held, monkeypatch):
+    monkeypatch.setattr("dagster_dataops.filestores.tars.index_file._MAX_HELD", held)
     wanted = KEPT[duplicates]
     stream = crude(twice, duplicates=duplicates)
     found = list(stream)
@@ -52,6 +54,8 @@ def test_every_way_to_read_keeps_the_same_duplicates(twice, duplicates):
         offset, size = row["parts"]["txt"]
         data = (twice / row["shard"]).read_bytes()[offset : offset + size]
         assert data == wanted[row["key"]]
+    store = stream.stage.store()
+    assert {key: store.get(f"{key}.txt") for key in wanted} == wanted
 
 
 @pytest.mark.parametrize("duplicates", KEPT)
@@ -110,8 +114,26 @@ def test_a_shard_that_is_replaced_before_it_is_opened_is_refused(tmp_path):
         write_tar(tmp_path / "new.tar", samples("b", 0, 4)).replace(path)
         with pytest.raises(IndexOutdatedError, match=r"r.tar: there is no sample at byte 0"):
             items.item(0)
-        with pytest.raises(IndexOutdatedError, match=r"r.tar: there is no sample at byte 0"):
+        with pytest.raises(IndexOutdatedError, match=r"r.tar: there is no sample at byte 2,048"):
             items.item(1)
+
+
+def test_many_shards_are_opened_again_and_compared_with_the_index(tmp_path, monkeypatch):
+    for module in ("filestores.tars.open_shards", "filestores.tar_store", "cooking.crude_sources"):
+        monkeypatch.setattr(f"dagster_dataops.{module}.MAX_KEPT", 1)
+    for shard in range(3):
+        write_tar(tmp_path / "many" / f"{shard}.tar", samples("k", shard * 4, 4))
+    stream = crude(tmp_path / "many")
+    found = list(stream)
+    store = stream.stage.store()
+
+    assert sorted(stream.shuffle(0, seed=1), key=lambda one: one["__key__"]) == found
+    assert [store.get(f"{one['__key__']}.txt") for one in found] == [one["txt"] for one in found]
+    write_tar(tmp_path / "many" / "1.tar", samples("x", 4, 4))
+    with pytest.raises(IndexOutdatedError, match=r"1.tar"):
+        store.get("k00005.txt")
+    with pytest.raises(IndexOutdatedError, match=r"1.tar"):
+        list(stream.shuffle(0, seed=1))
 
 
 def test_a_shard_that_is_replaced_while_rows_are_held_gives_its_old_samples(tmp_path):

@@ -15,6 +15,7 @@ from dagster_dataops import (
     read_tar,
     restore_record,
 )
+from dagster_dataops.cooking.crude_lines import NumberedSamples
 from dagster_dataops.cooking.crude_sources import TarSamples
 from dagster_dataops.errors import (
     AuxFileMissingError,
@@ -317,3 +318,18 @@ def test_digests_of_parts_are_in_the_index(folder):
     row = next(iter(crude(folder, digests=True).index()))
     assert set(row["digests"]) == {"json", "txt"}
     assert len(row["digests"]["txt"]) == 16
+
+
+def test_lines_are_read_without_a_row_for_each(tmp_path, monkeypatch):
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"n": {n}}}\n' for n in range(12)))
+    monkeypatch.delattr(NumberedSamples, "row")
+
+    found = list(crude(path))
+    assert [json.loads(one["json"])["n"] for one in found] == list(range(12))
+    assert sorted(crude(path).shuffle(0), key=lambda one: int(one["__key__"])) == found
+    stage = crude(path).stage
+    assert stage.sample_of_key("a.jsonl", "11") == found[11]
+    for unknown in ("12", "011", "x"):
+        with pytest.raises(UnknownSampleError):
+            stage.sample_of_key("a.jsonl", unknown)

@@ -82,7 +82,7 @@ def test_a_seed_set_while_reading_holds_from_the_next_iterator_on():
     assert list(loader) == list(stream().and_return(seed=7))
 
 
-@pytest.mark.parametrize("seed", [-1, 2**64, "1", True])
+@pytest.mark.parametrize("seed", [None, -1, 2**64, "1", True])
 def test_invalid_seeds_are_refused(seed):
     with pytest.raises(StreamArgumentError, match=r"seed is .*from 0 to 2\^64 - 1"):
         DataLoader2(stream()).seed(seed)

@@ -35,6 +35,7 @@ _REFERENCE: Final = (
     "split_config",
     "shuffle_over_epochs_multiplier",
 )
+_CHOICES: Final = ("split_part", "dataset_config", "split_config")
 _JOIN: Final = (
     *("join", "joiner", "split_part", "subflavors", "subset"),
     "shuffle_over_epochs_multiplier",
@@ -106,6 +107,7 @@ class Reference:
         dataset_config: The name of the file that describes the dataset.
         split_config: The name of the file that lists its splits.
         shuffle_over_epochs_multiplier: As in Energon; ``None`` for no shuffling of shards.
+        choices: The places of ``split_part``, ``dataset_config`` and ``split_config``.
     """
 
     place: YamlNode
@@ -118,6 +120,7 @@ class Reference:
     dataset_config: str | None = None
     split_config: str | None = None
     shuffle_over_epochs_multiplier: int | None = 1
+    choices: Mapping[str, YamlNode] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +244,7 @@ def _reference(node: YamlNode, more: tuple[str, ...]) -> Reference:
         dataset_config=_text(known.get("dataset_config")),
         split_config=_text(known.get("split_config")),
         shuffle_over_epochs_multiplier=_multiplier(known.get("shuffle_over_epochs_multiplier")),
+        choices={name: known[name] for name in _CHOICES if name in known},
     )
 
 

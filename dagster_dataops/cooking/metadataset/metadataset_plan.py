@@ -48,6 +48,7 @@ class PlannedDataset:
         dataset_config: See `Reference`.
         split_config: See `Reference`.
         shuffle_over_epochs_multiplier: The product over all files; ``None`` for no shuffling.
+        choices: See `Reference`.
     """
 
     place: YamlNode = field(repr=False)
@@ -63,6 +64,7 @@ class PlannedDataset:
     dataset_config: str | None = None
     split_config: str | None = None
     shuffle_over_epochs_multiplier: int | None = 1
+    choices: Mapping[str, YamlNode] = field(default_factory=dict, repr=False)
 
     def rows(self, count: int) -> range:
         """Return the numbers of the samples to read, if the dataset has ``count``.
@@ -262,6 +264,7 @@ def _dataset(entry: Reference, outer: _Outer) -> PlannedDataset:
         shuffle_over_epochs_multiplier=_multiplied(
             entry.shuffle_over_epochs_multiplier, outer.multiplier
         ),
+        choices=entry.choices,
     )
 
 

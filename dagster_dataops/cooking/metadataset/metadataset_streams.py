@@ -33,7 +33,12 @@ from dagster_dataops.cooking.metadataset.metadataset_plan import (
     PlannedMixture,
     plan,
 )
-from dagster_dataops.errors import CookerError, DataOpsError
+from dagster_dataops.errors import (
+    CookerError,
+    DataOpsError,
+    InputError,
+    StreamDefinitionError,
+)
 from dagster_dataops.filestores.store_opening import absolute_store, file_store
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.quantities import counted
@@ -329,7 +334,7 @@ class _Builder:
                 split_config=planned.split_config or "split.yaml",
             )
         except DataOpsError as error:
-            raise planned.place.error(str(error)) from error
+            raise _cause(planned, error).error(str(error)) from error
         (source,) = stream.sources
         return source
 
@@ -402,6 +407,16 @@ def _repeated(stage: Stage, size: int, total: int) -> Stage:
 
 def _title(stage: Stage) -> str:
     return " and ".join(leaf.title for leaf in leaves_of(stage))
+
+
+def _cause(planned: PlannedDataset, error: DataOpsError) -> YamlNode:
+    """Return the value for which a dataset cannot be opened."""
+    if isinstance(error, StreamDefinitionError):
+        return planned.choices.get("split_part", planned.place)
+    file = error.source if isinstance(error, InputError) else ""
+    configurations = (planned.choices.get(name) for name in ("dataset_config", "split_config"))
+    named = (one for one in configurations if one and file.endswith(f"/{one.text()}"))
+    return next(named, planned.place)
 
 
 def _result_file(planned: PlannedDataset) -> str:

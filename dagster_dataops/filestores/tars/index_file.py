@@ -11,6 +11,8 @@ import os
 import struct
 import weakref
 from bisect import bisect_left
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zlib import crc32
@@ -24,6 +26,7 @@ from dagster_dataops.filestores.tars.shard_scan import KEY, PlacedSample
 NUMBER_BITS: Final = 32  # of an entry of the table of keys; those above are the CRC
 ENDS: Final = struct.Struct("<QQQ8s")  # the first bytes of both tables and of the facts, and `MARK`
 MARK: Final = b"TARINDEX"
+_MAX_HELD: Final = 50_000  # samples that are held in memory, in about 400 bytes each
 
 
 class IndexFacts(NamedTuple):
@@ -105,6 +108,25 @@ class IndexFile:
     def __reduce__(self) -> Any:
         return IndexFile, (self.path,)
 
+    @cached_property
+    def _held(self) -> list[PlacedSample]:
+        """The samples of a small index; empty if it is large."""
+        count = self.facts.firsts[-1]
+        return self.samples(0, count) if count <= _MAX_HELD else []
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The numbers of the held samples by key, without those that are left out."""
+        numbers = {sample[KEY]: number for number, sample in enumerate(self._held)}
+        for number in self._keys if self.facts.dropped and numbers else ():
+            kept = number & (1 << NUMBER_BITS) - 1
+            numbers[self._held[kept][KEY]] = kept
+        return numbers
+
+    def sampler(self) -> Callable[[int], PlacedSample]:
+        """Return the fastest function that returns a sample by its number."""
+        return self._held.__getitem__ if self._held else self.sample
+
     def sample(self, number: int) -> PlacedSample:
         """Return a sample by its number."""
         start = self._starts[number]
@@ -121,6 +143,9 @@ class IndexFile:
 
     def find(self, key: str) -> tuple[int, PlacedSample] | None:
         """Return the number and the place of the sample with a key; ``None`` if there is none."""
+        if self._held:
+            known = self._numbers.get(key)
+            return None if known is None else (known, self._held[known])
         entry = checksum(key) << NUMBER_BITS
         for at in range(bisect_left(self._keys, entry), len(self._keys)):
             number = self._keys[at] - entry

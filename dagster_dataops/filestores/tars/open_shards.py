@@ -1,8 +1,9 @@
 """Keep shards open, and read parts and samples of them."""
 
 import os
+import resource
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
@@ -24,7 +25,17 @@ from dagster_dataops.filestores.tars.tar_samples import SampleCutter, ShardIdent
 from dagster_dataops.filestores.tars.uncommon_tars import cut_with_tarfile, entries
 from dagster_dataops.streams.files.contents import Content
 
-_MAX_OPEN: Final = 64
+_FEW: Final = 64
+_MANY: Final = 16_384
+
+
+def _quarter_of_files() -> int:
+    """Return a quarter of the files that the process may open: a blend reads several datasets."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MANY if most == resource.RLIM_INFINITY else max(_FEW, min(most // 4, _MANY))
+
+
+MAX_KEPT: Final = _quarter_of_files()  # shards of a dataset that all stay open
 
 SampleReader: TypeAlias = Callable[[PlacedSample, int], dict[str, Any]]
 """Returns a sample by its place and its number in the dataset."""
@@ -68,11 +79,11 @@ class OpenShards:
         if self._process != os.getpid():  # a forked process must not share positions
             self._open, self._process = {}, os.getpid()
         content = self._open[shard.location.path] = shard.location.opened()
-        while len(self._open) > _MAX_OPEN:
+        while len(self._open) > MAX_KEPT:
             self._open.pop(next(iter(self._open))).close()
         return content
 
-    def part(self, shard: Shard, at: int, name: str, place: list[int]) -> bytes:
+    def part(self, shard: Shard, at: int, name: str, place: Sequence[int]) -> bytes:
         """Return the content of a file.
 
         Args:

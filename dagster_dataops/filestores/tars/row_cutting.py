@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import DuplicateKeyError, IndexOutdatedError, StreamSourceError
 from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
@@ -19,8 +19,8 @@ from dagster_dataops.filestores.tars.tar_headers import BLOCK, UncommonTarError
 from dagster_dataops.filestores.tars.tar_samples import CutSamples, SampleCutter, ShardIdentity
 from dagster_dataops.streams.files.contents import Content
 
-_NAME_TO_SIZE = 124  # bytes of a header
-_DIGITS = 11
+_NAME_TO_SIZE: Final = 124  # bytes of a header
+_BEHIND_SIZE: Final = 135
 
 Maker: TypeAlias = Callable[[PlacedSample, int, bytes, int], dict[str, Any]]
 """Makes a sample of its place, its number, bytes of the shard, and the offset of the first."""
@@ -105,27 +105,27 @@ def sample_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) -> Ma
     if identity.trusted:
         return made
     cutter = SampleCutter(identity)
+    names = [
+        [(f".{part}\0".encode("utf-8", "surrogateescape"), place) for part, place in _places(shape)]
+        for shape in shapes
+    ]
 
     def checked(placed: PlacedSample, number: int, data: bytes, base: int) -> dict[str, Any]:
-        if _is_there(placed, shapes[placed[SHAPE]], data, base):
-            return made(placed, number, data, base)
-        start = placed[START]
-        own = data[start - base : placed[END] - base]
-        return _cut_alone(cutter, placed, own, number)
+        key, header = placed[KEY].encode("utf-8", "surrogateescape"), base + BLOCK
+        for name, place in names[placed[SHAPE]]:
+            at = placed[place] - header
+            digits = data[at + _NAME_TO_SIZE : at + _BEHIND_SIZE]
+            if not data.startswith(key + name, at) or digits != b"%011o" % placed[place + 1]:
+                own = data[placed[START] - base : placed[END] - base]
+                return _cut_alone(cutter, placed, own, number)
+        return made(placed, number, data, base)
 
     return checked
 
 
-def _is_there(placed: PlacedSample, shape: Sequence[str], data: bytes, base: int) -> bool:
-    """Return whether each part has a simple header with its name and size right before it."""
-    key, header = placed[KEY], base + BLOCK
-    for part, offset, size in zip(shape, placed[PLACES::2], placed[PLACES + 1 :: 2], strict=True):
-        at = offset - header
-        name = f"{key}.{part}\0".encode("utf-8", "surrogateescape")
-        digits = at + _NAME_TO_SIZE
-        if not data.startswith(name, at) or data[digits : digits + _DIGITS] != b"%011o" % size:
-            return False
-    return True
+def _places(shape: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Yield each part of a shape, and the index of its offset in a `PlacedSample`."""
+    return zip(shape, count(PLACES, 2), strict=False)
 
 
 def _cut_alone(
@@ -150,8 +150,8 @@ def _trusting_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) ->
     of_sources = dict(SourceInfo.of(dataset, 0, shard, []))
 
     def made(placed: PlacedSample, number: int, data: bytes, base: int) -> dict[str, Any]:
-        key, _, _, shape, *places = placed
-        copied, parts = templates[shape]
+        key = placed[KEY]
+        copied, parts = templates[placed[SHAPE]]
         names: list[str] = []
         source = SourceInfo(of_sources)
         source["index"] = number
@@ -162,8 +162,8 @@ def _trusting_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) ->
         sample[SOURCES] = [source]
         sample["__subflavors__"] = copy_subflavors()
         for part, suffix, place in parts:
-            at = places[place] - base
-            sample[part] = data[at : at + places[place + 1]]
+            at = placed[place] - base
+            sample[part] = data[at : at + placed[place + 1]]
             names.append(key + suffix)
         return sample
 
@@ -176,8 +176,8 @@ def _template(
     """Return a function that copies a sample to fill in, and name, suffix and place of parts."""
     wanted = identity.parts
     parts = [
-        (part, f".{part}", 2 * at)
-        for at, part in enumerate(shape)
+        (part, f".{part}", place)
+        for part, place in _places(shape)
         if wanted is None or part in wanted
     ]
     sample = dict.fromkeys(("__key__", "__restore_key__", "__shard__", SOURCES, "__subflavors__"))

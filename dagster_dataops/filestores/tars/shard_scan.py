@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import count
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
@@ -67,8 +68,7 @@ def parts_of(sample: PlacedSample, shape: Sequence[str]) -> Parts:
         sample: The sample.
         shape: The names of its parts.
     """
-    offsets, sizes = sample[PLACES::2], sample[PLACES + 1 :: 2]
-    return {name: [at, size] for name, at, size in zip(shape, offsets, sizes, strict=True)}
+    return {name: sample[at : at + 2] for name, at in zip(shape, count(PLACES, 2), strict=False)}
 
 
 class Shard(NamedTuple):

@@ -8,20 +8,19 @@ import heapq
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 from dagster_dataops.filestores.tars.index_cache import cache_folder, mark_used, publish, sweep
 from dagster_dataops.filestores.tars.index_file import IndexFile, of_json, to_json
 from dagster_dataops.filestores.tars.index_writing import write_index
 from dagster_dataops.filestores.tars.shard_scan import (
     KEY,
+    PLACES,
     SHAPE,
     START,
-    Parts,
     PlacedSample,
     ScannedShard,
     Shard,
-    parts_of,
     scan,
 )
 from dagster_dataops.hashing.values import digest
@@ -30,8 +29,21 @@ _VERSION: Final = 3
 _BLOCK: Final = 1024  # samples that are read at once
 _NAMES: Final = 32  # samples of each shard that are read at once to merge the names of all
 
-Place: TypeAlias = tuple[Shard, int, Parts]
-"""Shard, first byte and parts of a sample."""
+
+class PlacedFile(NamedTuple):
+    """The place of a file.
+
+    Attributes:
+        shard: The number of its shard.
+        start: The first byte of its sample.
+        offset: The first byte of its content.
+        size: The number of bytes, or `BY_TARFILE`.
+    """
+
+    shard: int
+    start: int
+    offset: int
+    size: int
 
 
 def scanned(shard: Shard, dataset: str, duplicates: str) -> ScannedShard:
@@ -68,7 +80,8 @@ class TarIndex:
         shards: The shards, in order.
         duplicates: ``error``, or which of two samples with one key to keep: ``first`` or ``last``.
         scanner: Returns the samples of a shard; by default, its headers are scanned.
-        version: A digest that changes when the scanner finds other samples.
+        written: The time in nanoseconds when another program had found the samples that the scanner
+            returns. It must be another one when they change.
 
     Raises:
         DuplicateKeyError: A key, or a part of a sample, occurs twice.
@@ -81,14 +94,14 @@ class TarIndex:
         shards: Sequence[Shard],
         duplicates: str = "error",
         scanner: Callable[[Shard], ScannedShard] | None = None,
-        version: str = "",
+        written: int | None = None,
     ) -> None:
         self.dataset, self.shards, self.duplicates = dataset, shards, duplicates
-        self._is_scanned = scanner is None
+        self._written = written
         versions = [one.location.stamp() or one.location.identity() for one in shards]
         places = [one.location.path for one in shards]
         self._stamps = dict(zip(places, versions, strict=True))
-        self.version = digest([_VERSION, dataset, places, versions, duplicates, version])
+        self.version = digest([_VERSION, dataset, places, versions, duplicates, written])
         path = cache_folder() / f"{self.version}.index"
         try:
             self._file = IndexFile(path)
@@ -102,12 +115,15 @@ class TarIndex:
         self.firsts, self.shapes = facts.firsts, facts.shapes
 
     def is_current(self, shard: Shard) -> bool:
-        """Return whether a local shard is the file whose headers were scanned."""
-        stamp = shard.location.stamp() if self._is_scanned else None
-        return stamp is not None and stamp == self._stamps.get(shard.location.path)
+        """Whether a local shard is the file that was indexed."""
+        stamp = shard.location.stamp()
+        if stamp is None or stamp != self._stamps.get(shard.location.path):
+            return False
+        _, modified, changed, _ = stamp
+        return self._written is None or max(modified, changed) < self._written
 
     def is_common(self, number: int) -> bool:
-        """Return whether all parts in a shard can be read by offset and size."""
+        """Whether all parts in a shard can be read by offset and size."""
         return number not in self._file.facts.uncommon
 
     def error(self, number: int) -> list[str]:
@@ -119,23 +135,26 @@ class TarIndex:
         """The numbers of the samples that are left out as duplicates."""
         return self._file.facts.dropped
 
-    def sample(self, number: int) -> PlacedSample:
-        """Return the place of a sample by its number in the dataset."""
-        return self._file.sample(number)
+    def sampler(self) -> Callable[[int], PlacedSample]:
+        """Return the function that returns the place of a sample by its number in the dataset."""
+        return self._file.sampler()
 
     def samples(self, first: int, end: int, size: int = _BLOCK) -> Iterator[list[PlacedSample]]:
         """Yield the places of consecutive samples, at most ``size`` at once."""
         for start in range(first, end, size):
             yield self._file.samples(start, min(end, start + size))
 
-    def find(self, key: str) -> Place | None:
-        """Return shard, first byte and parts of a sample; ``None`` if there is none."""
+    def find(self, key: str, part: str) -> PlacedFile | None:
+        """Return the place of a file; ``None`` if there is none."""
         found = self._file.find(key)
         if found is None:
             return None
         number, sample = found
-        parts = parts_of(sample, self.shapes[sample[SHAPE]])
-        return self.shards[self.shard_of(number)], sample[START], parts
+        shape = self.shapes[sample[SHAPE]]
+        if part not in shape:
+            return None
+        at = PLACES + 2 * shape.index(part)
+        return PlacedFile(self.shard_of(number), sample[START], sample[at], sample[at + 1])
 
     def number(self, key: str) -> int | None:
         """Return the number of a sample; ``None`` if there is none."""
@@ -144,7 +163,7 @@ class TarIndex:
 
     def shard_of(self, number: int) -> int:
         """Return the number of the shard of a sample."""
-        return bisect_right(self.firsts, number, hi=len(self.shards)) - 1
+        return bisect_right(self.firsts, number) - 1
 
     def names(self) -> Iterator[str]:
         """Yield the names of all files, sorted by key."""

@@ -1,6 +1,8 @@
 """Check the arguments of stages when a stream is built."""
 
-from typing import Final
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 
@@ -12,6 +14,22 @@ def check_callable(stage: str, argument: str, given: object) -> None:
     if not callable(given):
         reason = f"{argument} is a {type(given).__name__}; it must be a function"
         raise StreamArgumentError(stage, reason)
+
+
+def check_takes(stage: str, functions: Iterable[Callable[..., Any]], *values: str) -> None:
+    """Raise `StreamArgumentError` unless functions can be called with some values, by position."""
+    for function in functions:
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # some functions that are not written in Python have none
+            continue
+        try:
+            signature.bind(*values)
+        except TypeError as error:
+            name = getattr(function, "__qualname__", type(function).__name__)
+            given = " and ".join(values)
+            reason = f"fn is called with {given}, which {name}{signature} does not take: {error}"
+            raise StreamArgumentError(stage, reason) from None
 
 
 def check_count(stage: str, argument: str, given: object, least: int) -> None:

@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from dagster_dataops import Cooker, config, crude, metadataset
+from dagster_dataops import Cooker, config, crude, metadataset, prepare_energon
 from dagster_dataops.errors import (
     CookerError,
     DataPipelineError,
@@ -173,6 +173,15 @@ def test_a_dataset_can_be_named_twice(folder):
 )
 def test_a_dataset_or_store_that_cannot_be_opened_is_an_error_at_once(folder, text, words):
     with pytest.raises(MetadatasetError, match=words):
+        metadataset(written(folder, text))
+
+
+@pytest.mark.parametrize("name", ["split_part", "split_config", "dataset_config"])
+def test_a_wrong_choice_among_the_files_of_a_dataset_is_named(folder, name):
+    prepare_energon(folder / "a")
+    text = f"  train:\n    path: ./a\n    {name}: other\n"
+
+    with pytest.raises(MetadatasetError, match=rf"line 6 \(splits.train.{name}\): .*other"):
         metadataset(written(folder, text))
 
 

@@ -26,24 +26,24 @@ def folder(tmp_path):
 
 def test_samples_are_found_by_key_and_by_number(folder):
     index = TarIndex(str(folder), shards_of(folder))
-    shard, at, parts = index.find("a00008")
-    assert (shard.name, at) == ("shards/data-001.tar", 2048)
-    assert parts["txt"] == [2048 + 1024 + 512, 9]
-    assert index.find("nowhere") is None
+    assert index.find("a00008", "txt") == (1, 2048, 2048 + 1024 + 512, 9)
+    assert index.find("a00008", "png") is index.find("nowhere", "txt") is None
     assert (index.count(), index.firsts) == (20, [0, 7, 14, 20])
     assert list(index.names())[:2] == ["a00000.json", "a00000.txt"]
 
 
-def test_keys_with_the_same_checksum_are_told_apart(tmp_path, monkeypatch):
+@pytest.mark.parametrize("held", [0, 100])
+def test_keys_with_the_same_checksum_are_told_apart(tmp_path, monkeypatch, held):
+    monkeypatch.setattr(index_file, "_MAX_HELD", held)
     monkeypatch.setattr(index_writing, "checksum", len)
     monkeypatch.setattr(index_file, "checksum", len)
     members = [("a.txt", b"1"), ("b.json", b"33"), ("c.txt", b"4"), ("c.json", b"5")]
     path = write_tar(tmp_path / "a.tar", members)
     index = TarIndex(str(tmp_path), [Shard("a.tar", Location(str(path)))])
 
-    assert index.find("b") == (index.shards[0], 1024, {"json": [1536, 2]})
+    assert index.find("b", "json") == (0, 1024, 1536, 2)
     assert [index.number(key) for key in ("a", "b", "c", "d")] == [0, 1, 2, None]
-    assert pickle.loads(pickle.dumps(index)).find("b") == index.find("b")
+    assert pickle.loads(pickle.dumps(index)).number("b") == 1
 
 
 def test_names_are_sorted_over_shards_in_any_order(tmp_path):

@@ -3,6 +3,7 @@
 import pytest
 
 from dagster_dataops import read_sequence
+from dagster_dataops.errors import StreamArgumentError
 from tests.streams.sequences import numbers
 
 
@@ -36,3 +37,9 @@ def test_a_failure_shifts_no_other_value():
     assert values(0) == values(1)[1:]
     with pytest.raises(ZeroDivisionError):
         list(numbers(0).map(failing, random=True))
+
+
+@pytest.mark.parametrize("fn", [lambda item: item, [drawn, str.upper], lambda item, *, random: 1])
+def test_a_function_that_takes_no_generator_is_refused_at_definition(fn):
+    with pytest.raises(StreamArgumentError, match=r"fn is called with an item and a random.Random"):
+        numbers(1).map(fn, random=True)
