@@ -10,14 +10,20 @@ import xxhash
 
 from dagster_dataops.datasets.durable_files import create_anew, make_folder, storage
 from dagster_dataops.errors import ResultMissingError
-from dagster_dataops.stores.result_store import ConflictError, ResultStore, Status
+from dagster_dataops.stores.result_store import ConflictError, ResultStore, Status, Version
 
 RANGE_BYTES: Final = 8 << 20
 _AHEAD: Final = 3  # ranges that are read at once
 
 
-def fetch(store: ResultStore, key: str, target: Path) -> str:
+def fetch(store: ResultStore, key: str, target: Path, seen: Version | None = None) -> str:
     """Replace the file ``target`` by an object, atomically; return the digest of its content.
+
+    Args:
+        store: The store.
+        key: The key of the object.
+        target: The file.
+        seen: The version that the object must have; ``None`` for the present one.
 
     Raises:
         ResultMissingError: There is no such object, or it was replaced while it was read.
@@ -26,6 +32,8 @@ def fetch(store: ResultStore, key: str, target: Path) -> str:
     status = store.status(key)
     if status is None:
         raise ResultMissingError(f"{store.url}/{key}", "the store has no such object")
+    if seen is not None:
+        status = status._replace(version=seen)  # another one is refused when it is read
     make_folder(target.parent)
     draft = target.with_name(f".{target.name}.{os.getpid()}.fetched")
     digest = xxhash.xxh3_128()
