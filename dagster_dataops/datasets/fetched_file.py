@@ -13,6 +13,7 @@ from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.stores.result_store import ConflictError, ResultStore, Status, Version
 
 RANGE_BYTES: Final = 8 << 20
+_REPLACED: Final = "it was replaced or deleted while it was read; run again"
 _AHEAD: Final = 3  # ranges that are read at once
 
 
@@ -32,8 +33,8 @@ def fetch(store: ResultStore, key: str, target: Path, seen: Version | None = Non
     status = store.status(key)
     if status is None:
         raise ResultMissingError(f"{store.url}/{key}", "the store has no such object")
-    if seen is not None:
-        status = status._replace(version=seen)  # another one is refused when it is read
+    if seen not in {None, status.version}:
+        raise ResultMissingError(f"{store.url}/{key}", _REPLACED)
     make_folder(target.parent)
     draft = target.with_name(f".{target.name}.{os.getpid()}.fetched")
     digest = xxhash.xxh3_128()
@@ -45,8 +46,7 @@ def fetch(store: ResultStore, key: str, target: Path, seen: Version | None = Non
             file.close()
             draft.replace(target)
     except ConflictError:
-        reason = "it was replaced or deleted while it was read; run again"
-        raise ResultMissingError(f"{store.url}/{key}", reason) from None
+        raise ResultMissingError(f"{store.url}/{key}", _REPLACED) from None
     finally:
         draft.unlink(missing_ok=True)
     return f"xxh3:{digest.hexdigest()}"
