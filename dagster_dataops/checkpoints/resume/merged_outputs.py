@@ -43,7 +43,7 @@ def _join(result: Path, target: Path) -> None:
         writer.publish()
 
 
-def _lines(result: Path) -> Generator[bytes]:
+def _lines(result: Path) -> Generator[bytes, None, None]:
     """Yield the lines of a result, with their newlines; one file is open at a time."""
     for path in PartedFile.at(result).paths if result.is_dir() else [result]:
         with path.open("rb") as file:
