@@ -13,8 +13,9 @@ from dagster_dataops.configuration import input_object, is_url, shown_place
 from dagster_dataops.datasets.formats import check_json_lines
 from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
 from dagster_dataops.errors import InputError
-from dagster_dataops.hashing.file_digests import cached_digest, content_digest
+from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.records import Record, decode
+from dagster_dataops.stores.object_file import ObjectFile
 
 if TYPE_CHECKING:
     from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
@@ -68,11 +69,12 @@ class JsonlDataset:
         from dagster_dataops.datasets.remote_input import path_of  # threads
 
         path = path_of(url)
-        size_bytes = content_interval(path).end
+        content_interval(path)
         check_json_lines(path)
-        fingerprint, state = content_digest(path), FileState.at(path)
-        found = cls(path, size_bytes, fingerprint=fingerprint, state=state)
-        return found.download() if url.startswith("memory:") else found  # only this process has it
+        found = ObjectFile(path)
+        state = FileState.of_readable(found)
+        made = cls(path, found.size, fingerprint=found.fingerprint, state=state)
+        return made.download() if url.startswith("memory:") else made  # only this process has it
 
     def download(self) -> "JsonlDataset":
         """Return a handle of a copy on this machine if this is an object on a store; else itself.
@@ -86,7 +88,7 @@ class JsonlDataset:
         from dagster_dataops.datasets.remote_input import fetched  # threads
 
         self.check_content()
-        path, digest = fetched(self.path)
+        path, digest = fetched(self.path, self.fingerprint)
         state = FileState.at(path)
         return replace(self, path=path, fingerprint=digest, state=state)
 

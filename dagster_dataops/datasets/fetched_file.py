@@ -10,14 +10,21 @@ import xxhash
 
 from dagster_dataops.datasets.durable_files import create_anew, make_folder, storage
 from dagster_dataops.errors import ResultMissingError
-from dagster_dataops.stores.result_store import ConflictError, ResultStore, Status
+from dagster_dataops.stores.result_store import ConflictError, ResultStore, Status, Version
 
 RANGE_BYTES: Final = 8 << 20
+_REPLACED: Final = "it was replaced or deleted while it was read; run again"
 _AHEAD: Final = 3  # ranges that are read at once
 
 
-def fetch(store: ResultStore, key: str, target: Path) -> str:
+def fetch(store: ResultStore, key: str, target: Path, seen: Version | None = None) -> str:
     """Replace the file ``target`` by an object, atomically; return the digest of its content.
+
+    Args:
+        store: The store.
+        key: The key of the object.
+        target: The file.
+        seen: The version that the object must have; ``None`` for the present one.
 
     Raises:
         ResultMissingError: There is no such object, or it was replaced while it was read.
@@ -26,6 +33,8 @@ def fetch(store: ResultStore, key: str, target: Path) -> str:
     status = store.status(key)
     if status is None:
         raise ResultMissingError(f"{store.url}/{key}", "the store has no such object")
+    if seen not in {None, status.version}:
+        raise ResultMissingError(f"{store.url}/{key}", _REPLACED)
     make_folder(target.parent)
     draft = target.with_name(f".{target.name}.{os.getpid()}.fetched")
     digest = xxhash.xxh3_128()
@@ -37,8 +46,7 @@ def fetch(store: ResultStore, key: str, target: Path) -> str:
             file.close()
             draft.replace(target)
     except ConflictError:
-        reason = "it was replaced or deleted while it was read; run again"
-        raise ResultMissingError(f"{store.url}/{key}", reason) from None
+        raise ResultMissingError(f"{store.url}/{key}", _REPLACED) from None
     finally:
         draft.unlink(missing_ok=True)
     return f"xxh3:{digest.hexdigest()}"

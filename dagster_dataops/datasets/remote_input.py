@@ -35,20 +35,26 @@ def place_of(facts: Mapping[str, Any]) -> Path:
     return path_of(facts["url"]) if "url" in facts else Path(facts["path"])
 
 
-def fetched(path: Path) -> tuple[Path, str]:
+def fetched(path: Path, fingerprint: str | None) -> tuple[Path, str]:
     """Return the path of a copy of the object that ``path`` stands for, and its digest.
 
     It is made unless an earlier copy is of the same version.
+
+    Args:
+        path: The path.
+        fingerprint: The identity that the object must have; ``None`` for any.
 
     Raises:
         InputError: There is no such object, or it was replaced meanwhile.
         StorageError: It cannot be read.
     """
     copy, found = copy_path(path), ObjectFile(path)
+    if fingerprint not in {None, found.fingerprint}:
+        raise InputError(shown_place(path), "was replaced in the store meanwhile; run again")
     digest = _known(copy, found.fingerprint)
     if not digest:
         try:
-            digest = fetch(found.store, found.key, copy)
+            digest = fetch(found.store, found.key, copy, found.version)
         except ResultMissingError as error:
             raise InputError(shown_place(path), error.reason) from None
     write_durably(

@@ -28,7 +28,7 @@ class ObjectFile:
         store: The store.
         key: The key of the object in it.
         size: The size in bytes.
-        tag: The entity tag of the object, which differs for another content.
+        version: The version of the object; its tag differs for another content.
 
     Raises:
         InputError: There is no such object, or it cannot be read.
@@ -50,8 +50,7 @@ class ObjectFile:
         if status is None:
             raise InputError(shown_place(path), "there is no such object")
         self.size = status.size
-        self.tag = status.version.tag
-        self._version = status.version
+        self.version = status.version
         self._lock = Lock()
         self._expected = (0, 0)
         self._chunks: dict[int, bytes] = {}  # of the expected range, by number
@@ -60,13 +59,13 @@ class ObjectFile:
     @property
     def fingerprint(self) -> str:
         """The identity of the content: the entity tag and the size."""
-        tag = self.tag.strip('"')
+        tag = self.version.tag.strip('"')
         return f"etag:{tag}:{self.size}"
 
     @property
     def mark(self) -> int:
         """A number of 63 bits made of the entity tag."""
-        return xxhash.xxh3_64_intdigest(self.tag.encode()) >> 1
+        return xxhash.xxh3_64_intdigest(self.version.tag.encode()) >> 1
 
     def expect(self, start: int, end: int) -> None:
         """Announce that [start, end) will be read in order: it is then requested in chunks."""
@@ -122,7 +121,7 @@ class ObjectFile:
         from dagster_dataops.stores.result_store import ConflictError
 
         try:
-            return self.store.read_range(self.key, start, end - start, self._version)
+            return self.store.read_range(self.key, start, end - start, self.version)
         except ConflictError:
             reason = "was replaced or deleted in the store while it was read; run again"
             raise InputError(shown_place(self.path), reason) from None

@@ -13,6 +13,7 @@ from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.checkpoints.publish.result_writer import (
     ResultWriter,
     facts_of_draft,
+    opened_writer,
     result_writer,
 )
 from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
@@ -60,12 +61,6 @@ class Drafts:
     artefact: str = ""
     combined: dict[str, Any] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
-
-
-def _open(folder: NodeFolder, stack: ExitStack) -> ResultWriter:
-    writer = result_writer(folder)
-    stack.enter_context(writer)
-    return writer
 
 
 class Split(NamedTuple):
@@ -116,7 +111,9 @@ class DraftWriter:
         self._folder = folder
         with ExitStack() as stack:
             stack.enter_context(storage(folder.path, action))
-            self._results = RoutedWriter(folder, stack) if folder.outputs else _open(folder, stack)
+            self._results = (
+                RoutedWriter(folder, stack) if folder.outputs else opened_writer(folder, stack)
+            )
             self.errors = stack.enter_context(JsonlWriter(folder.errors))
             self._stack = stack.pop_all()
 

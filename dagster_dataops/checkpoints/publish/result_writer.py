@@ -1,5 +1,6 @@
 """The writer of the draft of one result: in one file, or in parts."""
 
+from contextlib import ExitStack
 from typing import TypeAlias
 
 from dagster_dataops.byte_ranges import FileState
@@ -16,6 +17,13 @@ def result_writer(folder: NodeFolder) -> ResultWriter:
     if not folder.part_records:
         return JsonlWriter(folder.result)
     return PartedWriter(folder.result, folder.parts, folder.part_records)
+
+
+def opened_writer(folder: NodeFolder, stack: ExitStack) -> ResultWriter:
+    """Return a writer that ``stack`` closes; a draft that was not finished is then removed."""
+    writer = result_writer(folder)
+    stack.enter_context(writer)
+    return writer
 
 
 def facts_of_draft(writer: ResultWriter) -> tuple[int, str]:

@@ -9,7 +9,11 @@ from contextlib import ExitStack
 import xxhash
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts, place_of
-from dagster_dataops.checkpoints.publish.result_writer import facts_of_draft, result_writer
+from dagster_dataops.checkpoints.publish.result_writer import (
+    ResultWriter,
+    facts_of_draft,
+    opened_writer,
+)
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import split_lines
 
@@ -30,9 +34,8 @@ class RoutedWriter:
         self.rows = 0
         self.outputs: Mapping[str, OutputFacts] = {}
         self._folder = folder
-        self._writers = {
-            name: stack.enter_context(result_writer(place))
-            for name, place in folder.outputs.items()
+        self._writers: dict[str, ResultWriter] = {
+            name: opened_writer(place, stack) for name, place in folder.outputs.items()
         }
 
     def write(self, lines: bytes, outputs: Sequence[int]) -> None:

@@ -3,7 +3,7 @@
 It is the segment that the kept journal of the node describes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ def _join(result: Path, target: Path) -> None:
         writer.publish()
 
 
-def _lines(result: Path) -> Iterator[bytes]:
+def _lines(result: Path) -> Generator[bytes, None, None]:
     """Yield the lines of a result, with their newlines; one file is open at a time."""
     for path in PartedFile.at(result).paths if result.is_dir() else [result]:
         with path.open("rb") as file:

@@ -27,12 +27,13 @@ from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.compose import compose
-from dagster_dataops.checkpoints.publish.drafts import Drafts, ResultWriter
+from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.record_summary import (
     DropExamples,
     RecordSummary,
     drops_in,
 )
+from dagster_dataops.checkpoints.publish.result_writer import ResultWriter
 from dagster_dataops.datasets.durable_files import make_folder
 from dagster_dataops.datasets.lines import line_blocks, split_lines
 from dagster_dataops.errors import DataOpsError, DatasetOperatorError, UnencodableError
