@@ -34,10 +34,11 @@ _SERVICES = (
 )
 FINISHED = {"SUCCESS", "FAILURE", "CANCELED"}
 
-COMMON = """
-telemetry: {enabled: false}
-nux: {enabled: false}
-run_retries: {enabled: true, max_retries: 0}
+COMMON = f"""
+telemetry: {{enabled: false}}
+nux: {{enabled: false}}
+run_retries: {{enabled: true, max_retries: 0}}
+code_servers: {{local_startup_timeout: {HANG_SECONDS}}}
 """
 SETTINGS = f"""{COMMON}
 run_coordinator: {{module: dagster.core.run_coordinator, class: DefaultRunCoordinator}}
