@@ -215,11 +215,18 @@ def test_a_terminated_worker_is_replaced_and_its_finished_records_are_settled(
     tmp_path: Path, mode: str
 ) -> None:
     run = _Run(tmp_path, mode, "sleeps")
-    with run.busy() as (process, workers):
+    terminated: set[int] = set()
+    with run.busy() as (process, _):
         (tmp_path / "at once").touch()
-        for worker in workers:
-            os.kill(worker, signal.SIGTERM)
-        assert process.wait(HANG_SECONDS) == 0, run.script.output()
+
+        def ended() -> bool:  # a worker that looked for this file a moment ago gets busy now
+            for worker in {int(entry[0]) for entry in run.script.log("pids.log")} - terminated:
+                os.kill(worker, signal.SIGTERM)
+                terminated.add(worker)
+            return process.poll() is not None
+
+        wait_until(ended, 60, "the end of the run")
+        assert process.returncode == 0, run.script.output()
     assert set(Counter(entry[1] for entry in run.script.log("calls.log")).values()) == {1}
     assert (tmp_path / "node" / "node_results.jsonl").read_bytes() == lines(
         {"n": n} for n in range(_ALL)
