@@ -1,4 +1,4 @@
-"""One server for all end-to-end tests, the model that it asks, and the rows that share it."""
+"""One server for all end-to-end tests, and the rows that share it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,6 @@ import pytest
 
 from tests.end_to_end.dagster_server import LOCATION, DagsterServer
 from tests.end_to_end.rows import Rows
-from tests.models.running_server import RunningServer, running_server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -18,21 +17,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def model() -> Iterator[RunningServer]:
-    """The model that the location ``models`` asks."""
-    with running_server("--latency", "5") as started:
-        yield started
-
-
-@pytest.fixture(scope="session")
-def server(
-    tmp_path_factory: pytest.TempPathFactory, model: RunningServer
-) -> Iterator[DagsterServer]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterServer]:
     """A ``dagster dev`` that runs as long as the tests do."""
     started = DagsterServer(
         tmp_path_factory.mktemp("dagster") / "home",
-        locations=(LOCATION, "browsed", "models", "partitioned", "reported"),
-        DATAOPS_LLM_BASE_URL=model.address,
+        locations=(LOCATION, "browsed", "partitioned", "reported"),
     )
     try:
         yield started

@@ -34,10 +34,11 @@ _SERVICES = (
 )
 FINISHED = {"SUCCESS", "FAILURE", "CANCELED"}
 
-COMMON = """
-telemetry: {enabled: false}
-nux: {enabled: false}
-run_retries: {enabled: true, max_retries: 0}
+COMMON = f"""
+telemetry: {{enabled: false}}
+nux: {{enabled: false}}
+run_retries: {{enabled: true, max_retries: 0}}
+code_servers: {{local_startup_timeout: {HANG_SECONDS}}}
 """
 SETTINGS = f"""{COMMON}
 run_coordinator: {{module: dagster.core.run_coordinator, class: DefaultRunCoordinator}}
@@ -131,7 +132,6 @@ class DagsterServer:
         settings: The content of the instance's ``dagster.yaml``.
         locations: Names of code locations, each in a file ``<name>_pipeline.py``.
         folder: The folder of these files.
-        **variables: Environment variables of the server.
     """
 
     def __init__(
@@ -140,10 +140,8 @@ class DagsterServer:
         settings: str = SETTINGS,
         locations: Sequence[str] = (LOCATION,),
         folder: Path = HERE,
-        **variables: str,
     ) -> None:
         self.home = home
-        self._variables = _PATIENT | variables
         home.mkdir(parents=True)
         (home / "dagster.yaml").write_text(settings)
         files = "\n".join(_PYTHON_FILE.format(name=name) for name in locations)
@@ -181,7 +179,7 @@ class DagsterServer:
             return subprocess.Popen(
                 [*command, "-h", "127.0.0.1", "-p", self.url.rpartition(":")[2]],
                 cwd=self.home,
-                env=os.environ | self._variables | given,
+                env=os.environ | _PATIENT | given,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 process_group=0,  # for Ctrl-C, which all of a terminal's processes get
