@@ -13,7 +13,11 @@ import xxhash
 from typing_extensions import override
 
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError, UnknownSampleError
-from dagster_dataops.filestores.energon_layout import ShardedDataset, prepared_counts
+from dagster_dataops.filestores.energon_layout import (
+    ShardedDataset,
+    prepared_counts,
+    with_all_shards,
+)
 from dagster_dataops.filestores.prepared_index import prepared_index
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.tar_store import TarStore
@@ -225,7 +229,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     @override
     def store(self) -> FileStore:
-        return TarStore(self.data, self.duplicates)
+        return TarStore(with_all_shards(self.data), self.duplicates)
 
     @override
     def reset(self) -> None:

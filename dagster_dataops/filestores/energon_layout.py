@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -250,6 +250,18 @@ def expanded(name: str) -> Iterator[str]:
         options = match[1].split(",")
     for one in options:
         yield from expanded(f"{name[: match.start()]}{one}{name[match.end() :]}")
+
+
+def with_all_shards(dataset: ShardedDataset) -> ShardedDataset:
+    """Return a dataset with the shards of all splits if Energon prepared it."""
+    path, options = dataset.path, dataset.storage_options
+    known = {one.name: one for one in dataset.shards}
+    names = known | dict.fromkeys(prepared_counts(dataset))
+    shards = (
+        known.get(name) or Shard(name, Location(joined(path, name), None, options))
+        for name in names
+    )
+    return replace(dataset, shards=tuple(shards))
 
 
 def prepared_counts(dataset: ShardedDataset) -> dict[str, int]:

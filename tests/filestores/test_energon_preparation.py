@@ -10,7 +10,15 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from dagster_dataops import crude, data, file_store, metadataset, prepare_energon
+from dagster_dataops import (
+    basic_sample_keys,
+    cooker,
+    crude,
+    data,
+    file_store,
+    metadataset,
+    prepare_energon,
+)
 from dagster_dataops.errors import (
     ConfigurationError,
     DuplicateKeyError,
@@ -158,6 +166,18 @@ def test_an_export_is_prepared(folder, tmp_path):
     }
 
     assert [one["txt"].decode() for one in metadataset(content)] == [one["text"] for one in records]
+
+
+def test_a_cooker_of_one_split_finds_the_files_of_the_others(folder):
+    prepare_energon(folder, split={"train": 2, "val": 1})
+    (first, *_) = crude(folder)
+
+    @cooker(need_primary=True)
+    def cook_primary(sample, primary):
+        return {**basic_sample_keys(sample), "other": primary.get(f"{first['__key__']}.txt")}
+
+    found = list(crude(folder, split="val").cook(cook_primary))
+    assert {one["other"] for one in found} == {first["txt"]}
 
 
 def test_a_command_prepares_shards(folder):
