@@ -4,16 +4,19 @@ The pages of ``catalogue/`` hold the words for people; their directives insert t
 """
 
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops import data_register
 from dagster_dataops.library import GROUPS
 from dagster_dataops.operators.options.docstrings import described_parameters, option_descriptions
 
+_SPEEDS: Final = Path(__file__).with_name("catalogue") / "speeds.json"
 _LONGEST_LINE: Final = 92
 _ARGS: Final = "\nArgs:\n"
 _CODE: Final = re.compile(r"``(.+?)``", re.DOTALL)
@@ -154,6 +157,13 @@ def names() -> frozenset[str]:
     return frozenset(f"{one}.{name}" for one in GROUPS for name in data_register.operators(one))
 
 
+@cache
+def speeds() -> dict[str, int]:
+    """Return the texts a second of the operators that were measured, by qualified name."""
+    found: dict[str, int] = json.loads(_SPEEDS.read_bytes())
+    return found
+
+
 def linked(text: str, group: str = "") -> str:
     """Return Markdown with a link in place of each operator in backticks.
 
@@ -180,7 +190,10 @@ def groups_table() -> Iterator[str]:
 def group_page(group: str) -> Iterator[str]:
     """Yield a table of the operators of a group, and a section for each."""
     found = entries(group)
-    yield from ("| operator | does | reads | writes | extra |", "|---|---|---|---|---|")
+    yield from (
+        "| operator | does | reads | writes | extra | texts/s |",
+        "|---|---|---|---|---|--:|",
+    )
     for entry in found:
         extras = [
             f"`{one}`" + ("" if needed else " (option)") for one, needed in entry.extras.items()
@@ -191,6 +204,7 @@ def group_page(group: str) -> Iterator[str]:
             ", ".join(entry.reads) or "the record",
             ", ".join(entry.writes) or _WRITTEN.get(entry.kind, "-"),
             ", ".join(extras) or "-",
+            f"{speed:,}" if (speed := speeds().get(entry.qualified_name)) else "-",
         ]
         yield f"| {' | '.join(cells)} |"
     yield ""
