@@ -14,10 +14,12 @@ from dagster_dataops.byte_ranges import Readable, read_range
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.workers.protocol import Mode, Range
+from dagster_dataops.stores.object_file import ObjectFile
 
 _TARGET_SECONDS: Final = 0.25
 _MAX_BYTES: Final = 4 << 20
 _MIN_BYTES: Final = 64 << 10
+_OBJECT_BYTES: Final = (4 << 20, 16 << 20)  # instead of both: each range is a request to a store
 _GROWTH: Final = 16
 _RANGES_A_WORKER: Final = 8
 _QUICK_SECONDS: Final = 0.1
@@ -58,10 +60,12 @@ class Scheduler:
         self._reliable = False  # whether a range took long enough to estimate the time left
 
     def _limit_ranges(self) -> None:
-        """Set the largest and the smallest size of a range."""
+        """Set the largest and the smallest size of a range; a request to a store takes time."""
+        remote = isinstance(self._descriptor, ObjectFile)
+        least, most = _OBJECT_BYTES if remote else (_MIN_BYTES, _MAX_BYTES)
         share = self._left // (_RANGES_A_WORKER * self._workers)
-        self._most = min(max(share, _MIN_BYTES), _MAX_BYTES)
-        self._least = max(1, min(self._left // _TAIL, _MIN_BYTES))
+        self._most = min(max(share, least), most)
+        self._least = max(1, min(self._left // _TAIL, least))
 
     def __bool__(self) -> bool:
         return bool(self._gaps or self._returned)
