@@ -2,19 +2,24 @@
 
 import threading
 import tracemalloc
+from contextlib import contextmanager
 from itertools import accumulate
+from types import SimpleNamespace
 
 import pytest
 
 from dagster_dataops import JsonlDataset, config, trace
-from dagster_dataops.byte_ranges import FileState, expect, open_readable, read_range
+from dagster_dataops.byte_ranges import FileState, expect, open_readable, opened, read_range
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.cluster.local_cluster import LocalCluster
 from dagster_dataops.configuration import bucket_of, input_path
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.datasets.lines import Interval, content_interval, iterate_lines
 from dagster_dataops.errors import InputError, StorageError
+from dagster_dataops.execution.records import span_loop
 from dagster_dataops.execution.records.settle import Stretch
 from dagster_dataops.execution.records.span_loop import SpanLoop
+from dagster_dataops.execution.workers.protocol import Range
+from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.stores.object_file import ObjectFile
 from dagster_dataops.stores.open_stores import store_of
 from tests.cluster.fixtures import Meanwhile
@@ -201,6 +206,64 @@ def test_a_small_range_of_a_worker_takes_one_request(recorded):
         loop.run(ends[first], ends[last])
         assert b"".join(written) == b"".join(LINES[first:last])
         assert len(store.ranges) <= 1
+
+
+def settled_in_a_second(source) -> tuple[bytes, list[int]]:
+    """Settle an input as a range with a second's patience; return output and shortened ends."""
+    written: list[bytes] = []
+    ends: list[int] = []
+    loop = SpanLoop(
+        settle_all,
+        source,
+        lambda settled: written.append(settled.output),
+        operator="data.test",
+        ignore_errors=True,
+        check_input=False,
+        shortened=ends.append,
+    )
+    loop.run(0, source.size, patience=1.0)
+    return b"".join(written), ends
+
+
+def test_the_latency_of_a_store_uses_up_no_patience(tmp_path, monkeypatch):
+    clock = [100.0]
+
+    @contextmanager
+    def late():
+        clock[0] += 10.0
+        yield
+
+    store = FakeStore(late)
+    found = bucket_of(machine(tmp_path / "scratch", store))
+    assert found is not None
+    path = found[0].folder / ".inputs/in/docs.jsonl"
+    monkeypatch.setattr(span_loop, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    for lines in (LINES[:10], LINES):
+        store.put("in/docs.jsonl", b"".join(lines))
+        assert settled_in_a_second(ObjectFile(path)) == (b"".join(lines), [])
+
+
+def ranges_of(source, size: int) -> list[Range]:
+    """Return the ranges of an input whose records are quick."""
+    scheduler, ranges = Scheduler(source, [Interval(0, size)], 2), []
+    while given := scheduler.take(2):
+        ranges.append(given)
+        scheduler.measured(given.end - given.start, (given.end - given.start) * 1e-8)
+    return ranges
+
+
+def test_an_object_is_cut_into_fewer_ranges_than_a_file(recorded, tmp_path):
+    store, path = recorded
+    (tmp_path / "docs.jsonl").write_bytes(b"".join(LINES))
+    source = ObjectFile(path)
+    store.ranges.clear()
+
+    there = ranges_of(source, source.size)
+    with opened(tmp_path / "docs.jsonl") as descriptor:
+        here = ranges_of(descriptor, source.size)
+
+    assert 3 * len(there) <= 2 * len(here)
+    assert len(store.ranges) <= len(there)
 
 
 def test_any_ranges_are_those_of_the_object(recorded):
