@@ -19,12 +19,12 @@ from dagster_dataops.stores.object_file import ObjectFile
 _TARGET_SECONDS: Final = 0.25
 _MAX_BYTES: Final = 4 << 20
 _MIN_BYTES: Final = 64 << 10
-_OBJECT_BYTES: Final = (4 << 20, 16 << 20)  # instead of both: each range is a request to a store
 _GROWTH: Final = 16
 _RANGES_A_WORKER: Final = 8
 _QUICK_SECONDS: Final = 0.1
 _MEASURABLE_SECONDS: Final = 0.002
 _TAIL: Final = 64  # a range is at least this fraction of a small input
+_OF_OBJECT: Final = (4 << 20, 16 << 20, 16)  # least and most bytes and tail: a range costs requests
 _BRIEF_SECONDS: Final = 0.05  # seconds; less than the start of a second worker takes
 _TRIAL_SECONDS: Final = 0.008
 _PATIENCE_SECONDS: Final = 0.5  # times the target; then other workers get the rest of the range
@@ -62,10 +62,10 @@ class Scheduler:
     def _limit_ranges(self) -> None:
         """Set the largest and the smallest size of a range; a request to a store takes time."""
         remote = isinstance(self._descriptor, ObjectFile)
-        least, most = _OBJECT_BYTES if remote else (_MIN_BYTES, _MAX_BYTES)
+        least, most, tail = _OF_OBJECT if remote else (_MIN_BYTES, _MAX_BYTES, _TAIL)
         share = self._left // (_RANGES_A_WORKER * self._workers)
         self._most = min(max(share, least), most)
-        self._least = max(1, min(self._left // _TAIL, least))
+        self._least = max(1, min(self._left // tail, least))
 
     def __bool__(self) -> bool:
         return bool(self._gaps or self._returned)
