@@ -102,7 +102,7 @@ def read_range(source: Readable, start: int, length: int) -> bytes:
 
 
 def expect(source: Readable, start: int, end: int) -> None:
-    """Announce that bytes [start, end) will be read in order; saves requests to a store."""
+    """Announce that bytes [start, end) will be read in order; a store is asked for them at once."""
     if isinstance(source, ObjectFile):
         source.expect(start, end)
 

@@ -177,6 +177,18 @@ class FakeStore(ResultStore):
             return found[0][start : start + length]
 
     @override
+    def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
+        with self.request():
+            found = self.objects.get(key)
+            return None if found is None else (Status(len(found[0]), found[1]), found[0][:length])
+
+    @override
+    def read_on(self, key: str, start: int, end: int, version: Version) -> Iterator[bytes]:
+        data = self.read_range(key, start, end - start, version)
+        for at in range(0, len(data), 1 << 20):
+            yield data[at : at + (1 << 20)]
+
+    @override
     def status(self, key: str) -> Status | None:
         with self.request():
             found = self.objects.get(key)

@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING
 
 from dagster_dataops.byte_ranges import FileState, opened
 from dagster_dataops.configuration import input_object, is_url, shown_place
-from dagster_dataops.datasets.formats import check_json_lines
-from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
+from dagster_dataops.datasets.formats import HEAD_BYTES, check_json_head, check_json_lines
+from dagster_dataops.datasets.lines import (
+    LineCounter,
+    content_interval,
+    iterate_lines,
+    object_interval,
+)
 from dagster_dataops.errors import InputError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.records import Record, decode
@@ -69,9 +74,9 @@ class JsonlDataset:
         from dagster_dataops.datasets.remote_input import path_of  # threads
 
         path = path_of(url)
-        content_interval(path)
-        check_json_lines(path)
         found = ObjectFile(path)
+        object_interval(found)
+        check_json_head(path, found.read(0, HEAD_BYTES))
         state = FileState.of_readable(found)
         made = cls(path, found.size, fingerprint=found.fingerprint, state=state)
         return made.download() if url.startswith("memory:") else made  # only this process has it

@@ -54,19 +54,25 @@ def content_interval(path: Path) -> Interval:
     """
     _check_name(path)
     try:
-        size, head = (_object_head if input_object(path) else _file_head)(path)
+        if input_object(path) is not None:
+            return object_interval(ObjectFile(path))
+        size, head = _file_head(path)
     except FileNotFoundError:
         raise InputError(str(path), "there is no such file") from None
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+    return _interval(path, size, head)
+
+
+def object_interval(source: ObjectFile) -> Interval:
+    """Return the byte range of the lines of an object; see `content_interval`."""
+    return _interval(source.path, source.size, source.read(0, len(_BOM)))
+
+
+def _interval(path: Path, size: int, head: bytes) -> Interval:
     if head.startswith(_UTF16):
         raise InputError(shown_place(path), "is UTF-16; convert it to UTF-8")
     return Interval(len(_BOM) if head == _BOM else 0, size)
-
-
-def _object_head(path: Path) -> tuple[int, bytes]:
-    found = ObjectFile(path)
-    return found.size, found.read(0, len(_BOM))
 
 
 def _file_head(path: Path) -> tuple[int, bytes]:

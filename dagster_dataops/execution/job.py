@@ -145,8 +145,10 @@ class Job:
             InputError: The file was replaced or changed while it was read.
         """
         (stamp,), now = self.attempt.stamps, self.dataset.stamp()
-        touched = now != stamp and now.resembles(stamp)
-        if touched and self.check_input and holds_settled(self.dataset, self.checkpoint.table):
+        if now == stamp:
+            return
+        touched = self.check_input and now.resembles(stamp)
+        if touched and holds_settled(self.dataset, self.checkpoint.table):
             return
         self.dataset.check_unchanged(stamp)
 

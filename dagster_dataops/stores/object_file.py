@@ -1,5 +1,7 @@
 """ObjectFile: the content of an object, read by ranges by the process that needs it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -9,16 +11,17 @@ import xxhash
 from dagster_dataops.configuration import input_object, shown_place
 from dagster_dataops.errors import InputError, StorageError
 
-CHUNK_BYTES: Final = 4 << 20
+_KEPT_BYTES: Final = 4 << 20  # before the bytes that were read last
+_FIRST_BYTES: Final = 128 << 10  # on opening
 _LEAST_BYTES: Final = 64 << 10  # of a request; the lines of the next range are often nearby
-_KEPT: Final = 2  # chunks: a line may lie in two
 
 
 class ObjectFile:
     """An input on an object store, in the version that it had when it was opened.
 
-    Nothing is copied to a disk. At most two chunks and one small block are in memory. Temporary
-    errors are retried by the client of the store.
+    It is opened by one request, which returns its first block too. Later requests carry its
+    version, so that a store refuses them once it was replaced. Nothing is copied to a disk. A few
+    megabytes are in memory. Temporary errors are retried by the client of the store.
 
     Args:
         path: The path that stands for the object; see `root_setting`.
@@ -44,17 +47,17 @@ class ObjectFile:
         self.path = path
         self.store, self.key = reading(found[0]), found[1]
         try:
-            status = self.store.status(self.key)
+            opened = self.store.read_start(self.key, _FIRST_BYTES)
         except StorageError as error:
             raise InputError(shown_place(path), f"cannot be read: {error.reason}") from error
-        if status is None:
+        if opened is None:
             raise InputError(shown_place(path), "there is no such object")
-        self.size = status.size
-        self.version = status.version
+        (self.size, self.version), block = opened
         self._lock = Lock()
-        self._expected = (0, 0)
-        self._chunks: dict[int, bytes] = {}  # of the expected range, by number
-        self._block = (0, b"")  # outside it: a position, and the bytes there
+        self._window = 0, bytearray()  # of the expected range: a position, and the bytes there
+        self._last = 0  # its end
+        self._answer: Iterator[bytes] | None = None  # the bytes behind the window
+        self._block = 0, block  # outside it; a position, and the bytes there
 
     @property
     def fingerprint(self) -> str:
@@ -68,12 +71,23 @@ class ObjectFile:
         return xxhash.xxh3_64_intdigest(self.version.tag.encode()) >> 1
 
     def expect(self, start: int, end: int) -> None:
-        """Announce that [start, end) will be read in order: it is then requested in chunks."""
+        """Request [start, end), which will be read in order; wait for the first bytes.
+
+        Raises:
+            InputError: As from `read`.
+        """
+        if end - start <= _LEAST_BYTES:
+            self.read(start, end - start)
+            return
         with self._lock:
-            first, last = self._expected
-            if end - start > _LEAST_BYTES and not first <= start < end <= last:
-                self._expected = (start, end)
-                self._chunks.clear()
+            at, window = self._window
+            begun = at <= start < at + len(window)
+            if begun and end <= self._last:
+                return
+            self._last, self._answer = end, None
+            if not begun:
+                self._window = start, bytearray()
+                self._from_window(start, start + 1)
 
     def read(self, start: int, length: int) -> bytes:
         """Return ``length`` bytes from ``start``; fewer only at the end.
@@ -85,45 +99,57 @@ class ObjectFile:
         if end <= start:
             return b""
         with self._lock:
-            first, last = self._expected
-            if first <= start and end <= last and length <= CHUNK_BYTES:
-                return self._from_chunks(start - first, end - first)
+            at, window = self._window
+            ahead = start - at - len(window)
+            if at <= start and ahead <= _KEPT_BYTES and end <= self._last:
+                return self._from_window(start, end)
             return self._from_block(start, end)
 
-    def _from_chunks(self, start: int, end: int) -> bytes:
-        """Return bytes of the expected range, counted from its start."""
-        numbers = range(start // CHUNK_BYTES, (end - 1) // CHUNK_BYTES + 1)
-        chunks = [self._chunk(number) for number in numbers]
-        joined = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        skipped = start - numbers[0] * CHUNK_BYTES
-        return joined[skipped : skipped + end - start]
+    def _from_window(self, start: int, end: int) -> bytes:
+        """Return bytes of the expected range; those not far before them are kept."""
+        at, window = self._window
+        while at + len(window) < end:
+            passed = min(start - at, max(0, len(window) - _KEPT_BYTES))
+            del window[:passed]
+            at += passed
+            self._window = at, window
+            window += self._next(at + len(window))
+        return bytes(memoryview(window)[start - at : end - at])
 
-    def _chunk(self, number: int) -> bytes:
-        if number not in self._chunks:
-            while len(self._chunks) >= _KEPT:
-                del self._chunks[min(self._chunks)]
-            first, last = self._expected
-            start = first + number * CHUNK_BYTES
-            self._chunks[number] = self._request(start, min(start + CHUNK_BYTES, last))
-        return self._chunks[number]
+    def _next(self, position: int) -> bytes:
+        """Return more of the expected range: of the answer under way if it does not break off."""
+        if self._answer is None:
+            self._answer = self.store.read_on(self.key, position, self._last, self.version)
+        with suppress(StorageError), self._unchanged():
+            if piece := next(self._answer, b""):
+                return piece
+        self._answer = None
+        return self._request(position, min(position + _LEAST_BYTES, self._last))
 
     def _from_block(self, start: int, end: int) -> bytes:
         at, block = self._block
         if not at <= start <= end <= at + len(block):
             at = start
             block = self._request(start, min(max(end, start + _LEAST_BYTES), self.size))
-            if len(block) > CHUNK_BYTES:  # a long line is not kept
+            if len(block) > _KEPT_BYTES:  # a long line is not kept
                 return block
             self._block = at, block
         return block[start - at : end - at]
 
     def _request(self, start: int, end: int) -> bytes:
+        with self._unchanged():
+            try:
+                return self.store.read_range(self.key, start, end - start, self.version)
+            except StorageError as error:
+                reason = f"cannot be read: {error.reason}"
+                raise InputError(shown_place(self.path), reason) from error
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
         from dagster_dataops.stores.result_store import ConflictError
 
         try:
-            return self.store.read_range(self.key, start, end - start, self.version)
+            yield
         except ConflictError:
             reason = "was replaced or deleted in the store while it was read; run again"
             raise InputError(shown_place(self.path), reason) from None
-        except StorageError as error:
-            raise InputError(shown_place(self.path), f"cannot be read: {error.reason}") from error

@@ -10,7 +10,7 @@ Later requests are repeated for minutes, so that a run outlasts an outage or a l
 
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -31,6 +31,7 @@ except ImportError:
 
 PART_BYTES: Final = 16 << 20  # of an upload
 _LARGE_BYTES: Final = 32 << 20  # from here an upload has parts
+_PIECE_BYTES: Final = 1 << 20  # of an answer
 _CALLS: Final = 3  # parts of an upload at once
 _PATIENCE: Final[Any] = {
     "max_retries": 1000,
@@ -41,6 +42,7 @@ _PATIENCE: Final[Any] = {
         "base": 3,
     },
 }
+_NO_RANGE: Final = "416"  # HTTP status: an empty object has no range of bytes
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
 
 
@@ -168,14 +170,41 @@ class ObjectStore(ResultStore):
                 return None
 
     @override
-    def read_range(self, key: str, start: int, length: int, version: Version) -> bytes:
+    def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
         with self._named(key, "read"):
             try:
-                options: Any = {"range": (start, start + length), "if_match": version.tag}
-                return bytes(obstore.get(self._client, key, options=options).bytes())
+                found = obstore.get(self._client, key, options={"range": (0, length)})
+                return Status(found.meta["size"], _version(found.meta)), bytes(found.bytes())
+            except FileNotFoundError:
+                return None
+            except BaseError as error:
+                status = self.status(key) if _NO_RANGE in str(error) else None
+                if status is None or status.size:
+                    raise
+                return status, b""
+
+    @override
+    def read_range(self, key: str, start: int, length: int, version: Version) -> bytes:
+        with self._unchanged(key):
+            return bytes(self._get(key, start, start + length, version).bytes())
+
+    @override
+    def read_on(self, key: str, start: int, end: int, version: Version) -> Iterator[bytes]:
+        with self._unchanged(key):
+            found = self._get(key, start, end, version)
+            yield from map(bytes, found.stream(min_chunk_size=_PIECE_BYTES))
+
+    def _get(self, key: str, start: int, end: int, version: Version) -> Any:
+        options: Any = {"range": (start, end), "if_match": version.tag}
+        return obstore.get(self._client, key, options=options)
+
+    @contextmanager
+    def _unchanged(self, key: str) -> Iterator[None]:
+        with self._named(key, "read"):
+            try:
+                yield
             except (*_REFUSED, FileNotFoundError):
-                pass
-        raise ConflictError(key)
+                raise ConflictError(key) from None
 
     @override
     def status(self, key: str) -> Status | None:

@@ -5,7 +5,7 @@ bucket the node's folder is a working copy, and the store has the truth. `object
 implementation for S3, GCS and Azure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -72,6 +72,20 @@ class ResultStore(Protocol):
 
     def read_range(self, key: str, start: int, length: int, version: Version) -> bytes:
         """Return bytes of an object.
+
+        Raises:
+            ConflictError: It has another version, or does not exist.
+        """
+        ...
+
+    def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
+        """Return size and version of an object, and its first bytes; ``None`` if there is none."""
+        ...
+
+    def read_on(self, key: str, start: int, end: int, version: Version) -> Iterator[bytes]:
+        """Yield the bytes [start, end) of an object in pieces, as they arrive, by one request.
+
+        An answer that breaks off is a `StorageError`; the caller asks for the rest.
 
         Raises:
             ConflictError: It has another version, or does not exist.

@@ -1,20 +1,26 @@
 """Test that inputs on an S3 server are read by ranges, by the processes that need them."""
 
 import threading
+import tracemalloc
+from contextlib import contextmanager
 from itertools import accumulate
+from types import SimpleNamespace
 
 import pytest
 
 from dagster_dataops import JsonlDataset, config, trace
-from dagster_dataops.byte_ranges import FileState, expect, open_readable, read_range
+from dagster_dataops.byte_ranges import FileState, expect, open_readable, opened, read_range
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.cluster.local_cluster import LocalCluster
 from dagster_dataops.configuration import bucket_of, input_path
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
-from dagster_dataops.errors import InputError
+from dagster_dataops.datasets.lines import Interval, content_interval, iterate_lines
+from dagster_dataops.errors import InputError, StorageError
+from dagster_dataops.execution.records import span_loop
 from dagster_dataops.execution.records.settle import Stretch
 from dagster_dataops.execution.records.span_loop import SpanLoop
-from dagster_dataops.stores.object_file import CHUNK_BYTES, ObjectFile
+from dagster_dataops.execution.workers.protocol import Range
+from dagster_dataops.execution.workers.scheduler import Scheduler
+from dagster_dataops.stores.object_file import ObjectFile
 from dagster_dataops.stores.open_stores import store_of
 from tests.cluster.fixtures import Meanwhile
 from tests.execution.helpers import KINDS, MODES, node, operator_for, run, second_thread
@@ -139,10 +145,23 @@ class Recorded(FakeStore):
     def __init__(self):
         super().__init__()
         self.ranges: list[tuple[int, int]] = []
+        self.breaks_after = 1 << 40  # bytes of an answer
+
+    def read_start(self, key, length):
+        self.ranges.append((0, length))
+        return super().read_start(key, length)
 
     def read_range(self, key, start, length, version):
         self.ranges.append((start, length))
         return super().read_range(key, start, length, version)
+
+    def read_on(self, key, start, end, version):
+        sent = 0
+        for piece in super().read_on(key, start, end, version):
+            yield piece
+            sent += len(piece)
+            if sent >= self.breaks_after:
+                raise StorageError(key, "read", "the answer broke off")
 
 
 @pytest.fixture
@@ -156,7 +175,7 @@ def recorded(tmp_path):
     return store, found[0].folder / ".inputs/in/docs.jsonl"
 
 
-def test_lines_in_order_take_a_request_for_each_four_megabytes(recorded):
+def test_lines_in_order_take_one_request_after_those_of_the_first_lines(recorded):
     store, path = recorded
     interval = content_interval(path)
     store.ranges.clear()
@@ -165,7 +184,7 @@ def test_lines_in_order_take_a_request_for_each_four_megabytes(recorded):
     lines = list(iterate_lines(source, [interval]))
 
     assert [line.text + b"\n" for line in lines] == LINES
-    assert len(store.ranges) <= 2 + -(-interval.end // CHUNK_BYTES)
+    assert len(store.ranges) <= 2
     assert sum(length for _, length in store.ranges) < interval.end + (1 << 20)
 
 
@@ -189,10 +208,68 @@ def test_a_small_range_of_a_worker_takes_one_request(recorded):
         assert len(store.ranges) <= 1
 
 
+def settled_in_a_second(source) -> tuple[bytes, list[int]]:
+    """Settle an input as a range with a second's patience; return output and shortened ends."""
+    written: list[bytes] = []
+    ends: list[int] = []
+    loop = SpanLoop(
+        settle_all,
+        source,
+        lambda settled: written.append(settled.output),
+        operator="data.test",
+        ignore_errors=True,
+        check_input=False,
+        shortened=ends.append,
+    )
+    loop.run(0, source.size, patience=1.0)
+    return b"".join(written), ends
+
+
+def test_the_latency_of_a_store_uses_up_no_patience(tmp_path, monkeypatch):
+    clock = [100.0]
+
+    @contextmanager
+    def late():
+        clock[0] += 10.0
+        yield
+
+    store = FakeStore(late)
+    found = bucket_of(machine(tmp_path / "scratch", store))
+    assert found is not None
+    path = found[0].folder / ".inputs/in/docs.jsonl"
+    monkeypatch.setattr(span_loop, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    for lines in (LINES[:10], LINES):
+        store.put("in/docs.jsonl", b"".join(lines))
+        assert settled_in_a_second(ObjectFile(path)) == (b"".join(lines), [])
+
+
+def ranges_of(source, size: int) -> list[Range]:
+    """Return the ranges of an input whose records are quick."""
+    scheduler, ranges = Scheduler(source, [Interval(0, size)], 2), []
+    while given := scheduler.take(2):
+        ranges.append(given)
+        scheduler.measured(given.end - given.start, (given.end - given.start) * 1e-8)
+    return ranges
+
+
+def test_an_object_is_cut_into_fewer_ranges_than_a_file(recorded, tmp_path):
+    store, path = recorded
+    (tmp_path / "docs.jsonl").write_bytes(b"".join(LINES))
+    source = ObjectFile(path)
+    store.ranges.clear()
+
+    there = ranges_of(source, source.size)
+    with opened(tmp_path / "docs.jsonl") as descriptor:
+        here = ranges_of(descriptor, source.size)
+
+    assert 3 * len(there) <= 2 * len(here)
+    assert len(store.ranges) <= len(there)
+
+
 def test_any_ranges_are_those_of_the_object(recorded):
     _, path = recorded
     whole, source = b"".join(LINES), ObjectFile(path)
-    edge = CHUNK_BYTES
+    edge = 4 << 20
     for first, last in ((0, 0), (0, len(whole)), (1000, 1000 + 2 * edge + 5), (5, 10)):
         expect(source, first, last)
         for start in (0, 4, 999, edge - 1, edge, 1000 + edge - 3, 2 * edge, len(whole) - 2):
@@ -201,15 +278,48 @@ def test_any_ranges_are_those_of_the_object(recorded):
                 assert found == whole[start : start + length], (first, last, start, length)
 
 
-def test_memory_holds_two_chunks_at_most(recorded):
-    _, path = recorded
+def test_memory_holds_a_few_megabytes(recorded):
+    store, path = recorded
+    store.put("in/docs.jsonl", bytes(64 << 20))
     source = ObjectFile(path)
-    expect(source, 0, source.size)
-    for start in range(0, source.size, 1 << 20):
-        source.read(start, 1 << 20)
+    tracemalloc.start()
+    try:
+        expect(source, 0, source.size)
+        for start in range(0, source.size, 1 << 20):
+            source.read(start, 1 << 20)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
 
-    assert len(source._chunks) <= 2
-    assert sum(map(len, source._chunks.values())) <= 2 * CHUNK_BYTES
+    assert peak < (64 + 16) << 20  # the fake store copies the answer, a real one does not
+
+
+def test_the_rest_of_an_answer_that_breaks_off_is_requested(recorded):
+    store, path = recorded
+    store.breaks_after = 3 << 20
+    source = ObjectFile(path)
+    store.ranges.clear()
+
+    lines = list(iterate_lines(source, [content_interval(path)]))
+
+    assert [line.text + b"\n" for line in lines] == LINES
+    assert len(store.ranges) > 3
+
+
+def test_an_object_is_opened_by_one_request(recorded):
+    store, path = recorded
+    store.ranges.clear()
+
+    source = ObjectFile(path)
+
+    assert (source.size, source.read(0, 1000)) == (len(b"".join(LINES)), b"".join(LINES)[:1000])
+    assert len(store.ranges) == 1
+
+
+def test_an_empty_object_has_no_lines(bucket, tmp_path):
+    bucket.put("in/docs.jsonl", b"")
+
+    assert JsonlDataset.of_file(URL).read() == []
 
 
 def test_a_replaced_object_is_refused_by_an_open_file(recorded):
@@ -219,7 +329,9 @@ def test_a_replaced_object_is_refused_by_an_open_file(recorded):
     store.put("in/docs.jsonl", b"".join(reversed(LINES)))
 
     with pytest.raises(InputError, match="docs.jsonl: was replaced or deleted in the store"):
-        source.read(0, 10)
+        source.read(1 << 20, 10)
+    with pytest.raises(InputError, match="docs.jsonl: was replaced or deleted in the store"):
+        expect(source, 0, source.size)
     assert FileState.at(path) != before
     assert FileState.of_readable(ObjectFile(path)) == FileState.at(path)
 

@@ -10,7 +10,13 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from dagster_dataops.byte_ranges import Readable, close_readable, open_readable, read_range
+from dagster_dataops.byte_ranges import (
+    FileState,
+    Readable,
+    close_readable,
+    open_readable,
+    read_range,
+)
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
@@ -78,7 +84,7 @@ class _Run:
         self._deaths = Breaker(job.settings.stop_after_failures)
         self._last_failed: list[int] = []  # byte positions of records, from workers that end
         self._ending = False
-        self._stamp = job.dataset.stamp()
+        self._stamp = FileState.of_readable(descriptor)
         self._ever_ready = False
         # A small input is finished before a second worker is ready.
         size = sum(end - start for start, end in job.todo)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from threading import Lock
 
-from dagster_dataops.byte_ranges import Readable
+from dagster_dataops.byte_ranges import Readable, expect
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Interval, Line
@@ -34,6 +34,9 @@ class BatchLoop:
         announce: Called with the byte position of every batch before it is processed.
         shortened: Called with the new end of a range that takes too long; other workers may
             process the lines after it.
+
+    Attributes:
+        began: When the first lines of the range of the last `run` were there; see `SpanLoop`.
     """
 
     def __init__(  # noqa: PLR0913 - made in one place
@@ -66,6 +69,7 @@ class BatchLoop:
         self._lock = Lock()  # held while the end of the range changes
         self._begun = self._end = 0
         self._until = math.inf
+        self.began = 0.0
 
     def run(
         self, start: int, end: int, *, one_by_one: bool = False, patience: float = math.inf
@@ -81,8 +85,11 @@ class BatchLoop:
         Returns:
             The first failure if failures are not ignored, or the failure that opened the breaker.
         """
-        self._until = time.monotonic() + patience
+        self._until = math.inf
         self._begun, self._end = start, end
+        expect(self._descriptor, start, end)
+        self.began = time.monotonic()
+        self._until = self.began + patience
         size = 1 if one_by_one else self._size
         for batch in batches_of(self._descriptor, [Interval(start, end)], start, size):
             if not self._begin(batch):

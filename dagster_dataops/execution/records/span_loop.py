@@ -51,6 +51,8 @@ class SpanLoop:
 
     Attributes:
         position: The byte up to which the range of the last `run` is settled.
+        began: When the first lines of that range were there. The patience counts from then: the
+            latency of a store says nothing about the records.
     """
 
     def __init__(  # noqa: PLR0913 - made in few places
@@ -79,7 +81,7 @@ class SpanLoop:
         self._pending: SpanBlock | None = None
         self._end = 0  # of the current range
         self._until = math.inf
-        self.position = 0
+        self.position, self.began = 0, 0.0
         breaker = breaker or Breaker(0)
         tally = tally or Tally()
         self._terms = Terms(write, operator, ignore_errors, check_input, breaker, tally)
@@ -100,9 +102,11 @@ class SpanLoop:
             All records before it are settled.
         """
         fixed_slice = 1 if one_by_one else 0
-        self._until = time.monotonic() + patience
+        self._until = math.inf
         self.position, self._end = start, end
         expect(self._descriptor, start, end)
+        self.began = time.monotonic()
+        self._until = self.began + patience
         while self.position < self._end:
             start = self.position
             cut = next_line_start(self._descriptor, min(start + BLOCK_BYTES, end), end)

@@ -14,6 +14,7 @@ from dagster_dataops.byte_ranges import Readable, read_range
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.workers.protocol import Mode, Range
+from dagster_dataops.stores.object_file import ObjectFile
 
 _TARGET_SECONDS: Final = 0.25
 _MAX_BYTES: Final = 4 << 20
@@ -23,6 +24,7 @@ _RANGES_A_WORKER: Final = 8
 _QUICK_SECONDS: Final = 0.1
 _MEASURABLE_SECONDS: Final = 0.002
 _TAIL: Final = 64  # a range is at least this fraction of a small input
+_OF_OBJECT: Final = (4 << 20, 16 << 20, 16)  # least and most bytes and tail: a range costs requests
 _BRIEF_SECONDS: Final = 0.05  # seconds; less than the start of a second worker takes
 _TRIAL_SECONDS: Final = 0.008
 _PATIENCE_SECONDS: Final = 0.5  # times the target; then other workers get the rest of the range
@@ -58,10 +60,12 @@ class Scheduler:
         self._reliable = False  # whether a range took long enough to estimate the time left
 
     def _limit_ranges(self) -> None:
-        """Set the largest and the smallest size of a range."""
+        """Set the largest and the smallest size of a range; a request to a store takes time."""
+        remote = isinstance(self._descriptor, ObjectFile)
+        least, most, tail = _OF_OBJECT if remote else (_MIN_BYTES, _MAX_BYTES, _TAIL)
         share = self._left // (_RANGES_A_WORKER * self._workers)
-        self._most = min(max(share, _MIN_BYTES), _MAX_BYTES)
-        self._least = max(1, min(self._left // _TAIL, _MIN_BYTES))
+        self._most = min(max(share, least), most)
+        self._least = max(1, min(self._left // tail, least))
 
     def __bool__(self) -> bool:
         return bool(self._gaps or self._returned)

@@ -262,7 +262,6 @@ class _Worker:
 
     def _work(self, order: Range) -> bool:
         """Settle one range; return whether to continue."""
-        began = time.monotonic()
         failure = self._loop.run(
             order.start,
             order.end,
@@ -272,7 +271,7 @@ class _Worker:
         if failure is not None:
             self._say(protocol.pack(Kind.FAILED, *failure._replace(error=None)[:-1]))
             return False
-        self._report_done(time.monotonic() - began)
+        self._report_done(time.monotonic() - self._loop.began)
         return True
 
     def _report_done(self, seconds: float) -> None:
