@@ -198,7 +198,7 @@ def test_the_codec_is_chosen(tmp_path, codec):
     ("options", "message"),
     [
         ({"schema": {"a": "integer"}}, "type 'integer'"),
-        ({"schema": ["a"]}, "schema is"),
+        ({"schema": ["a"]}, "'schema' must be Mapping"),
         ({"row_group_rows": 0}, "row_group_rows is 0"),
         ({"compression": "rar"}, "compression is 'rar'"),
     ],
