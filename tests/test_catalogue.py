@@ -64,6 +64,17 @@ def test_a_page_has_a_row_and_a_section_for_each_operator(group: str) -> None:
         assert lines.count(f"## {group}.{name}") == 1
 
 
+def test_the_rows_of_measured_operators_show_their_speed() -> None:
+    (row,) = (line for line in catalogue.group_page("filters") if line.startswith("| [WordCount]"))
+
+    assert row.endswith(f" | {catalogue.speeds()['filters.WordCount']:,} |")
+    assert catalogue.speeds().keys() <= ENTRIES.keys()
+    for name, one in ENTRIES.items():
+        by_default = all(option.default is not option.empty for option in one.options)
+        if one.is_filter and by_default and one.reads == ["`text`"]:
+            assert name in catalogue.speeds()
+
+
 @pytest.mark.parametrize("name", ENTRIES)
 def test_an_operator_begins_with_a_sentence_about_its_work(name: str) -> None:
     assert re.fullmatch(r"[A-Z].{8,150}\.", ENTRIES[name].sentence)
