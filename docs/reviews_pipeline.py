@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from paced import HOME, called
+from paced import HOME, pauses
 
 from dagster_dataops import DataOpsResource, build_definitions, checks, data, data_register
 from dagster_dataops import pipeline as pipeline_of
@@ -29,7 +29,8 @@ async def grade(record: dict, input_key: str = "text", model: str = "small") -> 
 
     Reads ``input_key``; writes ``stars`` and ``model``.
     """
-    await asyncio.sleep(called(record, "graded"))
+    for seconds in pauses(record, "graded"):
+        await asyncio.sleep(seconds)
     if not record[input_key]:
         return record | {"stars": None, "model": model}
     number = record["id"]
