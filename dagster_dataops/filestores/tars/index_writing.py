@@ -1,4 +1,4 @@
-"""``write_index``: write an index file, in 16 bytes of memory for each sample."""
+"""``write_index``: write an index file; the samples of one shard at a time are in memory."""
 
 import os
 from array import array
