@@ -19,9 +19,9 @@ from benchmarks import corpus
 from dagster_dataops import data, data_register
 from dagster_dataops.errors import DataOpsError
 
-GROUPS = ["text", "filters", "language", "pii", "html", "markdown", "chunk", "tokens", "dedup"]
+_GROUPS = ["text", "filters", "language", "pii", "html", "markdown", "chunk", "tokens", "dedup"]
 _FILE = Path(__file__).parents[1] / "docs" / "catalogue" / "speeds.json"
-OTHER_INPUT = {"dedup.Url", "filters.Url", "tokens.Pack"}  # they read no texts
+_OTHER_INPUT = {"dedup.Url", "filters.Url", "tokens.Pack"}  # they read no texts
 _RECORDS = 1_000
 _ROUNDS = 3
 _SETTINGS = {"_concurrency_mode": "single", "_save_data": False, "_ignore_errors": False}
@@ -58,9 +58,9 @@ def main() -> None:
     """Measure all operators, and write the file."""
     logging.disable(logging.WARNING)
     found = {}
-    for group in GROUPS:
+    for group in _GROUPS:
         for name in data_register.operators(group):
-            rate = None if f"{group}.{name}" in OTHER_INPUT else speed(group, name)
+            rate = None if f"{group}.{name}" in _OTHER_INPUT else speed(group, name)
             sys.stdout.write(f"{group}.{name}: {rate}\n")
             if rate is not None:
                 found[f"{group}.{name}"] = rate

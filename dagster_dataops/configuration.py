@@ -274,7 +274,7 @@ def input_object(path: Path) -> tuple[Bucket, str] | None:
 
 
 def input_path(url: str, options: Mapping[str, str]) -> Path:
-    """Return the path that stands for an object, an input.
+    """Return the path by which this package names an input on an object store.
 
     Args:
         url: Its URL, such as ``s3://bucket/docs.jsonl``.

@@ -82,7 +82,7 @@ class JsonlDataset:
         return made.download() if url.startswith("memory:") else made  # only this process has it
 
     def download(self) -> "JsonlDataset":
-        """Return a handle of a copy on this machine if this is an object on a store; else itself.
+        """Copy an object on a store to this machine, and return the copy; return a file as it is.
 
         Raises:
             InputError: There is no such object, or it was replaced.

@@ -18,7 +18,7 @@ NOTE_ENDING: Final = ".version"  # of the file that names the version of a copy
 
 
 def path_of(url: str) -> Path:
-    """Return the path that stands for an object.
+    """Return the path by which this package names an input on an object store.
 
     Raises:
         InputError: It is the URL of no object store.

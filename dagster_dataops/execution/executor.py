@@ -201,7 +201,7 @@ def _split_again(attempt: Attempt, manifest: Manifest) -> Manifest:
 
 
 def _split(manifest: Manifest, folder: NodeFolder) -> dict[str, Any]:
-    """Make the draft of a published result in parts; return the facts that differ then."""
+    """Draft a published result in other parts; return the facts of its manifest that change."""
     result = manifest.dataset(folder.result)
     before = result.stamp()
     made = split(result.path, folder)

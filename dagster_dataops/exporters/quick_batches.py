@@ -65,13 +65,13 @@ def quick_batches(path: Path, schema: Any, size: int) -> Iterator[Any]:
 
 
 def _checked(block: bytes) -> bytes:
-    """Return lines of which every one begins and ends an object, in UTF-8.
+    """Return the lines in UTF-8 if each of them is one object.
 
     Arrow reads several objects in a line, or one in several lines, if no raw newline is in a text.
     A newline between two braces is always one between records.
 
     Raises:
-        GuessError: They do not.
+        GuessError: One is not, or the bytes are not UTF-8.
     """
     lines = block.count(b"\n") + (block[-1:] != b"\n")
     if block[:1] != b"{" or not block.endswith((b"}\n", b"}")):

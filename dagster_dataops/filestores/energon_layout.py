@@ -140,12 +140,12 @@ def prepared_dataset(
             names = [one for name in parts[split] or () for one in expanded(str(name))]
     exclude = frozenset(one for name in divided.get("exclude") or () for one in expanded(str(name)))
     subflavors, kept = _configuration(joined(meta, dataset_config), options)
-    shards = tuple(
-        Shard(name, Location(joined(path, name), None, options))
-        for name in names
-        if name not in exclude
-    )
+    shards = tuple(_shard(path, name, options) for name in names if name not in exclude)
     return ShardedDataset(path, shards, subflavors, kept, exclude, options)
+
+
+def _shard(path: str, name: str, options: Mapping[str, Any]) -> Shard:
+    return Shard(name, Location(joined(path, name), None, options))
 
 
 def _split(meta: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,13 +255,10 @@ def expanded(name: str) -> Iterator[str]:
 def with_all_shards(dataset: ShardedDataset) -> ShardedDataset:
     """Return a dataset with the shards of all splits if Energon prepared it."""
     path, options = dataset.path, dataset.storage_options
-    known = {one.name: one for one in dataset.shards}
-    names = known | dict.fromkeys(prepared_counts(dataset))
-    shards = (
-        known.get(name) or Shard(name, Location(joined(path, name), None, options))
-        for name in names
-    )
-    return replace(dataset, shards=tuple(shards))
+    own = {one.name for one in dataset.shards}
+    others = [name for name in _all_shards(joined(path, META), options) if name not in own]
+    added = (_shard(path, name, options) for name in others)
+    return replace(dataset, shards=(*dataset.shards, *added))
 
 
 def prepared_counts(dataset: ShardedDataset) -> dict[str, int]:

@@ -39,7 +39,7 @@ def prepared_index(dataset: ShardedDataset) -> TarIndex | None:
 
 
 def _placed(path: Path, numbers: dict[str, int], dataset: str, shard: Shard) -> ScannedShard:
-    """Return the samples of a shard that the file knows.
+    """Return the samples of a shard by their entries in ``index.sqlite``.
 
     Raises:
         DuplicateKeyError: A sample has a part twice.

@@ -37,7 +37,7 @@ def key_pairs(input_key: Keys, output_key: Keys | None) -> list[tuple[str, str]]
 
 
 def key_list(option: str, keys: Keys) -> list[str]:
-    """Return an option that names columns as a list; one name may be given alone.
+    """Return the columns that an option names as a list; the option may be one name.
 
     Raises:
         DefinitionError: It names no column.

@@ -92,7 +92,7 @@ class _WorkRun:
         return max(reasons, key=(_NO_RESULT, _BLOCKED).index, default=None)
 
     def _run_one(self, plan: AssetPlan) -> Iterator[StepEvent]:
-        """Run one operator over the results that were made, and hold those downstream if needed."""
+        """Run one operator; skip the operators downstream if it has no result or a check blocks."""
         for event in self._events_of(plan):
             if _blocks(plan, event) and event.asset_key is not None:
                 self._held[event.asset_key] = _BLOCKED

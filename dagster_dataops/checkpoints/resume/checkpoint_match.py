@@ -39,7 +39,7 @@ def differing_anywhere(
 
 
 def changeable(differing: list[str] | None) -> bool:
-    """Return whether records can be kept on request although these parts differ."""
+    """Return whether the setting to keep records may ignore these differences."""
     return differing is not None and set(differing) <= set(CHANGEABLE)
 
 

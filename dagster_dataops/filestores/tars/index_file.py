@@ -60,7 +60,7 @@ def to_json(value: Any) -> bytes:
 
 
 def of_json(data: bytes) -> Any:
-    """Return the value that `to_json` was given.
+    """Return the value of a JSON text that `to_json` made.
 
     Raises:
         ValueError: It is no JSON.

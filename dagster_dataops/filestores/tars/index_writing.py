@@ -56,7 +56,7 @@ class IndexWriter:
         return len(self._starts) - 1
 
     def add(self, samples: list[PlacedSample]) -> None:
-        """Add samples behind the others."""
+        """Append samples."""
         starts, buckets, at = self._starts, self._buckets, self._starts[-1]
         lines = []
         for number, sample in enumerate(samples, self.count):

@@ -23,7 +23,7 @@ _NAME_TO_SIZE: Final = 124  # bytes of a header
 _BEHIND_SIZE: Final = 135
 
 Maker: TypeAlias = Callable[[PlacedSample, int, bytes, int], dict[str, Any]]
-"""Makes a sample of its place, its number, bytes of the shard, and the offset of the first."""
+"""Makes a sample from its place, its number, and bytes of the shard that begin at an offset."""
 
 
 def cut_by_rows(
