@@ -9,19 +9,27 @@
 - resume (optional): resume an earlier run;
 - store (optional): ``url`` and ``options`` of an object store for the results; the working copy is
   in ``out``.
+- upload (optional): ``url`` and ``options`` of an object store, to which the results are sent by
+  one plain request each after the run.
+- agents (optional): the number of agents, each a process with one worker process of its own.
 - warm (optional): materialize the nodes once before the measurement, in a process with another
   thread, which may not fork: the measured run takes the workers of the first.
 """
 
+import os
 import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from benchmarks import operators
+from benchmarks.processes import cpu_seconds, peak_memory, tree
 from benchmarks.reporting import Stopwatch
 from dagster_dataops import chain, config, data, data_register, pipeline
+from dagster_dataops.cluster.local_cluster import LocalCluster, SubprocessAgent, SubprocessAgents
+from dagster_dataops.execution.agent_pool import Said
 from dagster_dataops.execution.backends import asynchronous, processes, single, threads
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.pipelines.pipeline import Pipeline
@@ -71,6 +79,42 @@ def _use_store(store: dict[str, Any], scratch: str) -> list[str]:
     return requests
 
 
+def _upload(paths: list[Path], store: dict[str, Any]) -> None:
+    """Send the results to an object store, as a script would."""
+    import obstore
+    from obstore.store import from_url
+
+    client = from_url(store["url"], config=store["options"], client_options={"allow_http": True})
+    for path in paths:
+        obstore.put(client, path.name, path)
+
+
+def _use_agents(count: int) -> dict[str, float]:
+    """Run operators by agents of one worker each; return facts about them.
+
+    Returns:
+        The number of their reports as ``messages``, and the ``agents_cpu_seconds`` of agents and
+        workers until their work is done. An agent does not wait for its workers, so that the CPU
+        seconds of the process tree lack them.
+    """
+    facts = {"messages": 0, "agents_cpu_seconds": 0.0}
+    heard, finish = SubprocessAgents.heard, SubprocessAgent.finish
+
+    def counted(self: SubprocessAgents, seconds: float) -> Any:
+        found = heard(self, seconds)
+        facts["messages"] += sum(isinstance(message, Said) for _, message in found)
+        return found
+
+    def measured(self: SubprocessAgent) -> None:
+        facts["agents_cpu_seconds"] += cpu_seconds(tree(self.process.pid))
+        finish(self)
+
+    SubprocessAgents.heard = counted  # type: ignore[method-assign]
+    SubprocessAgent.finish = measured  # type: ignore[method-assign]
+    config.cluster = LocalCluster(agents=count, cpus_per_agent=1)
+    return facts
+
+
 def warm_up(ppl: Pipeline, given: dict[str, Any]) -> None:
     """Materialize into a folder of its own; the worker processes stay for the next run.
 
@@ -92,6 +136,7 @@ def main() -> None:
     given = watch.specification
     config.data_process_path = given["out"]
     requests = _use_store(given["store"], given["out"]) if "store" in given else []
+    agents = _use_agents(given["agents"]) if "agents" in given else {}
     config.data_process_resume = given.get("resume", False)
     constructed = [operator_of(*node) for node in given["nodes"]]
     if given.get("export"):
@@ -106,12 +151,18 @@ def main() -> None:
     if given.get("warm"):
         warm_up(ppl, given)
         watch.restart()
+    cpu_before = time.process_time()
     reports = list(ppl.materialize(Path(given["source"])).values())
+    if "upload" in given:
+        _upload([one.dataset.path for one in reports], given["upload"])
     report(
         [one.dataset.path for one in reports],
         each=[one.seconds for one in reports],
         resumed=sum(one.manifest.resumed for one in reports),
         requests=len(requests),
+        **agents,
+        own_cpu_seconds=time.process_time() - cpu_before,
+        own_peak_bytes=peak_memory(os.getpid()),
         size_bytes=sum(one.dataset.size_bytes for one in reports),
     )
 

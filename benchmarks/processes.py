@@ -43,6 +43,14 @@ def cpu_seconds(processes: list[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def peak_memory(process: int) -> int:
+    """Return the largest resident memory of a process since it started, in bytes."""
+    for line in Path(f"/proc/{process}/status").read_bytes().splitlines():
+        if line.startswith(b"VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
 def kill_session(leader: int) -> None:
     """SIGKILL the process group that ``leader`` leads, if it still has processes."""
     with suppress(ProcessLookupError):

@@ -21,6 +21,8 @@ Resume: TypeAlias = bool | Literal["failed_records"]
 # One letter is a drive of Windows. pathlib makes one slash of two.
 _URL: Final = re.compile(r"([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 _STORE: Final = re.compile(r"(s3|gs|az|abfs|memory):/{1,3}([^/@]+)/*(.*)", re.IGNORECASE)
+_OBJECT: Final = re.compile(r"(s3|gs|az|abfs)://[^/@]+/[^*?\[\]]*\.jsonl", re.IGNORECASE)
+_VERSION: Final = re.compile(r"(.*)/\.versions/[^/]+/(.+)")  # the key of a published file
 INPUTS: Final = ".inputs/"  # in the folder of a bucket: paths that stand for inputs; no files
 COPIES: Final = ".copies/"  # beside it: copies of inputs
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -290,15 +292,29 @@ def input_path(url: str, options: Mapping[str, str]) -> Path:
     return found[0].folder / INPUTS / found[1]
 
 
+def object_path(path: Path, key: str) -> Path:
+    """Return the path that stands for an object of the bucket whose working copy holds ``path``."""
+    found = bucket_of(path)
+    return path if found is None else found[0].folder / INPUTS / key
+
+
 def copy_path(path: Path) -> Path:
     """Return the path of the copy of the object that ``path`` stands for."""
     found = input_object(path)
     return path if found is None else found[0].folder / COPIES / found[1]
 
 
+def known_path(path: Path) -> Path:
+    """Return the path of a result in the working copy, for one that stands for its object."""
+    found = input_object(path)
+    published = None if found is None else _VERSION.fullmatch(found[1])
+    return found[0].folder / published[1] / published[2] if found and published else path
+
+
 def shown_place(path: Path) -> str:
     """Return a path as users know it: the URL of a path in a working copy."""
-    found = bucket_of(path)
+    known = known_path(path)
+    found = bucket_of(known)
     if found is None:
         return str(path)
     return f"{found[0].url}/{found[1].removeprefix(INPUTS).removeprefix(COPIES)}"
@@ -307,6 +323,11 @@ def shown_place(path: Path) -> str:
 def is_url(path: object) -> bool:
     """Whether a path is a URL, such as ``s3://bucket/x``, also as `pathlib` shortens it."""
     return _URL.match(str(path)) is not None
+
+
+def is_object_url(text: str) -> bool:
+    """Whether a text is the URL of one jsonl file on an object store."""
+    return _OBJECT.fullmatch(text) is not None
 
 
 def check_local(setting: str, path: object) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from dagster_dataops import data_register
 from dagster_dataops.library import GROUPS
+from dagster_dataops.library.filters.rules import TextFilter
 from dagster_dataops.operators.options.docstrings import described_parameters, option_descriptions
 
 _SPEEDS: Final = Path(__file__).with_name("catalogue") / "speeds.json"
@@ -32,6 +33,7 @@ _EXTRAS: Final = re.compile(
 )
 _NAMES_OF_COLUMNS: Final = {"columns", "key", "keys", "on", "types", "values"}
 _INPUT_OPTIONS: Final = {"input_key", "key", "keys", "on"}
+_OF_ALL_FILTERS: Final = option_descriptions(TextFilter)
 _NO_COLUMNS: Final = {"null"}
 _WRITTEN: Final = {"artefact": "an artefact", "export": "an export"}
 _REFERENCE: Final = re.compile(r"(?<![`\w\[])`(?:(?P<group>[a-z]\w*)\.)?(?P<name>[A-Z]\w*)`(?!`)")
@@ -215,8 +217,9 @@ def group_page(group: str) -> Iterator[str]:
 
 def _options_of_filters(found: list[Entry]) -> Iterator[str]:
     filters = [entry for entry in found if entry.is_filter]
-    shared = {name: text for entry in filters for name, text in entry.inherited.items()}
-    if shared:
+    inherited = {name for entry in filters for name in entry.inherited}
+    if inherited:
+        shared = {name: text for name, text in _OF_ALL_FILTERS.items() if name in inherited}
         yield from ("## Options of all filters", "")
         yield from _described(shared, filters[0].group)
 
@@ -225,8 +228,10 @@ def _section(entry: Entry) -> Iterator[str]:
     yield from (f"({entry.qualified_name})=", "", f"## {entry.qualified_name}", "")
     yield from ("```python", *_call(entry), "```", "")
     yield from (*_markdown(entry.text.partition(_ARGS)[0], entry.group).splitlines(), "")
-    inherited = {} if entry.is_filter else entry.inherited
-    yield from _described({**inherited, **described_parameters(entry.text)}, entry.group)
+    inherited = entry.inherited
+    if entry.is_filter:
+        inherited = {name: text for name, text in inherited.items() if name not in _OF_ALL_FILTERS}
+    yield from _described({**described_parameters(entry.text), **inherited}, entry.group)
     yield from (f"Kind: {entry.kind} operator.", "")
 
 

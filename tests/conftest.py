@@ -1,5 +1,6 @@
 """Fixtures and settings for the tests of all packages."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -8,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import hypothesis
 import psutil
 import pytest
 
@@ -16,6 +16,7 @@ from dagster_dataops import config
 from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
+from tests.examples import register_profiles
 
 # The threads that numpy and pyarrow start on import would keep worker processes from being forked.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -25,10 +26,7 @@ os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Examples that sync files depend on the speed of the disk: no deadline.
-hypothesis.settings.register_profile("tests", deadline=None, max_examples=25)
-hypothesis.settings.register_profile("thorough", deadline=None)
-hypothesis.settings.load_profile("tests")
+register_profiles()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -44,6 +42,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the slow tests in a run with several processes, so that none is the last one."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Let no garbage collection look at modules and tests again; each takes as long as a test."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

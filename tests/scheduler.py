@@ -4,6 +4,7 @@ from typing import Final
 
 from typing_extensions import override
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 _END_TO_END: Final = "tests/end_to_end/"
 _SERVER_OF_THEIR_OWN: Final = (
@@ -36,3 +37,29 @@ class Scheduler(LoadScopeScheduling):
         if path in _TOGETHER:
             return path
         return _END_TO_END if path.startswith(_END_TO_END) else nodeid
+
+    @override
+    def mark_test_complete(
+        self, node: WorkerController, item_index: int, duration: float = 0
+    ) -> None:
+        """Forget a group that is done: after each test the scheduler looks at all that it knows."""
+        super().mark_test_complete(node, item_index, duration)
+        scope = self._split_scope(self.registered_collections[node][item_index])
+        if all(self.assigned_work[node][scope].values()):
+            del self.assigned_work[node][scope]
+
+    @override
+    def schedule(self) -> None:
+        """Give each process a second group: with one test alone it waits for another one.
+
+        A process that replaces a dead one would otherwise wait for ever.
+        """
+        super().schedule()
+        for node in self.nodes:
+            self._reschedule(node)
+
+    @override
+    def _reschedule(self, node: WorkerController) -> None:
+        """Give groups only to processes that have collected the tests."""
+        if node in self.registered_collections:
+            super()._reschedule(node)

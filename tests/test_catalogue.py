@@ -134,3 +134,12 @@ def test_names_of_operators_become_links() -> None:
     assert catalogue.linked("`Exact`, `text.Nothing`, ``text.Chunk``") == (
         "`Exact`, `text.Nothing`, ``text.Chunk``"
     )
+
+
+def test_the_operators_that_replace_those_of_lazyllm_exist() -> None:
+    page = (FOLDER.parent / "comparison.md").read_text(encoding="utf-8")
+    rows = page.partition("### Operators by name")[2].split("\n| `")[1:]
+    named = {name for row in rows for name in re.findall(r"`(\w+\.\w+)", row.split(" | ")[1])}
+
+    assert len(rows) > 50
+    assert named <= set(ENTRIES)

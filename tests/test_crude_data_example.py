@@ -123,5 +123,5 @@ def test_the_index_shows_how_much_each_dataset_gave(tmp_path: Path) -> None:
     assert index["dagster_dataops/share_captions"] == "0.719"
     assert index["dagster_dataops/share_questions"] == "0.281"
     table = index["dagster_dataops/leaves"]
-    assert "| captions | 70.00% | 71.90% | 719 |" in table
+    assert "| captions | 70.0 % | 71.9 % | 719 |" in table
     assert shown["packed"]["dagster/row_count"] == shown["packed"]["dagster_dataops/rows_out"]

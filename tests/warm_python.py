@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 _FORKS = """
 import json, os, sys
@@ -15,9 +15,9 @@ for line in sys.stdin:
     order = json.loads(line)
     child = os.fork()
     if not child:
-        output = os.open(order["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for descriptor in (1, 2):
-            os.dup2(output, descriptor)
+            path = order["outputs"][descriptor - 1]
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
         sys.stdin.close()
         os.environ.update(order["environment"])
         os.chdir(order["folder"])
@@ -27,6 +27,14 @@ for line in sys.stdin:
         sys.exit()
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+
+
+class Ended(NamedTuple):
+    """How a piece of code ended: the exit status, the standard output and the standard error."""
+
+    status: int
+    output: str
+    errors: str
 
 
 class WarmPython:
@@ -56,7 +64,7 @@ class WarmPython:
         path: Sequence[Path] = (),
         **environment: str,
     ) -> str:
-        """Run ``code`` in a folder and return its output.
+        """Run ``code`` in a folder and return its standard output.
 
         Args:
             code: Python code.
@@ -68,7 +76,20 @@ class WarmPython:
         Raises:
             AssertionError: The code failed; with the end of its output.
         """
-        output = folder / "output.txt"
+        ended = self.ended(code, *arguments, folder=folder, path=path, **environment)
+        assert ended.status == 0, (ended.output + ended.errors)[-3000:]
+        return ended.output
+
+    def ended(
+        self,
+        code: str,
+        *arguments: str,
+        folder: Path,
+        path: Sequence[Path] = (),
+        **environment: str,
+    ) -> Ended:
+        """Run ``code`` as `run` does, and return how it ended, even if it failed."""
+        outputs = [folder / "output.txt", folder / "errors.txt"]
         paths = [*map(str, (folder, *path)), str(Path(__file__).parents[1])]
         order = {
             "code": code,
@@ -76,15 +97,14 @@ class WarmPython:
             "folder": str(folder),
             "path": paths,
             "environment": {"PYTHONPATH": os.pathsep.join(paths), **environment},
-            "output": str(output),
+            "outputs": [str(output) for output in outputs],
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
-        ended = self._process.stdout.readline()
-        assert ended == "0\n", output.read_text()[-3000:]
-        return output.read_text()
+        status = int(self._process.stdout.readline())
+        return Ended(status, *(output.read_text() for output in outputs))
 
     def __enter__(self) -> Self:
         return self

@@ -17,7 +17,8 @@ declare -A packages=(
     [distilabel]="distilabel[openai]==1.5.3 orjson requests"  # requests is undeclared
     [fairseq2]="fairseq2n==0.8.1 fairseq2==0.8.1 orjson"  # with torch for CUDA, 7 GB
     [grain]="grain==0.2.18 orjson"
-    [lazyllm]="lazyllm==1.4.0 regex tiktoken"  # its data module also needs its extra `rag`
+    # Its data module also needs its extra `rag`. llama-index-core has the data of NLTK.
+    [lazyllm]="lazyllm==1.4.0 regex tiktoken pyahocorasick bpe-openai datasketch jieba llama-index-core nltk transformers"
     [mosaic]="torch==2.13.0 mosaicml-streaming==0.13.0 orjson"
     [openai]="openai[aiohttp]==3.54.0 orjson"
     [polars]="polars==2.1.0"

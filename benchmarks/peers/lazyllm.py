@@ -1,34 +1,17 @@
 """LazyLLM's data module, in the given mode; it stores its result as jsonl too."""
 
 import json
-import os
-import sys
 from pathlib import Path
 
-os.environ["LAZYLLM_DATA_PROCESS_PATH"] = json.loads(sys.argv[1])["out"]
-
-import tiktoken
-
-
-class _Offline:
-    """Replaces a vocabulary that the import would download."""
-
-    name = "gpt2"
-
-    def encode(self, text, **_):
-        return list(text.encode())
-
-    def decode(self, tokens, **_):
-        return bytes(tokens).decode(errors="replace")
-
-
-tiktoken.get_encoding = lambda _name: _Offline()
+from benchmarks.peers import lazyllm_offline  # isort: skip # before LazyLLM
 
 import lazyllm
 from lazyllm.tools.data import data_register
 
 from benchmarks import operators
 from benchmarks.reporting import Stopwatch
+
+_PREPARED = lazyllm_offline
 
 
 @data_register("data.benchmark", rewrite_func="forward")

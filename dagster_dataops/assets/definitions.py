@@ -25,6 +25,7 @@ from dagster_dataops.assets.steps.check_steps import Checks, check_steps, hold_w
 from dagster_dataops.assets.steps.planned_pipeline import planned_pipeline
 from dagster_dataops.assets.steps.report_step import report_step
 from dagster_dataops.assets.steps.source_assets import Source
+from dagster_dataops.configuration import is_url
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
@@ -90,7 +91,7 @@ def build_definitions(
     """Return definitions with one asset per node, jobs, checks, resources and executor.
 
     There are four jobs. ``<pipeline>_pipeline`` materializes everything.
-    ``retry_failed_records_<pipeline>`` retries only failed records. ``<pipeline>_refresh``
+    ``<pipeline>_retry_failed_records`` retries only failed records. ``<pipeline>_refresh``
     materializes stale assets and everything downstream of them. ``<pipeline>_preview`` previews the
     pipeline, or one partition of it. If it asks language models, ``<pipeline>_estimate`` estimates
     the cost.
@@ -99,13 +100,13 @@ def build_definitions(
 
     Args:
         ppl: A complete pipeline.
-        source: Origin of the records, one of the following. The path of a jsonl file. A function
-            that yields dicts. An upstream asset, its spec or its key, stored by any IO manager as a
-            list of dicts, a DataFrame or a `JsonlDataset`. A stream (`DataPipeline`), a function
-            annotated to return one, an object with ``name`` and ``stream()``, a URL, or a
-            compressed file: these become an asset that writes the items of the stream and resumes
-            after a kill. Several assets and files that are combined, for example by
-            ``combine.sample([...])``.
+        source: Origin of the records, one of the following. The path of a jsonl file, or the URL of
+            one on an object store, which workers read by ranges. A function that yields dicts. An
+            upstream asset, its spec or its key, stored by any IO manager as a list of dicts, a
+            DataFrame or a `JsonlDataset`. A stream (`DataPipeline`), a function annotated to return
+            one, an object with ``name`` and ``stream()``, another URL, or a compressed file: these
+            become an asset that writes the items of the stream and resumes after a kill. Several
+            assets and files that are combined, for example by ``combine.sample([...])``.
         **options: See `PipelineOptions`.
 
     Raises:
@@ -176,9 +177,12 @@ def _sensors(
     if new_files is None:
         return []
     files = next((asset for asset in assets if isinstance(asset, dg.AssetSpec)), None)
-    is_path = isinstance(source, (str, os.PathLike)) and files is not None
+    is_path = isinstance(source, (str, os.PathLike)) and not is_url(source) and files is not None
     if not (isinstance(partitions_def, dg.DynamicPartitionsDefinition) and is_path and files):
-        allowed = "for a path as source and partitions_def=dg.DynamicPartitionsDefinition(name=...)"
+        allowed = (
+            "for a path of this machine as source and "
+            "partitions_def=dg.DynamicPartitionsDefinition(name=...)"
+        )
         raise ConfigurationError("new_files", new_files, allowed)
     made = [
         key

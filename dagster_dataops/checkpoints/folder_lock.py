@@ -2,7 +2,8 @@
 
 The lock is a ``flock``. The system releases it when the process ends, so a killed run leaves no
 stale lock. A forked child inherits the lock and closes it at once, even a child forked by an
-operator. The lock file names the holder.
+operator. The lock file names the holder. Some shared file systems lock for one machine only. There
+a second holder overwrites the name, by which the first one finds out and ends.
 """
 
 import errno
@@ -49,6 +50,7 @@ class FolderLock:
             # Do not follow a link: it could point to another file, which would be overwritten.
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             self.descriptor = os.open(self.path, flags, 0o666)
+        self._said = b""
         _HELD.add(self)
         try:
             self._wait(folder, wait_seconds)
@@ -59,15 +61,24 @@ class FolderLock:
             raise
 
     def check(self) -> None:
-        """Check that the folder was not removed: another run may hold the lock of a new folder.
+        """Check that no other run holds the lock, of this folder or of a new one in its place.
 
         Raises:
-            StorageError: The lock file is not the file that this run has locked.
+            StorageError: The lock file is not the file that this run has locked, or names another
+                run.
         """
         with storage(self.path, "find the lock file"):
             ours, there = os.fstat(self.descriptor), self.path.stat()
         if not os.path.samestat(ours, there):
             reason = "the folder was removed or replaced while this run was at work in it"
+            raise StorageError(str(self.path.parent), "go on", reason)
+        with storage(self.path, "read the lock file"), self.path.open("rb") as file:
+            found = file.read(_LONGEST)  # opened anew: a shared file system then asks its server
+        if not found.startswith(self._said):
+            reason = (
+                f"{_holder_in(found)} has locked the folder too: locks of this file system do not "
+                "hold between machines; mount it with locks, or run on one machine at a time"
+            )
             raise StorageError(str(self.path.parent), "go on", reason)
 
     def _say_who(self, run: str) -> None:
@@ -79,9 +90,9 @@ class FolderLock:
         }
         with storage(self.path, "write the lock file"):
             # Overwrite the entry of the last holder. Truncating the file would wait for the disk.
-            said = orjson.dumps(holder)
+            self._said = orjson.dumps(holder)
             before = os.fstat(self.descriptor).st_size
-            os.pwrite(self.descriptor, said.ljust(min(before, _LONGEST)), 0)
+            os.pwrite(self.descriptor, self._said.ljust(min(before, _LONGEST)), 0)
 
     def _wait(self, folder: Path, wait_seconds: float) -> None:
         began = time.monotonic()
@@ -97,15 +108,8 @@ class FolderLock:
             time.sleep(_POLL_SECONDS)
 
     def _holder(self) -> str:
-        try:
-            with storage(self.path, "read the holder of the lock"):
-                holder = orjson.loads(os.pread(self.descriptor, _LONGEST, 0))
-            return (
-                f"run {holder['run']} (process {holder['pid']} on {holder['host']}, "
-                f"since {holder['since']})"
-            )
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            return "a run that has not written its name yet"
+        with storage(self.path, "read the holder of the lock"):
+            return _holder_in(os.pread(self.descriptor, _LONGEST, 0))
 
     def release(self) -> None:
         """Release the lock; safe to call twice."""
@@ -125,6 +129,18 @@ class FolderLock:
         if empty != self.descriptor:
             os.dup2(empty, self.descriptor, inheritable=False)
             os.close(empty)
+
+
+def _holder_in(data: bytes) -> str:
+    """Return the holder that a lock file names, in words."""
+    try:
+        holder = orjson.loads(data)
+        return (
+            f"run {holder['run']} (process {holder['pid']} on {holder['host']}, "
+            f"since {holder['since']})"
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return "a run that has not written its name yet"
 
 
 def _unlockable(folder: Path, error: OSError) -> StorageError:

@@ -36,7 +36,7 @@ class RayCluster(Cluster):
 
     Attributes:
         address: Address of the cluster, as `ray.init` takes it, or a Dagster resource that has it
-            as ``ray_address``. A cluster is never started.
+            as ``ray_address`` when a run begins. A cluster is never started.
         agents: Number of agents, or ``"all"``: one on each node; with ``_agents={"num_gpus": 1}``
             one for each GPU.
         cpus_per_agent: Worker processes of each agent, unless the operator sets ``_max_workers``;
@@ -56,16 +56,22 @@ class RayCluster(Cluster):
             raise ConfigurationError("agents", self.agents, "'all' or at least 1")
         if self.cpus_per_agent is not None and self.cpus_per_agent < 1:
             raise ConfigurationError("cpus_per_agent", self.cpus_per_agent, "at least 1")
-        if not self._address:
+        if not self.address:
             raise ConfigurationError("address", self.address, "'auto' or ray://host:port")
 
     @override
     def __str__(self) -> str:
         return f"Ray at {self._address}"
 
+    @classmethod
+    def of(cls, given: Any) -> Any:
+        """Return a cluster as it is, and a Dagster resource with ``ray_address`` as a cluster."""
+        resource = hasattr(type(given), "ray_address") and not hasattr(given, "open")
+        return cls(given) if resource else given
+
     @property
     def _address(self) -> str:
-        return str(getattr(self.address, "ray_address", self.address) or "")
+        return str(getattr(self.address, "ray_address", self.address) or "auto")
 
     @override
     def open(self) -> "RayAgents":

@@ -60,26 +60,28 @@ class JsonlDataset:
             StoreRefusedError: The store cannot be reached.
         """
         if is_url(path):
-            return cls._of_object(str(path))
+            from dagster_dataops.datasets.remote_input import path_of  # threads
+
+            return cls._of_object(path_of(str(path)))
         try:
             absolute = Path(path).expanduser().absolute()
         except RuntimeError as error:  # ~name of an unknown user
             raise InputError(str(path), str(error)) from None
+        if input_object(absolute) is not None:
+            return cls._of_object(absolute)
         size_bytes = content_interval(absolute).end
         check_json_lines(absolute)
         return cls(path=absolute, size_bytes=size_bytes)
 
     @classmethod
-    def _of_object(cls, url: str) -> "JsonlDataset":
-        from dagster_dataops.datasets.remote_input import path_of  # threads
-
-        path = path_of(url)
+    def _of_object(cls, path: Path) -> "JsonlDataset":
         found = ObjectFile(path)
         object_interval(found)
         check_json_head(path, found.read(0, HEAD_BYTES))
         state = FileState.of_readable(found)
         made = cls(path, found.size, fingerprint=found.fingerprint, state=state)
-        return made.download() if url.startswith("memory:") else made  # only this process has it
+        in_memory = shown_place(path).startswith("memory:")  # only this process has it
+        return made.download() if in_memory else made
 
     def download(self) -> "JsonlDataset":
         """Copy an object on a store to this machine, and return the copy; return a file as it is.

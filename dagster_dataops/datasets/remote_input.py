@@ -42,14 +42,16 @@ def fetched(path: Path, fingerprint: str | None) -> tuple[Path, str]:
 
     Args:
         path: The path.
-        fingerprint: The identity that the object must have; ``None`` for any.
+        fingerprint: The identity that the object must have; ``None`` for any. A digest is compared
+            with that of the copy.
 
     Raises:
         InputError: There is no such object, or it was replaced meanwhile.
         StorageError: It cannot be read.
     """
     copy, found = copy_path(path), ObjectFile(path)
-    if fingerprint not in {None, found.fingerprint}:
+    is_digest = fingerprint is not None and not fingerprint.startswith("etag:")
+    if not is_digest and fingerprint not in {None, found.fingerprint}:
         raise InputError(shown_place(path), "was replaced in the store meanwhile; run again")
     digest = _known(copy, found.fingerprint)
     if not digest:
@@ -57,6 +59,8 @@ def fetched(path: Path, fingerprint: str | None) -> tuple[Path, str]:
             digest = fetch(found.store, found.key, copy, found.version)
         except ResultMissingError as error:
             raise InputError(shown_place(path), error.reason) from None
+    if is_digest and digest != fingerprint:
+        raise InputError(shown_place(path), "has other bytes than were published; make it again")
     write_durably(
         _note_of(copy), orjson.dumps([found.fingerprint, list(FileState.at(copy)), digest])
     )

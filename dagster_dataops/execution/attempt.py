@@ -85,7 +85,16 @@ class Attempt:
     def ticker(self, state: Callable[[], ProgressState]) -> Ticker:
         """Return the ticker of the attempt; ``state`` returns the present progress."""
         context = self.context
-        return Ticker(self.name, state, context.progress, context.should_stop, self.checkpoint)
+        return Ticker(self.name, state, context.progress, self._should_stop, self.checkpoint)
+
+    def _should_stop(self) -> str | None:
+        """Return a reason to stop, or ``None``.
+
+        Raises:
+            StorageError: Another run has locked the folder.
+        """
+        self.lock.check()
+        return self.context.should_stop()
 
     @contextmanager
     def shown(self, state: Callable[[], ProgressState]) -> Iterator[Ticker]:

@@ -217,11 +217,13 @@ def _publish(attempt: Attempt, manifest: Manifest) -> Manifest:
 
     Raises:
         RunStoppedError: A stop was requested in the meantime.
+        StorageError: The disk may have lost settled records.
     """
     reason = attempt.context.should_stop()
     if reason is not None:
         raise RunStoppedError(manifest.operator, reason)
     if attempt.checkpoint is not None:
+        attempt.checkpoint.check_synced()  # the syncs ran while the result was composed
         attempt.checkpoint.close()
     attempt.lock.check()
     return commit(attempt.folder, manifest, attempt.lock.publishing)
@@ -229,12 +231,12 @@ def _publish(attempt: Attempt, manifest: Manifest) -> Manifest:
 
 def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
     fingerprint, checkpoint = runner.fingerprint, attempt.checkpoint
-    run = attempt.context.run
+    run, spec = attempt.context.run, attempt.operator.__dataops__.spec
     return Manifest(
         operator=attempt.name,
         rows_in=drafts.records,
         rows_out=drafts.dataset.rows or 0,
-        dropped=drafts.dropped,
+        dropped=0 if spec.new_records else drafts.dropped,
         failed=drafts.failed,
         resumed=checkpoint.resumed_records if checkpoint else 0,
         size_bytes=drafts.dataset.size_bytes,
@@ -258,7 +260,8 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         parted=drafts.parted,
         part_records=drafts.part_records,
         funnel=drafts.summary.funnel,
-        kind=attempt.operator.__dataops__.spec.kind,
+        kind=spec.kind,
+        new_records=spec.new_records,
         traced=attempt.settings.trace,
         combined=drafts.combined,
         leaves=drafts.leaves,

@@ -5,16 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.configuration import input_object, shown_place
+from dagster_dataops.configuration import input_object, known_path, shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.hashing.file_digests import cached_digest
 
 
 def facts_of(dataset: JsonlDataset) -> dict[str, Any]:
     """Return the facts about an input; see `Manifest.inputs`."""
-    facts = {"path": str(dataset.path), "fingerprint": dataset.fingerprint or ""}
-    if input_object(dataset.path) is not None:
-        facts["url"] = shown_place(dataset.path)
+    path = known_path(dataset.path)
+    facts = {"path": str(path), "fingerprint": dataset.fingerprint or ""}
+    if input_object(path) is not None:
+        facts["url"] = shown_place(path)
     if dataset.fingerprint is not None:
         state = {"state": list(dataset.state)} if dataset.rows is None and dataset.state else {}
         return {**facts, "rows": dataset.rows, **state}

@@ -12,6 +12,7 @@ from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
 from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
+from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.lines import Interval, LineCounter, content_interval, count_records
 from dagster_dataops.errors import (
@@ -181,7 +182,7 @@ class Job:
         if first is not None:
             index, line = self._place_of(first.offset)
             example = (
-                f"The first, record {index} ({self.dataset.path}, line {line}): "
+                f"The first, record {index} ({shown_place(self.dataset.path)}, line {line}): "
                 + failure_text(first.row["exception"], first.row["message"], first.row["traceback"])
             )
         raise OutageError(self.name, f"all records failed ({table.failed:,})", example)
@@ -194,7 +195,7 @@ class Job:
         return RecordError(
             self.name,
             index,
-            str(self.dataset.path),
+            shown_place(self.dataset.path),
             line,
             failure.exception,
             failure.message,
@@ -207,7 +208,8 @@ class Job:
         where = " in one worker process" if mode.separate_processes else ""
         found = (
             f"{self.settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
-            f"and none succeeded in between; other records of {self.dataset.path} were not tried"
+            f"and none succeeded in between; other records of {shown_place(self.dataset.path)} "
+            "were not tried"
         )
         text = failure_text(failure.exception, failure.message, failure.traceback_text)
         return OutageError(self.name, found, f"The last of these failures: {text}")

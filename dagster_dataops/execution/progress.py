@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from typing_extensions import override
 
 from dagster_dataops.operators.outcomes.record_context import plain_counts
+from dagster_dataops.quantities import percentage
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 _FIRST_LINE_SECONDS: Final = 10.0
@@ -73,7 +74,7 @@ class ProgressState:
         total, left = self.estimated_records, self.seconds_left(seconds)
         mark = "~" if self.total_records is None else ""
         of_total = f" of {mark}{total:,}" if total is not None else ""
-        share = "" if self.share is None else f" ({self.share:.0%})"
+        share = "" if self.share is None else f" ({percentage(self.share)})"
         pace = self.records_per_second(seconds)
         rate = f", {pace:,.1f} records/s" if pace > 0 else ""
         time_left = "" if left is None else f", {duration(left)} left"

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from dagster_dataops.errors import InputError, StreamDefinitionError, StreamSourceError
 from dagster_dataops.filestores.tars.shard_scan import Shard
 from dagster_dataops.streams.files.file_sets import FileSet
@@ -156,11 +154,16 @@ def _split(meta: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _all_shards(meta: str, options: Mapping[str, Any]) -> list[str]:
+    return list(_shard_counts(meta, options))
+
+
+def _shard_counts(meta: str, options: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of samples of each shard, in Energon's order; empty if unknown."""
     for name in (".info.json", ".info.yaml"):
         path = joined(meta, name)
         if exists(path, options):
-            return list(read_yaml(path, options).get("shard_counts") or {})
-    return []
+            return dict(read_yaml(path, options).get("shard_counts") or {})
+    return {}
 
 
 def _configuration(
@@ -263,7 +266,4 @@ def with_all_shards(dataset: ShardedDataset) -> ShardedDataset:
 
 def prepared_counts(dataset: ShardedDataset) -> dict[str, int]:
     """Return the number of samples of each shard that Energon wrote down; empty without."""
-    path = joined(joined(dataset.path, META), ".info.json")
-    if not exists(path, dataset.storage_options):
-        return {}
-    return dict(orjson.loads(read_text(path, dataset.storage_options)).get("shard_counts") or {})
+    return _shard_counts(joined(dataset.path, META), dataset.storage_options)

@@ -52,10 +52,10 @@ def pretraining_pipeline(
     *,
     input_key: str = "text",
     language: Literal["en", "zh"] = "en",
-    min_chars: int = 100,
-    max_chars: int = 100_000,
-    min_words: int = 10,
-    max_words: int = 10_000,
+    min_chars: int | None = 100,
+    max_chars: int | None = 100_000,
+    min_words: int | None = 10,
+    max_words: int | None = 10_000,
     max_tokens: int = 1024,
     tokenizer: str = "o200k_base",
     blocked_words: Collection[str] | str = (),
@@ -72,10 +72,10 @@ def pretraining_pipeline(
         name: Name of the pipeline.
         input_key: The column of the text. A piece replaces it, with its number in ``chunk``.
         language: ``"en"`` counts words, ``"zh"`` characters.
-        min_chars: Least number of characters without white space.
-        max_chars: Largest number of characters without white space.
-        min_words: Least number of words, in Chinese of characters.
-        max_words: Largest number of words, in Chinese of characters.
+        min_chars: Least number of characters without white space; ``None`` for no limit.
+        max_chars: Largest number of characters without white space; ``None`` for no limit.
+        min_words: Least number of words, in Chinese of characters; ``None`` for no limit.
+        max_words: Largest number of words, in Chinese of characters; ``None`` for no limit.
         max_tokens: Largest number of tokens in a piece.
         tokenizer: As in ``chunk.Tokens``.
         blocked_words: Words, or the path of a file; a text with two or more is dropped.
@@ -129,7 +129,7 @@ def _add(made: Pipeline, name: str, steps: Steps, *, chained: bool) -> None:
     made.add(name, node.operator)
 
 
-def _word_count(input_key: str, language: str, least: int, most: int) -> Any:
+def _word_count(input_key: str, language: str, least: int | None, most: int | None) -> Any:
     if language == "zh":
         return data.text.LengthFilter(least, most, input_key=input_key)
     return data.filters.WordCount(min_num=least, max_num=most, strip=None, input_key=input_key)

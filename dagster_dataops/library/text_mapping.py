@@ -1,10 +1,11 @@
-"""`TextMapping`: a function of a text, applied to the texts of a record."""
+"""Apply a function to the texts of a record: `TextMapping`, and the base `TextOperator`."""
 
 from collections.abc import Callable
 from typing import Any
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.records import Record
 
 
@@ -54,3 +55,26 @@ def check_single(column: FieldKey, key: str, option: str) -> None:
     if not column.single:
         msg = f"{option} takes one text, but input_key {key!r} may select several elements"
         raise DefinitionError(msg)
+
+
+class TextOperator(Operator):
+    """An operator from text to text. A subclass defines `changed`.
+
+    Args:
+        input_key: Key of the text: a column or a selector, or several.
+        output_key: Where the texts are written, as many keys; ``None`` for ``input_key``.
+        **kwargs: See `Operator`.
+    """
+
+    def __init__(
+        self, input_key: Keys = "text", output_key: Keys | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self._mapping = TextMapping(self.changed, input_key, output_key)
+
+    def changed(self, value: str) -> str:
+        """Return the text to write in place of ``value``."""
+        raise NotImplementedError
+
+    def forward(self, record: Record) -> Record:
+        return self._mapping(record)

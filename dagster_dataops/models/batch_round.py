@@ -3,13 +3,13 @@
 import asyncio
 import itertools
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from dagster_dataops.byte_ranges import opened
 from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
 from dagster_dataops.errors import OperatorContextError
 from dagster_dataops.models.batches.batch_delivery import BatchDelivery, DeferredRequest
@@ -86,12 +86,8 @@ async def _note(operator: Asking, line: Line) -> None:
 
 
 def _lines(path: Path) -> Iterator[Line]:
-    interval = content_interval(path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        yield from iterate_lines(descriptor, [interval])
-    finally:
-        os.close(descriptor)
+    with opened(path) as source:
+        yield from iterate_lines(source, [content_interval(path)])
 
 
 def _check(operator: Asking) -> None:

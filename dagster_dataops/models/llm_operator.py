@@ -23,6 +23,7 @@ from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
 from dagster_dataops.models.output_format import OutputFormat, output_format, plain
 from dagster_dataops.models.prompt_templates import compiled, rendered
 from dagster_dataops.models.replies.reply import Reply, reply_of
+from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
@@ -70,10 +71,10 @@ class LLMOperator(ModelOperator):
         response_format: Any = None,
         examples: Sequence[Mapping[str, Any]] = (),
         output_key: str = "answer",
-        temperature: float | None = None,
-        max_tokens: int | None = None,
+        temperature: AtLeastZeroFloat | None = None,
+        max_tokens: PositiveInt | None = None,
         params: Mapping[str, Any] | None = None,
-        reasks: int = 2,
+        reasks: AtLeastZero = 2,
         truncated: Literal["fail", "keep"] = "fail",
         delivery: Annotated[Literal["online", "batch"], Operational] = "online",
         wait: Annotated[Literal["sensor", "step"], Operational] = "sensor",

@@ -43,6 +43,7 @@ from dagster_dataops.operators.options.signature import nearest, parameters_of
 C = TypeVar("C", bound=type)
 Outputs: TypeAlias = Sequence[str] | Callable[..., Sequence[str]]
 _PREFIX = "data."
+_KEYWORDS = {"new_records", "outputs", "rewrite_func", "window"}
 
 
 class OperatorRegistry:
@@ -94,6 +95,7 @@ class OperatorRegistry:
         columns: Declaration | None = None,
         outputs: Outputs = (),
         window: int | None = None,
+        new_records: bool = False,
         **settings: Any,
     ) -> "Registration":
         """Return a decorator that registers a function or a class.
@@ -112,6 +114,8 @@ class OperatorRegistry:
                 the options that returns them; ``forward`` then returns `To` or a list of them.
             window: The number of records of a window, for operators with ``forward_window``; the
                 same as ``_batch_size``.
+            new_records: Whether a dataset operator makes new records, such as sums, so that none
+                of its input counts as dropped; the same as the class attribute.
             **settings: Execution settings such as ``_concurrency_mode``.
         """
         name = _group_name(group)
@@ -119,7 +123,8 @@ class OperatorRegistry:
             settings["_batch_size"] = window
         _check_registration(name, rewrite_func, settings)
         declared = ColumnDeclarations(reads=reads, writes=writes, columns=columns)
-        return Registration(self, name, rewrite_func, settings, declared, outputs)
+        given = (name, rewrite_func, settings, declared, outputs)
+        return Registration(self, *given, new_records=new_records)
 
     def forward_batch_input(self, group: str, **given: Any) -> "Registration":
         """Return ``self(group, rewrite_func="forward_batch_input")``, LazyLLM's notation."""
@@ -283,7 +288,7 @@ class OperatorRegistry:
 class Registration:
     """The decorator that ``data_register(...)`` returns."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - made in one place
         self,
         registry: OperatorRegistry,
         group: str,
@@ -291,8 +296,11 @@ class Registration:
         settings: dict[str, Any],
         declared: ColumnDeclarations,
         outputs: Outputs,
+        *,
+        new_records: bool,
     ) -> None:
         self._registry = registry
+        self._new_records = new_records
         self._given = (group, method, settings, declared, outputs)
 
     @overload
@@ -303,7 +311,18 @@ class Registration:
 
     def __call__(self, target: Any) -> Any:
         """Register ``target``."""
+        if self._new_records:
+            _check_dataset_operator(target, self._given[1])
+            target.new_records = True
         return self._registry.add(target, *self._given)
+
+
+def _check_dataset_operator(target: Any, method: Method) -> None:
+    """Raise an error for a target that takes single records."""
+    made = "forward_batch_input"
+    if not hasattr(target, made) if inspect.isclass(target) else method != made:
+        reason = f"new_records is for operators with {made}; others return an outcome a record"
+        raise OperatorDefinitionError(target.__name__, reason)
 
 
 def _class_of_function(spec: OperatorSpec, group: OperatorMeta) -> OperatorMeta:
@@ -351,7 +370,7 @@ def _check_registration(group: str, method: str, settings: dict[str, Any]) -> No
         raise OperatorOptionError(where, "rewrite_func", reason)
     for name in settings:
         if name not in SETTING_NAMES:
-            allowed = sorted(SETTING_NAMES | DECLARATIONS | {"outputs", "rewrite_func"})
+            allowed = sorted(SETTING_NAMES | DECLARATIONS | _KEYWORDS)
             near = nearest(name, allowed)
             hint = f"; did you mean {near!r}?" if near else "."
             reason = f"is unknown{hint} Allowed: {', '.join(allowed)}"

@@ -28,7 +28,7 @@ def counts_of(node: PublishedNode) -> dict[str, Any]:
         "rows_in": manifest.rows_in,
         "rows_out": manifest.rows_out,
         "out": _written(manifest),
-        "dropped": manifest.dropped,
+        "dropped": None if manifest.new_records else manifest.dropped,
         "failed": manifest.failed,
         "seconds": round(manifest.seconds, 2),
         "outputs": {name: one["rows_out"] for name, one in manifest.outputs.items()},
@@ -40,6 +40,8 @@ def counts_of(node: PublishedNode) -> dict[str, Any]:
 def _written(manifest: Manifest) -> str:
     """Return the number of records, or of files, that a node wrote."""
     written = manifest.rows_out
+    if manifest.new_records:
+        return manifest.made_text
     return counted(written, "files") if manifest.kind in _NO_RECORDS else f"{written:,}"
 
 

@@ -4,16 +4,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import xxhash
 
 from dagster_dataops.configuration import input_object, shown_place
 from dagster_dataops.errors import InputError, StorageError
 
+if TYPE_CHECKING:
+    from dagster_dataops.stores.result_store import ResultStore
+
 _KEPT_BYTES: Final = 4 << 20  # before the bytes that were read last
 _FIRST_BYTES: Final = 128 << 10  # on opening
 _LEAST_BYTES: Final = 64 << 10  # of a request; the lines of the next range are often nearby
+
+
+def object_exists(path: Path) -> bool:
+    """Whether the store has the object that ``path`` stands for.
+
+    Raises:
+        InputError: ``path`` stands for no object, or the store cannot be read.
+        StoreRefusedError: The store cannot be opened.
+    """
+    store, key = _opened(path)
+    try:
+        return store.status(key) is not None
+    except StorageError as error:
+        raise InputError(shown_place(path), f"cannot be read: {error.reason}") from error
+
+
+def _opened(path: Path) -> "tuple[ResultStore, str]":
+    from dagster_dataops.stores.open_stores import reading  # only if there is an object
+
+    found = input_object(path)
+    if found is None:
+        raise InputError(str(path), "is no path of an object")
+    return reading(found[0]), found[1]
 
 
 class ObjectFile:
@@ -39,13 +65,8 @@ class ObjectFile:
     """
 
     def __init__(self, path: Path) -> None:
-        from dagster_dataops.stores.open_stores import reading  # only if there is an object
-
-        found = input_object(path)
-        if found is None:
-            raise InputError(str(path), "is no path of an object")
         self.path = path
-        self.store, self.key = reading(found[0]), found[1]
+        self.store, self.key = _opened(path)
         try:
             opened = self.store.read_start(self.key, _FIRST_BYTES)
         except StorageError as error:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.byte_ranges import FileState, exists
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
+from dagster_dataops.configuration import bucket_of, input_object
 from dagster_dataops.datasets.remote_input import place_of
 from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
@@ -121,6 +122,17 @@ def records_in(path: Path) -> RecordFile:
     return RecordFile(path, ours=Manifest.load(_manifest_of(path)) is not None)
 
 
+def _at_hand(path: Path) -> Path:
+    """Return the path of an input; of a result on an object store, the copy is brought up to date.
+
+    Raises:
+        StorageError: The store cannot be read.
+    """
+    if bucket_of(path) is not None and input_object(path) is None:
+        published(NodeFolder(path.parent, path.name.removesuffix(_SUFFIX)))
+    return path
+
+
 def _manifest_of(result: Path) -> Path:
     return result.with_name(f"{result.name}.json")
 
@@ -144,7 +156,7 @@ class TracedNode:
         self.folder = folder
         self.name = folder.name
         self.operator = manifest.operator
-        self.inputs = [TracedFile(place_of(one), one) for one in manifest.inputs]
+        self.inputs = [TracedFile(_at_hand(place_of(one)), one) for one in manifest.inputs]
         self._manifest = manifest
         self._parts = manifest.parts(folder)
         self.results = {name: place.result for name, (place, _) in self._parts.items()}

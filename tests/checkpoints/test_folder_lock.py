@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dagster_dataops.checkpoints import folder_lock
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.errors import FolderLockedError, StorageError
 from tests.faults.crashing import in_child
@@ -169,6 +170,41 @@ def test_a_folder_replaced_under_its_holder_is_detected(tmp_path: Path) -> None:
     second.check()
     second.release()
     lock.release()
+
+
+def test_a_second_holder_beside_locks_that_do_not_hold_ends_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_lock, "lock_at_once", lambda _: True)  # as on another machine
+    first = FolderLock(tmp_path, "one-with-a-long-name", 0)
+    first.check()
+    second = FolderLock(tmp_path, "two", 0)
+
+    with pytest.raises(StorageError, match=r"run two .* has locked the folder too: locks .* mount"):
+        first.check()
+
+    second.check()
+    first.release()
+    second.release()
+
+
+def _on(host: str, *command: str) -> list[str]:
+    """Return a command that runs as on a machine of another name; skip if that cannot be had."""
+    wanted = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', host]
+    if not shutil.which("unshare") or subprocess.run([*wanted, "true"], check=False).returncode:
+        pytest.skip("needs unshare and the right to set the name of the host")
+    return [*wanted, *command]
+
+
+def test_a_run_on_another_host_is_named_and_its_end_frees_the_folder(tmp_path: Path) -> None:
+    command = _on("machine-b", sys.executable, "-c", _HOLD, str(tmp_path))
+    with killed_at_exit(subprocess.Popen(command, stdout=subprocess.PIPE, text=True)) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(FolderLockedError, match=r"run the-first \(process \d+ on machine-b,"):
+            FolderLock(tmp_path, "second", 0)
+        other.kill()
+        FolderLock(tmp_path, "second", 30).release()
 
 
 def test_a_forked_child_does_not_hold_the_lock_on(tmp_path: Path) -> None:

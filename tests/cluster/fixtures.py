@@ -70,6 +70,15 @@ class Numbered(data.over_agents):  # type: ignore[name-defined]
         return {"agent": list(context.agent)}
 
 
+class Devices(data.over_agents):  # type: ignore[name-defined]
+    """Write which agent processed a record, and which GPUs it sees; let the others begin."""
+
+    def forward(self, record: dict[str, Any], context: OperatorContext) -> dict[str, Any]:
+        time.sleep(0.05)
+        devices = os.environ.get("CUDA_VISIBLE_DEVICES")
+        return {"agent": list(context.agent), "devices": devices}
+
+
 class Watched(LocalCluster):
     """A cluster whose agents can be reached by a test."""
 

@@ -10,6 +10,9 @@ from typing import Any
 import psutil
 import pytest
 
+from dagster_dataops import data
+from dagster_dataops.cluster import ray_cluster
+from dagster_dataops.cluster.local_cluster import LocalCluster
 from dagster_dataops.cluster.ray_cluster import RayCluster
 from dagster_dataops.errors import ClusterError, ConfigurationError, MissingExtraError
 from dagster_dataops.execution.leases import head
@@ -34,8 +37,10 @@ class _Nodes:
         self.nodes = [self.add() for _ in range(2)]
         self.address: str = self._cluster.address
 
-    def add(self) -> Any:
-        return self._cluster.add_node(num_cpus=2, object_store_memory=_STORE_BYTES)
+    def add(self, num_gpus: int = 0) -> Any:
+        return self._cluster.add_node(
+            num_cpus=2, num_gpus=num_gpus, object_store_memory=_STORE_BYTES
+        )
 
     def raylet(self) -> psutil.Process:
         """Return the process of the first node."""
@@ -138,6 +143,17 @@ class TestOnRay:
         with pytest.raises(ClusterError, match=r"no agent was ready within 3 s.*num_gpus"):
             run(operator, dataset, node(tmp_path), cluster=waits)
 
+    def test_each_agent_has_a_gpu_of_its_own(self, tmp_path: Path, ray_nodes: _Nodes) -> None:
+        ray_nodes.add(num_gpus=2)
+        dataset = input_of(tmp_path, ["keep"] * 400)
+        operator = data.over_agents.Devices(_agents={"num_gpus": 1, "num_cpus": 0})
+        cluster = RayCluster(ray_nodes.address, cpus_per_agent=1)
+        rows = run(operator, dataset, node(tmp_path), cluster=cluster).dataset.read()
+        assert {(tuple(row["agent"]), row["devices"]) for row in rows} in (
+            {((0, 2), "0"), ((1, 2), "1")},
+            {((0, 2), "1"), ((1, 2), "0")},
+        )
+
     def test_no_agent_remains_after_a_run(self, tmp_path: Path, ray_nodes: _Nodes) -> None:
         dataset = input_of(tmp_path, ["keep"] * 10)
         run(works(), dataset, node(tmp_path), cluster=RayCluster(ray_nodes.address, agents=1))
@@ -171,8 +187,35 @@ def test_invalid_fields_are_refused(given: dict[str, Any]) -> None:
         RayCluster(**given)
 
 
-def test_the_address_may_be_a_resource_that_has_one() -> None:
-    class Resource:
-        ray_address = "ray://head:10001"
+class Resource:
+    """Like a resource of dagster-ray, which has an address only when a run has begun."""
 
-    assert str(RayCluster(Resource())) == "Ray at ray://head:10001"
+    host = ""
+
+    @property
+    def ray_address(self) -> str:
+        if not self.host:
+            raise RuntimeError("the cluster was not started yet")
+        return f"ray://{self.host}:10001"
+
+
+def test_the_address_may_be_a_resource_that_has_one_when_a_run_begins() -> None:
+    resource = Resource()
+    found = [RayCluster(resource), RayCluster.of(resource)]
+    resource.host = "head"
+    assert [str(one) for one in found] == ["Ray at ray://head:10001"] * 2
+    for given in (LocalCluster(), RayCluster("auto")):
+        assert RayCluster.of(given) is given
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"),
+    [({"num_gpus": 1}, 5), ({"num_gpus": 2}, 2), ({"num_gpus": 0.5}, 10), ({"num_cpus": 8}, 2)],
+)
+def test_there_is_an_agent_for_each_share_of_gpus_and_else_for_each_node(
+    monkeypatch: pytest.MonkeyPatch, wanted: dict[str, float], count: int
+) -> None:
+    nodes: list[dict[str, float]] = [{"CPU": 8, "GPU": 4}, {"CPU": 8, "GPU": 1}, {"CPU": 4}]
+    monkeypatch.setattr(ray_cluster, "_nodes", lambda: nodes)
+    assert RayCluster().count(wanted) == count
+    assert RayCluster(agents=2).count(wanted) == 2

@@ -7,6 +7,7 @@ import pytest
 
 from tests.end_to_end.dagster_server import LOCATION, DagsterServer
 from tests.end_to_end.rows import Rows
+from tests.models.running_server import RunningServer, running_server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -17,11 +18,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterServer]:
+def model() -> Iterator[RunningServer]:
+    """A server whose model answers after 5 seconds."""
+    with running_server("--latency", "5") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, model: RunningServer
+) -> Iterator[DagsterServer]:
     """A ``dagster dev`` that runs as long as the tests do."""
     started = DagsterServer(
         tmp_path_factory.mktemp("dagster") / "home",
-        locations=(LOCATION, "browsed", "partitioned", "reported"),
+        locations=(LOCATION, "browsed", "models", "partitioned", "reported"),
+        environment={"DATAOPS_LLM_BASE_URL": model.address},
     )
     try:
         yield started

@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -132,6 +133,7 @@ class DagsterServer:
         settings: The content of the instance's ``dagster.yaml``.
         locations: Names of code locations, each in a file ``<name>_pipeline.py``.
         folder: The folder of these files.
+        environment: Variables that the server has.
     """
 
     def __init__(
@@ -140,8 +142,10 @@ class DagsterServer:
         settings: str = SETTINGS,
         locations: Sequence[str] = (LOCATION,),
         folder: Path = HERE,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.home = home
+        self._environment = environment
         home.mkdir(parents=True)
         (home / "dagster.yaml").write_text(settings)
         files = "\n".join(_PYTHON_FILE.format(name=name) for name in locations)
@@ -179,7 +183,7 @@ class DagsterServer:
             return subprocess.Popen(
                 [*command, "-h", "127.0.0.1", "-p", self.url.rpartition(":")[2]],
                 cwd=self.home,
-                env=os.environ | _PATIENT | given,
+                env=os.environ | _PATIENT | given | self._environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 process_group=0,  # for Ctrl-C, which all of a terminal's processes get
@@ -383,12 +387,8 @@ class DagsterServer:
         until(lambda: not self.processes(), f"the end of {self.processes()}", pause=0.1)
 
     def stop(self) -> None:
-        """Stop as Ctrl-C does; kill the processes that remain."""
-        self.process.send_signal(signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(20)
-        _kill(self.processes())
-        self.process.wait(HANG_SECONDS)
+        """Kill all processes: `interrupt` stops the server as a user does."""
+        self.kill_everything()
 
 
 def _kill(processes: list[psutil.Process]) -> None:

@@ -32,15 +32,23 @@ def interrupted(
     node: str,
     config: dict[str, Any] = IN_PROCESS,
     seconds: float = 0.05,
+    workers: int = 1,
     **tags: str,
 ) -> str:
     """Launch a slow run and return it when a third of its records has been processed.
+
+    A call of each of its worker processes has been seen then.
 
     It cannot end before the test sets another pace, because its last records are held.
     """
     server.pace(node, seconds, held=HELD)
     run = server.launch(node, "shout", config=config, **tags)
     server.wait_for_calls(node, RECORDS // 3)
+
+    def all_seen() -> bool:
+        return len({call.process for call in server.calls(node)}) >= workers
+
+    until(all_seen, f"a call of each of {workers} workers of {node}")
     return run
 
 

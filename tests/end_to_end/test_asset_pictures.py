@@ -50,8 +50,8 @@ def test_the_asset_page_of_a_summary_shows_histograms_as_pictures(browser: Brows
 def test_the_asset_page_of_a_filter_shows_drops_by_reason(browser: Browser) -> None:
     browser.open_asset("sized", "dagster_dataops/drops")
     drops = browser.value("dagster_dataops/drops")
-    assert "low_num_words\t90\t15.0%" in drops
-    assert "high_num_words\t100\t16.7%" in drops
+    assert "low_num_words\t90\t15.0 %" in drops
+    assert "high_num_words\t100\t16.7 %" in drops
     browser.photograph("asset_filter", height=1500)
     assert browser.clipped() == []
 

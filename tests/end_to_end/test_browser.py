@@ -145,13 +145,13 @@ def test_an_asset_shows_its_rows_columns_and_failures(browser: Browser) -> None:
 
 @pytest.mark.usefixtures("made")
 def test_failed_records_are_a_table_in_the_check_that_warns_of_them(browser: Browser) -> None:
-    browser.open_asset("judged", "18 of 600 records failed, 3 %.", view="checks")
+    browser.open_asset("judged", "18 of 600 records failed, 3.0 %.", view="checks")
     rows = browser.page.get_by_role("row")
     texts = ["\t".join(row.get_by_role("cell").all_inner_texts()) for row in rows.all()]
     message = "<b>no</b> | `answer` to *51*, see [this](http://example.org)"
     assert f'ValueError\t\t52\t{message}\t{{"id":51,"text":"TEXT 51"}}' in texts
     assert sum(text.startswith("ValueError\t12\t2\t") for text in texts) == 1
-    browser.see("Passes if at most 1 % of the records fail.")
+    browser.see("Passes if at most 1.0 % of the records fail.")
     assert any("TimeoutError\t6\t3\tthe model did not answer within 30 s" in t for t in texts)
     browser.see("judged_error.jsonl")
     browser.photograph("check_failed_records")
@@ -229,7 +229,7 @@ def test_the_job_that_retries_failed_records_mends_them_and_the_check_passes(
     browser: Browser,
 ) -> None:
     (browser.server.home / "mended").touch()
-    browser.open_job("retry_failed_records_browsed", "judged")
+    browser.open_job("browsed_retry_failed_records", "judged")
     retry = browser.click("Materialize all")
     browser.server.finish(retry, "SUCCESS")
     browser.open_log(retry, "retrying", "retrying 18 failed records")

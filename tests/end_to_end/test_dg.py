@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.assets.helpers import read_jsonl
+from tests.warm_python import WarmPython
 
 TYPE = "dagster_dataops.OperatorPipelineComponent"
 INSTALLED = "dagster_dataops" in entry_points(group="dagster_dg_cli.registry_modules").names
@@ -49,28 +50,37 @@ def defs():
 """
 
 
+_DG = "from dagster_dg_cli.cli import main; main()"
+
+
 class Shell:
     """Runs ``dg`` in a project."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: WarmPython) -> None:
         self.folder = folder
         self.docs = folder / "src/my_project/defs/docs"
+        self._python = python
+        self._given = {
+            "DAGSTER_HOME": str(folder / "home"),
+            "COLUMNS": "250",
+            "NO_COLOR": "1",
+        }
 
     def dg(self, *arguments: str, code: int = 0) -> str:
-        environment = {**os.environ, "DAGSTER_HOME": str(self.folder / "home"), "COLUMNS": "250"}
-        paths = [str(self.folder / "src"), environment.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-        finished = subprocess.run(
-            [sys.executable, "-c", "from dagster_dg_cli.cli import main; main()", *arguments],
-            cwd=self.folder,
-            env=environment | {"NO_COLOR": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
+        ended = self._python.ended(
+            _DG, *arguments, folder=self.folder, path=[self.folder / "src"], **self._given
         )
-        told = re.sub(r"\x1b\[[0-9;]*m", "", finished.stdout + finished.stderr)
-        assert finished.returncode == code, told
-        return finished.stdout if code == 0 else told
+        told = re.sub(r"\x1b\[[0-9;]*m", "", ended.output + ended.errors)
+        assert ended.status == code, told
+        return ended.output if code == 0 else told
+
+    def dg_in_a_new_interpreter(self, *arguments: str) -> None:
+        subprocess.run(
+            [sys.executable, "-c", _DG, *arguments],
+            cwd=self.folder,
+            env=os.environ | self._given,
+            check=True,
+        )
 
     @contextmanager
     def changed(self, changes: dict[str, str]) -> Iterator[list[str]]:
@@ -91,6 +101,11 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory):
+    with WarmPython("dagster_dg_cli.cli", "dagster_dataops.assets.definitions") as python:
+        yield made_project(tmp_path_factory, python)
+
+
+def made_project(tmp_path_factory, python):
     folder = tmp_path_factory.mktemp("component") / "my-project"
     (folder / "src/my_project/defs").mkdir(parents=True)
     (folder / "home").mkdir()
@@ -99,8 +114,8 @@ def shell(tmp_path_factory):
     for module in ("__init__.py", "defs/__init__.py"):
         (folder / "src/my_project" / module).touch()
     (folder / "src/my_project/definitions.py").write_text(DEFINITIONS)
-    shell = Shell(folder)
-    shell.dg("scaffold", "defs", TYPE, "docs")
+    shell = Shell(folder, python)
+    shell.dg_in_a_new_interpreter("scaffold", "defs", TYPE, "docs")
     return shell
 
 

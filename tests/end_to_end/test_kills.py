@@ -46,7 +46,7 @@ def test_a_killed_run_that_is_launched_again_resumes_where_it_stopped(
 def test_a_killed_run_that_is_re_executed_from_its_failure_resumes_where_it_stopped(
     server: DagsterServer, record: Any
 ) -> None:
-    run = interrupted(server, "reexecuted", seconds=0.02)
+    run = interrupted(server, "reexecuted", seconds=0.02, workers=2)
     workers = {call.process for call in server.calls("reexecuted")}
     kill(step_of(server.calls("reexecuted")[0]))
     until(lambda: all(map(gone, workers)), "the end of the workers")
@@ -59,18 +59,18 @@ def test_a_killed_run_that_is_re_executed_from_its_failure_resumes_where_it_stop
 
 
 ORPHANS = [
-    ("orphaned_processes", 32),
-    ("streamed_orphaned", BETWEEN_POSITIONS),
-    ("orphaned", 32),
+    ("orphaned_processes", 2, 32),
+    ("streamed_orphaned", 1, BETWEEN_POSITIONS),
+    ("orphaned", 1, 32),
 ]
 
 
-@pytest.mark.parametrize(("node", "in_flight"), cases(ORPHANS[:2], campaign=ORPHANS))
+@pytest.mark.parametrize(("node", "workers", "in_flight"), cases(ORPHANS[:2], campaign=ORPHANS))
 @row
 def test_an_orphaned_step_ends_and_its_successor_waits_for_it(
-    server: DagsterServer, record: Any, node: str, in_flight: int
+    server: DagsterServer, record: Any, node: str, workers: int, in_flight: int
 ) -> None:
-    run = interrupted(server, node, MULTIPROCESS, 0.02)
+    run = interrupted(server, node, MULTIPROCESS, 0.02, workers)
     step = step_of(server.calls(node)[-1])
     orphans = {call.process for call in server.calls(node)}
     server.pace(node, 0.5, held=HELD)  # it must not be through before it notices
@@ -92,13 +92,14 @@ def test_an_orphaned_step_ends_and_its_successor_waits_for_it(
 
 
 @pytest.mark.parametrize(
-    ("node", "in_flight"), [("retried", 32), ("streamed_retried", BETWEEN_POSITIONS)]
+    ("node", "workers", "in_flight"),
+    [("retried", 2, 32), ("streamed_retried", 1, BETWEEN_POSITIONS)],
 )
 @row
 def test_a_killed_step_is_retried_and_resumes_where_it_stopped(
-    server: DagsterServer, record: Any, node: str, in_flight: int
+    server: DagsterServer, record: Any, node: str, workers: int, in_flight: int
 ) -> None:
-    run = interrupted(server, node, MULTIPROCESS, 0.02)
+    run = interrupted(server, node, MULTIPROCESS, 0.02, workers)
     first = {call.process for call in server.calls(node)}
     kill(step_of(server.calls(node)[-1]))
     until(lambda: all(map(gone, first)), "the end of the step and its workers")

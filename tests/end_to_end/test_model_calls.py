@@ -14,7 +14,7 @@ import pytest
 
 from tests.end_to_end.browser import OPTIONS, Browser
 from tests.end_to_end.dagster_server import HANG_SECONDS, RECORDS, DagsterServer, until
-from tests.models.running_server import RunningServer, running_server
+from tests.models.running_server import RunningServer
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 ARTIFACTS = Path(__file__).parents[1] / "artifacts"
@@ -28,27 +28,14 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def model() -> Iterator[RunningServer]:
-    with running_server("--latency", "5") as started:
-        yield started
-
-
-@pytest.fixture
-def browser(
-    model: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Browser]:
-    monkeypatch.setenv("DATAOPS_LLM_BASE_URL", model.address)
-    server = DagsterServer(tmp_path / "home", locations=("models",))
+def browser(server: DagsterServer) -> Iterator[Browser]:
     ARTIFACTS.mkdir(exist_ok=True)
-    try:
-        with playwright.sync_playwright() as driver:
-            chromium = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-            page = chromium.new_page(viewport={"width": 1500, "height": 1000})
-            page.set_default_timeout(1000 * HANG_SECONDS)
-            yield Browser(page, server, "models", ARTIFACTS)
-            chromium.close()
-    finally:
-        server.stop()
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        page = chromium.new_page(viewport={"width": 1500, "height": 1000})
+        page.set_default_timeout(1000 * HANG_SECONDS)
+        yield Browser(page, server, "models", ARTIFACTS)
+        chromium.close()
 
 
 def test_a_kill_costs_the_calls_in_flight_and_a_termination_none(

@@ -6,15 +6,16 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import orjson
 import pytest
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
+from dagster_dataops.checkpoints.claims import Claim
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -210,7 +211,8 @@ def job_for(operator: Any, dataset: JsonlDataset, folder: NodeFolder, **context:
     fingerprint = RunFingerprint.of(operator.__dataops__, dataset.identity)
     checkpoint = Checkpoint(fresh(folder.checkpoints), fingerprint, "test", 1.0)
     how = RunContext(run="test", progress=Listener(), **context)
-    attempt = Attempt(operator=operator, context=how, folder=folder, lock=cast(FolderLock, None))
+    unlocked = cast("Claim", SimpleNamespace(check=lambda: None))  # later runs take the folder
+    attempt = Attempt(operator=operator, context=how, folder=folder, lock=unlocked)
     attempt.read([dataset])
     return Job(attempt, checkpoint)
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops.data import data_register
+from tests.examples import at_most
 from tests.execution.helpers import (
     KINDS,
     MODES,
@@ -99,7 +100,9 @@ def test_an_async_operator_runs_in_every_mode(tmp_path: Path, mode: str) -> None
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=at_most(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     kinds=st.lists(st.sampled_from(KINDS), max_size=25),

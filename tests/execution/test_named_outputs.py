@@ -19,6 +19,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RetryRefusedError
 from dagster_dataops.operators.outcomes.named_outputs import To
+from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
     SMALL,
@@ -84,7 +85,7 @@ def test_an_input_without_records_gives_empty_outputs(tmp_path: Path) -> None:
     _check(tmp_path, "thread", 2, [])
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=at_most(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.sampled_from(KINDS), max_size=40), st.integers(1, 4))
 def test_the_modes_agree_on_any_records(
     tmp_path_factory: pytest.TempPathFactory, kinds: list[str], workers: int

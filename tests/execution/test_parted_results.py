@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dagster_dataops import data
 from dagster_dataops.byte_ranges import PartedFile
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
@@ -22,6 +23,7 @@ from dagster_dataops.exporters import arrow_types
 from dagster_dataops.exporters.exporter import ExportRecords
 from dagster_dataops.streams.factories import read_jsonl
 from dagster_dataops.tracing.tracer import trace
+from tests.examples import at_most
 from tests.execution.helpers import (
     KINDS,
     MODES,
@@ -136,7 +138,7 @@ def test_the_parts_joined_are_the_single_file_in_every_mode(
     assert load_result(parts) == report.dataset
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=at_most(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.sampled_from(KINDS), max_size=30), st.integers(1, 40))
 def test_any_outcomes_are_split_at_the_same_lines(
     tmp_path_factory: pytest.TempPathFactory, kinds: list[str], part: int
@@ -213,6 +215,36 @@ def test_arrow_reads_a_dataset_in_parts_like_one_file(
     made = arrow_types.write_batches(ExportRecords(dataset), {}, lambda _, batches: list(batches))
     rows = [row for batch in made for row in batch.to_pylist()]
     assert rows == [{"n": n, "noted": True} for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("Jsonl", "out.jsonl.gz"),
+        ("Csv", "out.csv"),
+        ("Parquet", "out.parquet"),
+        ("HuggingFace", "out"),
+        ("WebDataset", "out-%04d.tar"),
+        ("Messages", "out.jsonl"),
+    ],
+)
+def test_an_export_of_parts_has_the_bytes_of_one_of_a_single_file(
+    tmp_path: Path, name: str, path: str
+) -> None:
+    made = []
+    messages = [{"role": "user", "content": "é"}]
+    rows = [{"__key__": f"{n:03}", "txt": f"{n}", "messages": messages} for n in range(20)]
+    source = write_input(tmp_path / "in.jsonl", [{**row, "n": n} for n, row in enumerate(rows)])
+    for part in (0, 3):
+        place = tmp_path / str(part)
+        place.mkdir()
+        dataset = run(noted(_part_records=part), source, node(place, "first")).dataset
+        exporter = getattr(data.export, name)(str(place / "export" / path))
+        run(exporter, dataset, node(place, "second"))
+        files = sorted(one for one in (place / "export").rglob("*") if one.is_file())
+        made.append({one.relative_to(place): one.read_bytes() for one in files})
+    assert made[1] == made[0]
+    assert made[0]
 
 
 def test_a_stream_of_parts_is_shuffled_sharded_and_resumed(tmp_path: Path) -> None:

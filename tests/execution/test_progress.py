@@ -20,12 +20,12 @@ def _state(records: int = 50, failed: int = 0, total: int | None = 200) -> Progr
 @pytest.mark.parametrize(
     ("state", "text"),
     [
-        (_state(), "50 of 200 records (25%), 4.0 records/s, 38 s left"),
-        (_state(failed=3), "50 of 200 records (25%), 4.0 records/s, 38 s left, 3 failed"),
-        (_state(total=None), "50 of ~200 records (25%), 4.0 records/s, 38 s left"),
+        (_state(), "50 of 200 records (25.0 %), 4.0 records/s, 38 s left"),
+        (_state(failed=3), "50 of 200 records (25.0 %), 4.0 records/s, 38 s left, 3 failed"),
+        (_state(total=None), "50 of ~200 records (25.0 %), 4.0 records/s, 38 s left"),
         (_state(records=0, total=None), "0 records"),
-        (_state(total=20_000), "50 of 20,000 records (0%), 4.0 records/s, 1 h 23 min left"),
-        (_state(total=2_000), "50 of 2,000 records (2%), 4.0 records/s, 8 min 08 s left"),
+        (_state(total=20_000), "50 of 20,000 records (0.2 %), 4.0 records/s, 1 h 23 min left"),
+        (_state(total=2_000), "50 of 2,000 records (2.5 %), 4.0 records/s, 8 min 08 s left"),
     ],
 )
 def test_a_state_describes_itself(state: ProgressState, text: str) -> None:
@@ -62,7 +62,7 @@ def test_a_duration_is_written_with_its_two_largest_units(seconds: float, text: 
 
 
 def test_zero_seconds_give_no_rate() -> None:
-    assert _state().describe(0.0) == "50 of 200 records (25%)"
+    assert _state().describe(0.0) == "50 of 200 records (25.0 %)"
 
 
 def test_log_lines_become_rarer(monkeypatch: pytest.MonkeyPatch) -> None:

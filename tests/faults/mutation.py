@@ -134,7 +134,7 @@ class Laboratory:
 
     def _run(self, tests: Sequence[str], copy: Path) -> Verdict:
         began = time.monotonic()
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "", "--hypothesis-profile=thorough"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "", "--hypothesis-profile=mutations"]
         command = [sys.executable, "-m", "pytest", *options, *tests]
         environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
         process = subprocess.Popen(

@@ -1,8 +1,10 @@
 """Samples of the campaigns of disk faults: disturbed calls, and losses of power.
 
-Without arguments, `disk_campaign.py` tries every case of every scenario.
+Each run draws other cases; a failure names the seed. Without arguments, `disk_campaign.py` tries
+every case of every scenario.
 """
 
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.cases import cases
 from tests.faults.filecalls import built, compiler, preloaded
 
 _CAMPAIGN = Path(__file__).with_name("disk_campaign.py")
@@ -66,7 +69,9 @@ def run(library: Path, tmp_path: Path) -> Run:
     def run(campaigns: list[str], scenario: str, modes: list[str], *numbers: str) -> str:
         folder = tmp_path / "campaign"
         folder.mkdir()
+        seed = cases(random.SystemRandom().randrange(1_000_000), campaign=1)
         given = [*campaigns, "--scenarios", scenario, "--modes", *modes, *numbers]
+        given += ["--seed", str(seed)]
         done = subprocess.run(
             [sys.executable, str(_CAMPAIGN), *given],
             env=preloaded(library, folder),
@@ -74,7 +79,7 @@ def run(library: Path, tmp_path: Path) -> Run:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == 0, f"seed {seed}\n{done.stdout}{done.stderr}"
         assert " 0 wrong" in done.stdout
         return done.stdout
 
@@ -86,14 +91,14 @@ def test_a_loss_of_power_a_kill_or_an_error_at_any_call_loses_no_safe_data(
     run: Run, scenario: str
 ) -> None:
     campaigns, modes = _SCENARIOS[scenario]
-    run(campaigns, scenario, modes, "--cases", "10")
+    run(campaigns, scenario, modes, "--cases", cases("3", campaign="10"))
 
 
 @pytest.mark.parametrize("scenario", ["over", "split", "split-parts", "export"])
 def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result(
     run: Run, scenario: str
 ) -> None:
-    run(["power"], scenario, ["single"], "--late", "18", "--cases", "30")
+    run(["power"], scenario, ["single"], "--late", "18", "--cases", cases("10", campaign="30"))
 
 
 def test_all_campaigns_run_if_none_is_named(run: Run) -> None:

@@ -29,6 +29,7 @@ from dagster_dataops.errors import (
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import pipeline
 from dagster_dataops.selectors.selector import Selector
+from tests.examples import at_most
 from tests.execution.helpers import (
     expected_results,
     lines,
@@ -62,7 +63,7 @@ def _everything_below(folder: Path) -> Iterator[Path]:
         yield from (Path(parent) / name for name in (*folders, *files))
 
 
-@settings(max_examples=60)
+@settings(max_examples=at_most(60))
 @given(st.lists(_NAMES, min_size=1, max_size=3), st.none() | _NAMES)
 def test_files_of_assets_and_partitions_of_any_name_are_below_the_root(
     key: list[str], partition: str | None
@@ -80,7 +81,7 @@ def test_files_of_assets_and_partitions_of_any_name_are_below_the_root(
         assert folder.path.resolve().is_relative_to(root.resolve())
 
 
-@settings(max_examples=100)
+@settings(max_examples=at_most(100))
 @given(_NAMES)
 def test_names_of_operators_groups_pipelines_and_nodes_are_plain_or_refused(
     name: str,

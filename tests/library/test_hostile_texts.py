@@ -47,7 +47,13 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
     "verify.Regex": {"pattern": "bad"},
 }
 # Operators that need a trained model; their own tests do the same.
-OF_MODELS = {"pii.Entities", "score.CharNGram", "score.Embedding", "score.Linear"}
+OF_MODELS = {
+    "pii.Entities",
+    "score.CharNGram",
+    "score.Embedding",
+    "score.Linear",
+    "score.Perplexity",
+}
 IN_RUNS = {"llm"}  # a group whose operators need the clients of a run
 # Groups whose operators refuse values that are no text, and those that do not read texts.
 OF_TEXTS = {"filters", "language", "markdown", "pii", "text"}

@@ -1,7 +1,10 @@
+import inspect
+
 import pytest
 
+from dagster_dataops import data_register
 from dagster_dataops.errors import DefinitionError, NoTextError, SelectedElementError
-from dagster_dataops.library.text_mapping import TextMapping
+from dagster_dataops.library.text_mapping import TextMapping, TextOperator
 
 
 def test_a_text_is_replaced_or_written_elsewhere():
@@ -36,3 +39,19 @@ def test_a_value_that_is_no_text_is_an_error(value):
         TextMapping(len, "text")({"text": value})
     with pytest.raises(SelectedElementError, match="no text"):
         TextMapping(len, "a.b")({"a": {"b": value}})
+
+
+def test_an_operator_from_text_to_text_takes_its_keys_by_position_too():
+    group = data_register.new_group("mapped")
+
+    class Ended(TextOperator, group):
+        def __init__(self, *args, mark="!", **kwargs):
+            super().__init__(*args, **kwargs)
+            self.mark = mark
+
+        def changed(self, value):
+            return value + self.mark
+
+    assert Ended("a", "b", mark="?")([{"a": "x"}]) == [{"a": "x", "b": "x?"}]
+    assert Ended()([{"text": "x"}]) == [{"text": "x!"}]
+    assert str(inspect.signature(Ended)).startswith("(input_key: ")

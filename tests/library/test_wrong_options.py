@@ -10,8 +10,10 @@ from dagster_dataops import data, data_register
 from dagster_dataops.errors import DefinitionError, OperatorOptionError
 from dagster_dataops.library import GROUPS
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
+from dagster_dataops.operators.options.ranges import plain_type
 
 NAMES = [f"{group}.{name}" for group in sorted(GROUPS) for name in data_register.operators(group)]
+NUMBERS = (int, float, int | None, float | None)
 ANYTHING = ArtefactReference("a")  # of every type until the run
 
 
@@ -37,6 +39,17 @@ def test_a_value_of_no_type_is_refused_by_the_name_of_its_option(name: str) -> N
         with pytest.raises(OperatorOptionError, match="must be .*; got object") as refused:
             operator(name)(**required_but(name, option.name), **{option.name: object()})
         assert (refused.value.operator, refused.value.option) == (name, option.name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_number_has_a_range_and_is_refused_outside(name: str) -> None:
+    without = {"seed", "end_id", "pad_id", "keep_from"}  # any number means something
+    for option in operator(name).__dataops_spec__.options:
+        if plain_type(option.annotation) not in NUMBERS or option.name in without:
+            continue
+        given = {**required_but(name, option.name), option.name: -(10**12)}
+        with pytest.raises(OperatorOptionError, match="must be (at least|above|between) .*; got -"):
+            operator(name)(**given)
 
 
 @pytest.mark.parametrize("value", [math.nan, "0.1", None, True, [0.1]])
@@ -81,9 +94,13 @@ def test_keys_may_be_a_tuple() -> None:
         ("join.Merge", {"on": "id", "right_on": ["a", "b"]}, "give as many columns"),
         ("llm.Judge", {"rubric": "good?", "scale": [1]}, r"'scale' is \[1\]; give the lowest"),
         ("sample.Split", {"fractions": {}}, "'fractions' must have shares by 2 to 64"),
-        ("sample.TopK", {"key": "a", "k": -1}, "k must be at least 0"),
-        ("stats.Threshold", {"key": "a", "sigma": -1}, "sigma must be at least 0"),
-        ("text.Chunk", {"max_chars": 0}, "overlap_chars must be in"),
+        ("sample.TopK", {"key": "a", "k": -1}, "'k' must be at least 0"),
+        (
+            "stats.Threshold",
+            {"key": "a", "sigma": -1},
+            "'sigma' must be at least 0, or None",
+        ),
+        ("text.Chunk", {"max_chars": 0}, "'max_chars' must be at least 1"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_with_the_operator(

@@ -19,6 +19,7 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
+from tests.examples import at_most
 from tests.operators.chain_parts import ACTIONS, Records, act, funnel_of
 
 MODES = ["single", "thread", "process", "async"]
@@ -126,7 +127,7 @@ def _refused(ppl: Pipeline, source: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_most(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=plans())
 def test_a_chain_gives_the_bytes_of_its_parts_as_nodes_in_a_row(
     tmp_path_factory: pytest.TempPathFactory, mode: str, records: Records
@@ -135,7 +136,7 @@ def test_a_chain_gives_the_bytes_of_its_parts_as_nodes_in_a_row(
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_most(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=plans())
 def test_a_part_that_takes_batches_gives_the_same_bytes(
     tmp_path_factory: pytest.TempPathFactory, mode: str, records: Records

@@ -37,6 +37,15 @@ def test_of_an_export_the_files_are_counted(source, tmp_path, read):
     assert (judged["out"], lines["out"]) == (f"{judged['rows_out']:,}", "1 file")
 
 
+def test_new_records_are_told_from_dropped_ones(source, read):
+    with pipeline("summed") as ppl:
+        ppl.judged = judge()
+        ppl.sum = data.stats.Summary(["text"])
+    ppl.materialize(source)
+    judged, summed = read(report(ppl))["nodes"]
+    assert (summed["out"], summed["dropped"]) == (f"1 record from {judged['rows_out']:,}", None)
+
+
 def test_a_folder_gives_the_same_report_as_its_pipeline(made, root, tmp_path, read):
     first, second = read(report(made)), read(report(root / "reported", tmp_path / "a" / "b.html"))
     assert first["nodes"] == second["nodes"]

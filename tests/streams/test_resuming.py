@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dagster_dataops import DataPipeline, list_files, read_jsonl, read_sequence, text
 from dagster_dataops.streams.factories import read_iterator
 from dagster_dataops.testing import assert_resumes_anywhere
+from tests.examples import at_most
 from tests.streams.sequences import numbers
 
 count, constant = DataPipeline.count, DataPipeline.constant
@@ -200,7 +201,7 @@ def grow(tree):  # noqa: C901 - one branch a stage
     raise AssertionError(tree)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=at_most(150), suppress_health_check=[HealthCheck.too_slow])
 @given(st.recursive(_LEAVES, _more, max_leaves=5))
 def test_any_tree_of_stages_resumes_at_any_position(tree):
     assert_resumes_anywhere(lambda: grow(tree), limit=12)

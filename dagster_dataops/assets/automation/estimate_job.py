@@ -45,7 +45,7 @@ def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefini
         config_schema=schema,
     )
     def _estimate(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
-        partition = first.partition(context, context.op_config.get("partition", ""))
+        partition = first.partition(context, dataops, context.op_config.get("partition", ""))
         sample = context.op_config["sample"]
         data = _records(first, context, dataops, partition)
         plans = {plan.node.name: plan for plan in planned.plans}

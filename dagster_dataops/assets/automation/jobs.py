@@ -79,7 +79,7 @@ def refresh_jobs(
 def retry_jobs(
     pipeline: str, origin: SourceAsset, assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
 ) -> list[AssetJob]:
-    """Return the job ``retry_failed_records_<pipeline>``, and one for unpartitioned assets.
+    """Return the job ``<pipeline>_retry_failed_records``, and one for unpartitioned assets.
 
     Its steps retry the failed records of every result and keep results without failed records. An
     operator downstream of a changed result processes the whole new input, or with
@@ -91,7 +91,7 @@ def retry_jobs(
         assets: All assets of the pipeline.
     """
     return pipeline_jobs(
-        f"retry_failed_records_{pipeline or 'dataops'}",
+        f"{pipeline or 'dataops'}_retry_failed_records",
         assets[1:] if isinstance(origin.definition, dg.AssetsDefinition) else assets,
         description=(
             "Retries the failed records of every operator's result and inserts their new results "

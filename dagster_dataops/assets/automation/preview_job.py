@@ -97,7 +97,7 @@ def preview_job(
     def _preview(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
         limit = context.op_config["limit"]
         operators = _operators(plans, context.op_config)  # check all before the first run
-        partition = first.partition(context, context.op_config.get("partition", ""))
+        partition = first.partition(context, dataops, context.op_config.get("partition", ""))
         place = preview_folder(dataops.folder(origin.key.path, partition))
         with StepInputs(place, 1, context.run.run_id) as upstream:
             upstream.add(origin.key, [first.records(context, dataops, limit, partition)])

@@ -14,6 +14,7 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.partitions import named, ordered
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.inputs.source_files import exists, source_file
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -40,11 +41,14 @@ class PreviewSource:
     origin: SourceAsset
     partitions_def: dg.PartitionsDefinition[str] | None
 
-    def partition(self, context: dg.OpExecutionContext, wanted: str) -> str | None:
+    def partition(
+        self, context: dg.OpExecutionContext, dataops: DataOpsResource, wanted: str
+    ) -> str | None:
         """Return the partition to preview; ``None`` without partitions.
 
         Args:
             context: The context of the op.
+            dataops: The resource.
             wanted: The partition key from the launch; empty for the last partition whose source
                 exists.
 
@@ -60,18 +64,20 @@ class PreviewSource:
         if wanted:
             text = f"there is no partition {wanted!r}; the last are {named(keys, _NAMED)}"
             raise dg.Failure(text, allow_retries=False)
-        there = self._there(context)
+        there = self._there(context, dataops)
         found = next((key for key in keys if there(key)), None)
         if found is None:
             text = f"no partition of {self.origin.key.to_user_string()} exists yet"
             raise dg.Failure(text, allow_retries=False)
         return found
 
-    def _there(self, context: dg.OpExecutionContext) -> Callable[[str], bool]:
+    def _there(
+        self, context: dg.OpExecutionContext, dataops: DataOpsResource
+    ) -> Callable[[str], bool]:
         """Return a predicate: does a partition of the source exist?"""
         path = self.origin.path
         if isinstance(path, PathPattern):
-            return lambda key: path.path(key).exists()
+            return lambda key: exists(source_file(path, key, dataops))
         if inspect.isroutine(self.source) or self.origin.plan is not None:
             return lambda _: True
         return context.instance.get_materialized_partitions(self.origin.key).__contains__
@@ -90,7 +96,7 @@ class PreviewSource:
         """
         if self.origin.plan is not None:
             return self._items(self.origin.plan, context, dataops, limit, partition)
-        found = self._found(self.origin.path, partition)
+        found = self._found(self.origin.path, partition, dataops)
         if found is not None:
             return found
         if inspect.isroutine(self.source):
@@ -100,10 +106,10 @@ class PreviewSource:
             return itertools.islice(items, limit)
         return self._stored(self.origin.key, context, dataops, partition)
 
-    def _found(self, path: object, partition: str | None) -> Path | None:
-        if isinstance(path, PathPattern):
-            return path.path(partition or "")
-        return path if isinstance(path, Path) else None
+    def _found(self, path: object, partition: str | None, dataops: DataOpsResource) -> Path | None:
+        if not isinstance(path, (Path, PathPattern)):
+            return None
+        return source_file(path, partition, dataops)
 
     def _items(
         self,
@@ -118,7 +124,7 @@ class PreviewSource:
         operator = of_first(of_partition(plan.node.operator, partition), limit)
         with StepInputs(place, len(plan.inputs), context.run.run_id) as upstream:
             for key, given in plan.inputs:
-                found = self._found(given, partition)
+                found = self._found(given, partition, dataops)
                 upstream.add(key, [found or self._stored(key, context, dataops, partition)])
             return list(itertools.islice(stream_of(operator, upstream.datasets), limit))
 

@@ -11,6 +11,7 @@ from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.findings import Finding, check_result
 from dagster_dataops.assets.checks.inspectors import inspect
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.inputs.source_files import exists, source_file
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, load_result, published
@@ -56,13 +57,28 @@ def declared_results(
     if not checks:
         return
     findings: list[list[Finding]] = [[] for _ in checks]
-    for partition in partitions_to_check(context, asset.key, asset.partitions, asset.path):
+    for partition in _partitions_of(context, asset, dataops):
         dataset, manifest = _file_of(asset, dataops, partition)
         for place, found in zip(findings, _findings(checks, dataset, manifest), strict=True):
             place.append(replace(found, partition=partition))
     for check, found_in in zip(checks, findings, strict=True):
         key = dg.AssetCheckKey(asset.key, check.name)
         yield check_result(key, check.severity, found_in)
+
+
+def _partitions_of(
+    context: StepContext | dg.AssetCheckExecutionContext,
+    asset: CheckedAsset,
+    dataops: DataOpsResource,
+) -> Sequence[str | None]:
+    pattern = asset.path
+    if not isinstance(pattern, PathPattern):
+        return partitions_to_check(context, asset.key, asset.partitions)
+
+    def there(partition: str) -> bool:
+        return exists(source_file(pattern, partition, dataops))
+
+    return partitions_to_check(context, asset.key, asset.partitions, there)
 
 
 def _selected(context: StepContext | dg.AssetCheckExecutionContext, key: dg.AssetKey) -> set[str]:
@@ -82,10 +98,7 @@ def _findings(
 def _file_of(
     asset: CheckedAsset, dataops: DataOpsResource, partition: str | None
 ) -> tuple[JsonlDataset, Manifest | None]:
-    path = asset.path
-    if isinstance(path, PathPattern):
-        path = path.path(partition or "")
-    if path is not None:
-        return JsonlDataset.of_file(path), None
+    if asset.path is not None:
+        return JsonlDataset.of_file(source_file(asset.path, partition, dataops)), None
     folder: NodeFolder = dataops.folder(asset.key.path, partition)
     return published(folder) or (load_result(folder), None)

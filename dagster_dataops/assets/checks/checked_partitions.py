@@ -1,12 +1,10 @@
 """The partitions of an asset that a check reads."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import dagster as dg
 
 from dagster_dataops.assets.inputs.partitions import ordered
-from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.runtime.step_context import StepContext
 
 
@@ -14,7 +12,7 @@ def partitions_to_check(
     context: StepContext | dg.AssetCheckExecutionContext,
     key: dg.AssetKey,
     partitions: dg.PartitionsDefinition | None,
-    path: Path | PathPattern | None = None,
+    is_there: Callable[[str], bool] | None = None,
 ) -> Sequence[str | None]:
     """Return the partitions of the run, or all existing ones if the run has no partitions.
 
@@ -22,7 +20,7 @@ def partitions_to_check(
         context: The context of the check's step.
         key: The key of the asset.
         partitions: The partitions of the asset; ``None`` gives ``[None]``, its only result.
-        path: The files of an external asset.
+        is_there: For an external asset, whether the file of a partition exists.
 
     Raises:
         Failure: No partition exists yet.
@@ -33,8 +31,8 @@ def partitions_to_check(
     if op.has_partition_key or op.has_partition_key_range:
         return list(ordered(op.partition_keys, partitions))
     known = partitions.get_partition_keys(dynamic_partitions_store=context.instance)
-    if isinstance(path, PathPattern):
-        there = {partition for partition in known if path.path(partition).exists()}
+    if is_there is not None:
+        there = set(filter(is_there, known))
     else:
         there = context.instance.get_materialized_partitions(key) & set(known)
     if not there:

@@ -17,12 +17,12 @@ from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from dagster_dataops.graph.graph import OperatorGraph
-from dagster_dataops.quantities import counted
+from dagster_dataops.quantities import counted, percentage
 
 FAILED_RECORDS: Final = "failed_records"
 _HELD_UP: Final = (
     " The assets downstream are stopped. Repair the cause and retry the failed records alone (the "
-    "job retry_failed_records_...), or raise max_error_rate."
+    "job ..._retry_failed_records), or raise max_error_rate."
 )
 _WHOLE_INPUTS: Final = {"dataset", "stream", "artefact", "export"}  # kinds without a check
 _MAX_WARN_SHARE: Final = 0.5  # a larger share of failed records is an error that blocks
@@ -55,11 +55,11 @@ class ErrorRateCheck:
     def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
         """Return the spec of the check for an operator's asset."""
         if self.max_error_rate:
-            text = f"Passes if at most {_percent(self.max_error_rate)} of the records fail."
+            text = f"Passes if at most {percentage(self.max_error_rate)} of the records fail."
         else:
             text = "Passes if no record fails."
         if self.severity is None and not self.blocking:
-            limit = _percent(_MAX_WARN_SHARE)
+            limit = percentage(_MAX_WARN_SHARE)
             text += f" The assets downstream are stopped only if more than {limit} fail."
         return dg.AssetCheckSpec(FAILED_RECORDS, asset=key, description=text, blocking=self.blocks)
 
@@ -163,7 +163,7 @@ def error_rate_result(
     share = failed / records if records else 0.0
     text = "No record failed."
     if failed:
-        text = f"{failed:,} of {counted(records, 'records')} failed, {_percent(share)}."
+        text = f"{failed:,} of {counted(records, 'records')} failed, {percentage(share)}."
     severity = rate.severity_at(share)
     if share > rate.max_error_rate and rate.blocks and severity is dg.AssetCheckSeverity.ERROR:
         text += _HELD_UP
@@ -193,8 +193,3 @@ def _failure_metadata(results: Sequence[RunResult]) -> dict[str, Any]:
     else:
         metadata[f"{METADATA_PREFIX}/error_paths"] = dg.MetadataValue.json(list(map(str, paths)))
     return metadata
-
-
-def _percent(share: float) -> str:
-    """Return a share as text; ``0 %`` only for zero."""
-    return f"{100 * share:.3g} %"

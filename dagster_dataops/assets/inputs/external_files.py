@@ -20,7 +20,9 @@ import xxhash
 from dagster_dataops.assets.metadata.columns.column_metadata import schema_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.configuration import input_object, shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.hashing.file_digests import content_digest
@@ -35,10 +37,13 @@ class ExternalFiles:
 
     Args:
         inputs: All inputs of the step, as in an `AssetPlan`; only paths are used.
+        dataops: The resource.
     """
 
-    def __init__(self, inputs: Sequence[tuple[dg.AssetKey, object]]) -> None:
-        self._files = {key: path for key, path in inputs if isinstance(path, Path)}
+    def __init__(
+        self, inputs: Sequence[tuple[dg.AssetKey, object]], dataops: DataOpsResource
+    ) -> None:
+        self._files = {key: dataops.place(path) for key, path in inputs if isinstance(path, Path)}
         self._alone = len(inputs) == 1
         # `None` for a missing file: the step raises a better error.
         self._before = {key: _identity(path) for key, path in self._files.items()}
@@ -62,7 +67,7 @@ class ExternalFiles:
             try:
                 version = self._version(context, key, rows_in if self._alone else None)
             except (DataOpsError, OSError) as error:  # the result is valid without the version
-                context.log.warning("%s has no data version: %s", path, error)
+                context.log.warning("%s has no data version: %s", shown_place(path), error)
                 continue
             if version is not None:
                 tags[f"{_INPUT_VERSION}/{key.to_user_string()}"] = version
@@ -83,13 +88,16 @@ class ExternalFiles:
 def _event(
     key: dg.AssetKey, dataset: JsonlDataset, identity: str | None
 ) -> dg.AssetMaterialization:
-    modified = dataset.path.stat().st_mtime
+    times = {}
+    if input_object(dataset.path) is None:
+        modified = dataset.path.stat().st_mtime
+        times["dagster/last_updated_timestamp"] = dg.MetadataValue.timestamp(modified)
     return dg.AssetMaterialization(
         asset_key=key,
         metadata={
             **dataset_metadata(dataset),
             **schema_metadata(dataset),
-            "dagster/last_updated_timestamp": dg.MetadataValue.timestamp(modified),
+            **times,
         },
         tags={_VERSION: dataset.fingerprint or "", _IDENTITY: identity or ""},
     )

@@ -2,9 +2,9 @@
 
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import dagster as dg
 from typing_extensions import override
@@ -17,12 +17,20 @@ from dagster_dataops.checkpoints.folder.manifest import (
     is_published,
     load_artefact,
     load_result,
+    result_by_range,
     write_result,
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, MissingExtraError, ResultMissingError
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
+
+OPERATOR_INPUT: Final = dg.DagsterType(
+    lambda _, __: True,
+    "DataOpsInput",
+    description="Results of upstream assets.",
+)
+"""The type of the inputs of operators: they read results on an object store by ranges."""
 
 
 class DataOpsIOManager(dg.ConfigurableIOManager):
@@ -73,11 +81,11 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
         wanted = _known(context.dagster_type.typing_type)
         key = context.asset_key.path
         if not context.has_asset_partitions:
-            return as_form(load_result(self.dataops.folder(key)), wanted)
+            return as_form(_loader(context)(self.dataops.folder(key)), wanted)
         partitions = ordered(context.asset_partition_keys, context.asset_partitions_def)
         inner = inner_form(wanted)
         if len(partitions) == 1 and inner is None and not _skips_missing(context):
-            return as_form(load_result(self.dataops.folder(key, partitions[0])), wanted)
+            return as_form(_loader(context)(self.dataops.folder(key, partitions[0])), wanted)
         datasets = self._load_all(context, partitions)
         if inner is None:
             return joined_form(datasets, wanted, context.asset_key.to_user_string())
@@ -99,7 +107,14 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
             text = f"{asset}: {text} and skipped: {named(missing)}"
             context.log.warning(text)
         there = folders.keys() - set(missing)
-        return {name: load_result(folders[name]) for name in partitions if name in there}
+        load = _loader(context)
+        return {name: load(folders[name]) for name in partitions if name in there}
+
+
+def _loader(context: dg.InputContext) -> Callable[[NodeFolder], JsonlDataset]:
+    """Return the function that loads a result: assets that are no operators need a file."""
+    to_operator = context.dagster_type.key == OPERATOR_INPUT.key
+    return result_by_range if to_operator else load_result
 
 
 def inner_form(wanted: Any) -> Any:

@@ -5,12 +5,16 @@ in which dynamic partitions were added has no effect.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from dagster_dataops.assets.inputs.path_pattern import PathPattern, dimensions_of
+from dagster_dataops.assets.inputs.source_files import exists, source_file
+from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.configuration import shown_place
 from dagster_dataops.errors import InputError
 from dagster_dataops.quantities import counted
 
@@ -140,24 +144,22 @@ def _mapped(
 
 
 def pattern_paths(
-    context: StepContext, pattern: PathPattern, partition: str | None
-) -> list[object]:
-    """Return the file of a partition, or the files of all partitions in their order.
+    context: StepContext, pattern: PathPattern, dataops: DataOpsResource
+) -> list[Path]:
+    """Return the files of all partitions in their order.
 
     Raises:
         InputError: Files are missing, and the pattern does not allow that.
     """
     definition = pattern.partitions
-    if partition is not None:
-        return [pattern.path(partition)]
     keys = definition.get_partition_keys(dynamic_partitions_store=context.instance)
-    paths = [pattern.path(key) for key in ordered(keys, definition)]
-    missing = [path for path in paths if not path.exists()]
+    paths = [source_file(pattern, key, dataops) for key in ordered(keys, definition)]
+    missing = [path for path in paths if not exists(path)]
     if missing and not pattern.allow_missing:
         reason = (
             f"{len(missing):,} of {counted(len(paths), 'partitions')} have no file: "
-            f"{named([str(path) for path in missing])}. Put them there, or build the assets with "
-            "allow_missing_partitions=True"
+            f"{named([shown_place(path) for path in missing])}. Put them there, or build the "
+            "assets with allow_missing_partitions=True"
         )
         raise InputError(str(pattern), reason)
     return [path for path in paths if path not in set(missing)]

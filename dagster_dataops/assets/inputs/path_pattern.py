@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 import dagster as dg
 from typing_extensions import override
 
+from dagster_dataops.configuration import is_url
 from dagster_dataops.errors import ConfigurationError, InputError
 
 PLACEHOLDER: Final = "partition"
@@ -54,10 +55,10 @@ class PathPattern:
         return self.text
 
     @property
-    def folder(self) -> Path:
-        """The folder that contains all files."""
-        before = self.text.partition("{")[0]
-        return Path(before if before.endswith("/") else before.rpartition("/")[0] or "/")
+    def uri(self) -> str:
+        """The URI of the folder that contains all files."""
+        folder = self.text.partition("{")[0].rpartition("/")[0]
+        return folder if is_url(self.text) else Path(folder or "/").as_uri()
 
     @property
     def name(self) -> str:
@@ -71,7 +72,7 @@ class PathPattern:
         return "files"
 
     def path(self, key: str) -> Path:
-        """Return the file of a partition.
+        """Return the file of a partition; of a URL a path that `DataOpsResource.place` takes.
 
         Raises:
             InputError: The key leads to another folder.
@@ -131,6 +132,8 @@ def name_of_key(key: str) -> str:
 
 
 def _absolute(text: str) -> str:
+    if is_url(text):
+        return text
     path = Path(text).expanduser()
     if path.is_absolute():
         return str(path)

@@ -8,6 +8,7 @@ import dagster as dg
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.quantities import percentage
 
 _MAX_PLOTTED: Final = 20  # datasets whose share is a number of its own
 
@@ -71,4 +72,4 @@ def planned_leaves(leaves: Sequence[Any]) -> dict[str, Any]:
 
 
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.2%}"
+    return "" if share is None else percentage(share)

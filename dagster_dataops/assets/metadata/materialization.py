@@ -112,15 +112,15 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
     return metadata | _result_metadata(report, partition) | trace_metadata(report)
 
 
-def _emitted(report: RunReport) -> dict[str, int]:
+def _emitted(report: RunReport) -> dict[str, int | str]:
     """Return how many records the operator emitted and dropped; files are no records."""
     if report.artefact is not None or report.kind == "export":
         return {}
     manifest = report.manifest
-    return {
-        f"{METADATA_PREFIX}/rows_out": manifest.rows_out,
-        f"{METADATA_PREFIX}/rows_dropped": manifest.dropped,
-    }
+    out = {f"{METADATA_PREFIX}/rows_out": manifest.rows_out}
+    if manifest.new_records:
+        return {**out, f"{METADATA_PREFIX}/new_records": manifest.made_text}
+    return {**out, f"{METADATA_PREFIX}/rows_dropped": manifest.dropped}
 
 
 def _result_metadata(report: RunReport, partition: str | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.models.replies.latency import LATENCY, latency_quantile
 from dagster_dataops.models.replies.reply import CALL_COUNTS
 from dagster_dataops.operators.outcomes.record_context import count_tables, plain_counts
+from dagster_dataops.quantities import percentage
 
 _MOST_ROWS: Final = 20
 
@@ -67,7 +68,7 @@ def _funnel(manifest: Manifest) -> str:
 def _drops(manifest: Manifest) -> str:
     """Return records and share of every reason, the most frequent first."""
     rows = [
-        [reason, records, f"{records / manifest.rows_in:.1%}"]
+        [reason, records, percentage(records / manifest.rows_in)]
         for reason, records in manifest.drops.items()
     ]
     return table(["reason", "records", "share"], rows)

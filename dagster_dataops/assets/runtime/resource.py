@@ -20,7 +20,14 @@ from dagster_dataops.assets.runtime.step_context import StepContext, Work, assig
 from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.configuration import config, root_setting, shown_place
+from dagster_dataops.cluster.ray_cluster import RayCluster
+from dagster_dataops.configuration import (
+    config,
+    input_path,
+    is_url,
+    root_setting,
+    shown_place,
+)
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.agent_pool import cluster_for
 from dagster_dataops.execution.executor import OperatorExecutor
@@ -40,7 +47,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     ``context.clients["judge"]`` for the field ``judge``.
 
     The field ``cluster``, such as `RayCluster`, holds the machines that operators in process mode
-    run on. Left empty: `config.cluster`, else this machine.
+    run on. It may be a resource of dagster-ray, which Dagster then starts and ends with the step:
+    one agent runs on each of its nodes. Left empty: `config.cluster`, else this machine.
     """
 
     root: str | None = Field(
@@ -54,8 +62,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     storage_options: dict[str, str] = Field(
         default={},
         description=(
-            "Options of the object store over those of the environment, such as endpoint, region, "
-            "access_key_id and secret_access_key."
+            "Options of the object stores of root and source over those of the environment, such "
+            "as endpoint, region, access_key_id and secret_access_key."
         ),
     )
     max_workers: int | None = Field(
@@ -92,7 +100,15 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         """The root as an absolute path; of an object store the folder of the working copy."""
         if not self.root:
             return config.data_process_path
-        return root_setting("root", self.root, {**config.storage_options, **self.storage_options})
+        return root_setting("root", self.root, self._store_options)
+
+    @property
+    def _store_options(self) -> dict[str, str]:
+        return {**config.storage_options, **self.storage_options}
+
+    def place(self, path: Path) -> Path:
+        """Return the path by which this package names a file, also one that a URL names."""
+        return input_path(str(path), self._store_options) if is_url(path) else path
 
     @property
     def defined_root(self) -> Path | None:
@@ -192,7 +208,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
             root=self.root_path,
             clients=self.clients,
-            cluster=config.cluster if self.cluster is None else self.cluster,
+            cluster=config.cluster if self.cluster is None else RayCluster.of(self.cluster),
         )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final, Self
 
 import dagster as dg
 
+from dagster_dataops.assets.inputs.io_manager import OPERATOR_INPUT
 from dagster_dataops.assets.launchpad.config_schema import LazyField, field_of
 from dagster_dataops.assets.metadata.materialization import written_once
 from dagster_dataops.assets.planning.asset_options import AssetOptions
@@ -62,7 +63,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         _compute_of(plan),
         name=_name_of(plan),
         ins={
-            **{name: dg.In(metadata=plan.ins[name].metadata) for name in loaded},
+            **{name: dg.In(OPERATOR_INPUT, metadata=plan.ins[name].metadata) for name in loaded},
             **dict.fromkeys(waited, _WAITED),
         },
         outs={

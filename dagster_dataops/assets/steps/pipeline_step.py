@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.inputs.io_manager import OPERATOR_INPUT
 from dagster_dataops.assets.launchpad.config_schema import pipeline_schema
 from dagster_dataops.assets.metadata.materialization import written_once
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
@@ -118,7 +119,7 @@ def _with_work(body: Body, plans: Sequence[AssetPlan], arguments: Sequence[str])
     ours = signature(body)
     context, *resources = ours.parameters.values()
     kind = Parameter.POSITIONAL_OR_KEYWORD
-    inputs = [Parameter(name, kind, annotation=Any) for name in arguments]
+    inputs = [Parameter(name, kind, annotation=OPERATOR_INPUT) for name in arguments]
     signed = ours.replace(parameters=[context, *inputs, *resources])
     step.__signature__ = signed  # type: ignore[attr-defined]
     return step

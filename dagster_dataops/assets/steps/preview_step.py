@@ -30,7 +30,7 @@ from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.quantities import counted
 
 _FOLDER: Final = ".preview"  # cannot be an asset's folder, where a leading dot is escaped
-_KEPT: Final = ("rows_in", "rows_out", "rows_dropped", "rows_failed", "errors")
+_KEPT: Final = ("rows_in", "rows_out", "rows_dropped", "new_records", "rows_failed", "errors")
 _SHOWN_RECORDS: Final = 20
 _LOGGED_RECORDS: Final = 3
 _LOGGED_CHARACTERS: Final = 500
@@ -133,10 +133,13 @@ def observe_preview(
     )
     manifest = report.manifest
     estimate = asked.get("preview/estimate")
+    out = f"{manifest.rows_out:,} out, {manifest.dropped:,} dropped"
+    if manifest.new_records:
+        out = manifest.made_text
     first = f"{key.to_user_string()}: {estimate}\n" if estimate else ""
     said = (
         f"{first}{key.to_user_string()}: preview of {counted(manifest.rows_in, 'records')}: "
-        f"{manifest.rows_out:,} out, {manifest.dropped:,} dropped, {manifest.failed:,} failed. "
+        f"{out}, {manifest.failed:,} failed. "
         f"Nothing was materialized.{_records_of(report)}"
     )
     context.log.info(said)

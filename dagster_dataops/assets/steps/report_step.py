@@ -71,7 +71,8 @@ def _metadata(made: WrittenReport) -> dict[str, Any]:
 def _summary(made: WrittenReport) -> str:
     """Return a row for every node: the records in, out, dropped and failed."""
     fields = ("name", "rows_in", "out", "dropped", "failed")
-    rows = [[node.get(field, "") for field in fields] for node in made.nodes[:_MOST_ROWS]]
+    shown = made.nodes[:_MOST_ROWS]
+    rows = [["" if node.get(one) is None else node[one] for one in fields] for node in shown]
     more = len(made.nodes) - len(rows)
     note = f"and {more} more" if more else ""
     return table(["node", "in", "out", "dropped", "failed"], rows, note)

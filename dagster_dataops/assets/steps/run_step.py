@@ -11,6 +11,7 @@ from dagster_dataops.assets.inputs.external_files import ExternalFiles
 from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize_all
 from dagster_dataops.assets.inputs.partitions import loaded_parts, partitions_of, pattern_paths
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.inputs.source_files import source_file
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.operator_config import (
     OperatorConfig,
@@ -107,10 +108,10 @@ class _OperatorRun:
 
     def _parts(self, given: str | Path | PathPattern, partition: str | None) -> Sequence[object]:
         """Return the parts of an input for one partition, as `StepInputs.add` takes them."""
-        if isinstance(given, PathPattern):
-            return pattern_paths(self._context, given, partition)
-        if isinstance(given, Path):
-            return [given]
+        if isinstance(given, PathPattern) and partition is None:
+            return pattern_paths(self._context, given, self._dataops)
+        if isinstance(given, (Path, PathPattern)):
+            return [source_file(given, partition, self._dataops)]
         spec = self._plan.spec
         return loaded_parts(self._context, spec, given, self._loaded[given], partition)
 
@@ -155,7 +156,7 @@ class _OperatorRun:
             return self._made_of(upstream, partition)
 
     def _made_of(self, upstream: StepInputs, partition: str | None) -> list[PartitionResult]:
-        files = ExternalFiles(self._plan.inputs)
+        files = ExternalFiles(self._plan.inputs, self._dataops)
         folder = self._folder(partition)
         folders = {
             name: folder_of_artefact(self._dataops, spec, partition)

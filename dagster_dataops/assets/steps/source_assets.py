@@ -33,6 +33,7 @@ from dagster_dataops.assets.planning.translator import code_version, definition_
 from dagster_dataops.assets.runtime.asset_paths import key_of, located
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
+from dagster_dataops.configuration import is_object_url
 from dagster_dataops.cooking.metadataset.metadataset_leaves import leaves_of
 from dagster_dataops.errors import (
     ConfigurationError,
@@ -79,10 +80,10 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
     """Return the asset of a source.
 
     Args:
-        source: A jsonl file (an external asset), a function that yields dicts (an asset that
-            writes them), a stream or a function that returns one, an asset of the same definitions
-            or its key, the spec of an asset that `DataOpsIOManager` stores in another code location
-            under the same root, or several of these combined.
+        source: A jsonl file, also on an object store (an external asset), a function that yields
+            dicts (an asset that writes them), a stream or a function that returns one, an asset of
+            the same definitions or its key, the spec of an asset that `DataOpsIOManager` stores in
+            another code location under the same root, or several of these combined.
         pipeline: Name of the pipeline, first part of a new asset's key.
         options: With partitions, a path has ``{partition}`` in it and a function takes the
             partition key.
@@ -140,8 +141,8 @@ def _is_streamed_source(source: object) -> bool:
 
 
 def _is_streamed(text: str) -> bool:
-    """Return whether a path is a URL or a compressed file, which is read as a stream."""
-    return "://" in text or compression_of(text) is not None
+    """Return whether a stream reads a path: a compressed file, or a URL but for jsonl objects."""
+    return compression_of(text) is not None or ("://" in text and not is_object_url(text))
 
 
 def _of_path(text: str, pipeline: str, options: AssetOptions) -> SourceAsset:
@@ -153,13 +154,13 @@ def _of_path(text: str, pipeline: str, options: AssetOptions) -> SourceAsset:
         return _streamed(_of_file(text, options), None, pipeline, options)
     path: Path | PathPattern
     if partitions_def is None:
-        path = Path(text).expanduser().absolute()
+        path = Path(text) if is_object_url(text) else Path(text).expanduser().absolute()
         name = _named_after(Path(file_name(text)).stem or path.stem)
-        said, uri = path.name, path.as_uri()
+        said, uri = path.name, text if is_object_url(text) else path.as_uri()
     else:
         skip = options.get("allow_missing_partitions", False)
         path = PathPattern(text, partitions_def, allow_missing=skip)
-        name, uri = path.name, path.folder.as_uri()
+        name, uri = path.name, path.uri
         said = f"{Path(path.text).name}, a file for each partition"
     spec = dg.AssetSpec(
         key=dg.AssetKey(key_of(pipeline, name)),

@@ -16,7 +16,7 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.assets.steps.preview_step import earlier_preview
 from dagster_dataops.assets.steps.run_step import run_step
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, load_result
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, result_by_range
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ResultMissingError
 
@@ -137,7 +137,7 @@ class _WorkRun:
         return self._result(key, None)
 
     def _result(self, key: dg.AssetKey, partition: str | None) -> JsonlDataset:
-        return load_result(self._dataops.folder(key.path, partition))
+        return result_by_range(self._dataops.folder(key.path, partition))
 
     def _declared(self, plan: AssetPlan) -> Iterator[dg.AssetCheckResult]:
         for asset in plan.checked_assets:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,13 +13,21 @@ import orjson
 
 from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.configuration import bucket_of, config, root_setting
+from dagster_dataops.configuration import (
+    bucket_of,
+    config,
+    input_object,
+    object_path,
+    root_setting,
+    shown_place,
+)
 from dagster_dataops.datasets.artefact import SUFFIX, Artefact, damage, is_version
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, write_durably
 from dagster_dataops.datasets.parted_writer import is_intact, remove_other_parts
 from dagster_dataops.datasets.writer import write_records
-from dagster_dataops.errors import ResultMissingError
+from dagster_dataops.errors import InputError, ResultMissingError
+from dagster_dataops.quantities import counted
 
 _SUFFIX: Final = "_results.jsonl"
 OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`
@@ -172,6 +181,7 @@ class Manifest:
             parts joined.
         part_records: Of a result in parts the records a part; 0 for a result in one file.
         kind: The kind of the operator, such as ``record``; empty for a source function.
+        new_records: Whether the result is made of new records; then none counts as dropped.
         traced: Whether the map was to be written. There is none if every record became one line.
         combined: Of a stream that only combines its inputs by position: how, as
             `item_origins.describe` returns it; empty otherwise.
@@ -210,9 +220,15 @@ class Manifest:
     parted: str = ""
     part_records: int = 0
     kind: str = ""
+    new_records: bool = False
     traced: bool = False
     combined: dict[str, Any] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def made_text(self) -> str:
+        """How many new records were made from how many, such as ``2 records from 10``."""
+        return f"{counted(self.rows_out, 'records')} from {self.rows_in:,}"
 
     def to_bytes(self) -> bytes:
         """Return the manifest as readable JSON."""
@@ -314,7 +330,7 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "seconds": (float, int),
     "made_from": (dict,),
     "seeds": (dict,),
-    **dict.fromkeys(("outcomes", "mapped", "traced"), (bool,)),
+    **dict.fromkeys(("outcomes", "mapped", "new_records", "traced"), (bool,)),
     **dict.fromkeys(("outputs", "combined"), (dict,)),
     "part_of": (str,),
     **dict.fromkeys(("inputs", "funnel", "leaves"), (list,)),
@@ -381,14 +397,19 @@ def published_here(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
 
 def is_published(folder: NodeFolder) -> bool:
     """Return whether a node has a result, perhaps an edited one."""
-    _refresh(folder)
-    return folder.result.exists()
+    if bucket_of(folder.path) is None:
+        return folder.result.exists()
+    from dagster_dataops.checkpoints.homes.node_home import home_of
+
+    return home_of(folder.path, folder.name).is_published()
 
 
 def published_uri(path: Path) -> str:
-    """Return the URI of a published result: of a working copy that of the object in the store."""
+    """Return the URI of a published result or an input; that of an object is in its store."""
     if bucket_of(path) is None:
         return path.absolute().as_uri()
+    if input_object(path) is not None:
+        return shown_place(path)
     from dagster_dataops.checkpoints.homes.node_home import home_of
 
     return home_of(path.parent, path.name.removesuffix(_SUFFIX)).url(path)
@@ -420,6 +441,43 @@ def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
     if not folder.result.exists():
         raise ResultMissingError(str(folder.result), "nothing was published there yet")
     return JsonlDataset.of_file(folder.result)
+
+
+def result_by_range(folder: NodeFolder) -> JsonlDataset:
+    """Return a node's published result, as `load_result`.
+
+    If only an object store has it, it is read there, by ranges, and not fetched. That holds for one
+    file of records, not for one in parts or of named outputs.
+
+    Raises:
+        ResultMissingError: Nothing was published.
+    """
+    if bucket_of(folder.path) is not None:
+        with suppress(InputError):  # it was replaced in the meantime
+            if (found := _in_store(folder)) is not None:
+                return found
+    return load_result(folder)
+
+
+def _in_store(folder: NodeFolder) -> JsonlDataset | None:
+    """Return a result to be read in the store; ``None`` if this machine has, or needs, a copy.
+
+    Raises:
+        InputError: It was replaced.
+    """
+    from dagster_dataops.checkpoints.homes.node_home import home_of
+
+    home = home_of(folder.path, folder.name)
+    head = None if home.store.url.startswith("memory:") else home.head_to_fetch()
+    manifest = None if head is None else Manifest.parse(head.manifest())
+    if head is None or manifest is None or manifest.parted or manifest.artefact:
+        return None
+    file = head.files.get(folder.result.name)
+    if file is None:  # of named outputs
+        return None
+    path = object_path(folder.path, file["key"])
+    state = FileState.at(path)
+    return JsonlDataset(path, file["size"], manifest.rows_out, manifest.fingerprint, state)
 
 
 def load_artefact(folder: NodeFolder | str | os.PathLike[str]) -> Artefact:

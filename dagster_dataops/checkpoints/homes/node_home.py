@@ -99,6 +99,26 @@ class NodeHome:
             content = {}
         return Head(content if isinstance(content, dict) else {}, found[1])
 
+    def is_published(self) -> bool:
+        """Return whether the node has a head."""
+        return self.store.status(self._head_key) is not None
+
+    def head_to_fetch(self) -> Head | None:
+        """Return the head if the working copy lacks its files; else ``None``.
+
+        Raises:
+            StorageError: The store cannot be read.
+        """
+        with self.locked():
+            return None if self._is_current(self._known()) else self.head()
+
+    def _is_current(self, known: Head | None) -> bool:
+        """Return whether the working copy holds the published files."""
+        if known is None:
+            return False
+        status = self.store.status(self._head_key)
+        return status is not None and known.version == status.version and self._intact(known)
+
     def refresh(self) -> Head | None:
         """Make the working copy hold the published files; return their head.
 
@@ -107,8 +127,8 @@ class NodeHome:
         """
         for _ in range(_TRIES):
             with self.locked():
-                known, status = self._known(), self.store.status(self._head_key)
-                if known and status and known.version == status.version and self._intact(known):
+                known = self._known()
+                if self._is_current(known):
                     self._mirrored.touch()  # it was used, see `working_copies`
                     return known
                 head = self.head()

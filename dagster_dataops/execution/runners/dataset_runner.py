@@ -14,6 +14,7 @@ from typing_extensions import override
 from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter
+from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, LineCounter, content_interval, iterate_lines
 from dagster_dataops.errors import (
@@ -163,14 +164,13 @@ class _Call:
     def _refuse(
         self, dataset: JsonlDataset, index: int, number: int, line: Line, reason: str
     ) -> None:
-        self._first_refused = self._first_refused or f"{dataset.path}, line {number}: {reason}"
+        place = shown_place(dataset.path)
+        self._first_refused = self._first_refused or f"{place}, line {number}: {reason}"
         if not self._attempt.settings.ignore_errors:
-            raise RecordError(
-                self._name, index, str(dataset.path), number, "InvalidLine", reason, ""
-            )
+            raise RecordError(self._name, index, place, number, "InvalidLine", reason, "")
         failure = Failure("InvalidLine", reason, "", offset=line.start)
         record = failed_record(failure, line.text, self._name)
-        row = {"index": index, "path": str(dataset.path), "line": number, **record.row}
+        row = {"index": index, "path": place, "line": number, **record.row}
         self._drafts.errors.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         self._failed += 1
 

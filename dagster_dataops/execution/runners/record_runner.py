@@ -62,7 +62,6 @@ class RecordRunner(Runner):
                 job.todo = checkpoint.table.gaps(job.content)
                 with synced_on_failure(checkpoint):
                     _settle(job)
-                checkpoint.check_synced()
                 made = self.compose(attempt, job)
                 if isinstance(made, Drafts):
                     return made

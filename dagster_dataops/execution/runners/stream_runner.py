@@ -16,6 +16,7 @@ from dagster_dataops.checkpoints.journal.positions import Position, StageParts, 
 from dagster_dataops.checkpoints.publish.compose import compose_stream
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint, quarantine_of
+from dagster_dataops.configuration import known_path
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import (
     OutageError,
@@ -143,8 +144,8 @@ class StreamRunner(Runner):
                 if attempt.settings.stop_after_failures:
                     writer.check_any_item()
             attempt.check_inputs_unchanged()
-            checkpoint.check_synced()
-        combined = describe(stream.stage, [str(one.path) for one in attempt.inputs], stream.seeds)
+        paths = [str(known_path(one.path)) for one in attempt.inputs]
+        combined = describe(stream.stage, paths, stream.seeds)
         traced = combined if attempt.settings.trace else None
         return compose_stream(
             attempt.folder,

@@ -8,6 +8,7 @@ from typing_extensions import override
 from dagster_dataops.data import data_register
 from dagster_dataops.library.chat.turns import ROLES, order_fault
 from dagster_dataops.library.filters.rules import Filter, Judgement
+from dagster_dataops.operators.options.ranges import AtLeastZero
 from dagster_dataops.records import Record
 
 chat: Any = data_register.new_group("chat")
@@ -37,9 +38,9 @@ class Validate(Filter, chat):
         self,
         *,
         input_key: str = "messages",
-        min_turns: int = 1,
-        max_turns: int | None = None,
-        max_chars: int | None = None,
+        min_turns: AtLeastZero = 1,
+        max_turns: AtLeastZero | None = None,
+        max_chars: AtLeastZero | None = None,
         end_with_assistant: bool = True,
         **kwargs: Any,
     ) -> None:

@@ -4,15 +4,17 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from typing_extensions import override
+
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.chunk.pieces import Pieces, check_limit
-from dagster_dataops.records import Record
+from dagster_dataops.library.chunk.pieces import ChunkOperator
+from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 
 chunk: Any = data_register.new_group("chunk")
 
 
-class Characters(chunk):
+class Characters(ChunkOperator, chunk):
     r"""Cut a text at a pattern, or after a number of characters; one record for each piece.
 
     Reads ``input_key``. Writes the piece to ``output_key`` (by default ``input_key``) and its
@@ -35,39 +37,28 @@ class Characters(chunk):
         max_len: Most characters of a piece; ``None`` cuts at the pattern alone.
         split_pattern: Regular expression of the places to cut; ``None`` cuts by length alone.
         overlap_len: Characters that a piece repeats from the end of the one before.
-        input_key: Key of the text: a column, or a selector.
-        output_key: Key of the piece; ``None`` for ``input_key``.
-        index_key: Column of the number of the piece, from 0; ``None`` writes none.
     """
 
     def __init__(
         self,
-        max_len: int | None = None,
+        max_len: PositiveInt | None = None,
         split_pattern: str | None = r"\n\n",
-        overlap_len: int = 0,
-        input_key: str = "text",
-        output_key: str | None = None,
-        *,
-        index_key: str | None = "chunk",
+        overlap_len: AtLeastZero = 0,
+        *args: Any,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(*args, **kwargs)
         if max_len is None and split_pattern is None:
             msg = "give max_len, split_pattern or both"
             raise DefinitionError(msg)
-        check_limit("max_len", max_len, 1)
-        check_limit("overlap_len", overlap_len, 0)
         if max_len is not None and overlap_len >= max_len:
             msg = f"overlap_len must be below max_len={max_len}, got {overlap_len}"
             raise DefinitionError(msg)
         self._max, self._overlap = max_len, overlap_len
         self._pattern = None if split_pattern is None else _compiled(split_pattern)
-        self._pieces = Pieces(input_key, output_key, index_key)
 
-    def forward(self, record: Record) -> list[Record]:
-        return self._pieces.records(record, self._cut(self._pieces.text(record)))
-
-    def _cut(self, text: str) -> list[str]:
+    @override
+    def pieces(self, text: str) -> list[str]:
         if self._max is None:
             assert self._pattern is not None  # noqa: S101 - one of both is given
             return [piece for piece in _between(self._pattern, text) if piece.strip()]

@@ -3,16 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
+from typing_extensions import override
+
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
-from dagster_dataops.library.chunk.pieces import Pieces, check_limit
-from dagster_dataops.records import Record
+from dagster_dataops.library.chunk.pieces import ChunkOperator
+from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, PositiveInt
 
 chunk: Any = data_register.new_group("chunk")
 
 
-class Semantic(chunk):
+class Semantic(ChunkOperator, chunk):
     """Cut a text at its strongest separators: line ends, then sentence ends, clauses and words.
 
     Reads ``input_key``. Writes the piece to ``output_key`` (by default ``input_key``) and its
@@ -29,37 +31,31 @@ class Semantic(chunk):
         unit: ``words`` between white space, ``characters`` or ``tokens``.
         tokenizer: Counts the tokens: one of ``tokens.Count``.
         overlap: Units that a piece repeats, or a fraction of ``chunk_size`` if below 1.
-        input_key: Key of the text: a column, or a selector.
-        output_key: Key of the piece; ``None`` for ``input_key``.
-        index_key: Column of the number of the piece, from 0; ``None`` writes none.
     """
 
     def __init__(
         self,
-        chunk_size: int = 512,
+        chunk_size: PositiveInt = 512,
         unit: str = "words",
         tokenizer: str = "o200k_base",
-        overlap: float = 0,
-        input_key: str = "text",
-        *,
-        output_key: str | None = None,
-        index_key: str | None = "chunk",
+        overlap: AtLeastZeroFloat = 0,
+        *args: Any,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        check_limit("chunk_size", chunk_size, 1)
-        if not 0 <= overlap < chunk_size:
-            msg = f"overlap must be in [0, chunk_size={chunk_size}), got {overlap}"
+        super().__init__(*args, **kwargs)
+        if overlap >= chunk_size:
+            msg = f"overlap must be below chunk_size={chunk_size}, got {overlap}"
             raise DefinitionError(msg)
         self._counter = _counter(unit, tokenizer)
         self._size, self._overlap = chunk_size, overlap or None
         self._split = _semchunk()
-        self._pieces = Pieces(input_key, output_key, index_key)
 
-    def forward(self, record: Record) -> list[Record]:
-        text = self._pieces.text(record)
-        pieces = self._split(text, self._size, self._counter, memoize=False, overlap=self._overlap)
-        return self._pieces.records(record, pieces)
+    @override
+    def pieces(self, text: str) -> list[str]:
+        found: list[str] = self._split(
+            text, self._size, self._counter, memoize=False, overlap=self._overlap
+        )
+        return found
 
 
 def _semchunk() -> Callable[..., Any]:

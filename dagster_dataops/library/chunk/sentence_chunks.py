@@ -1,17 +1,22 @@
 """``chunk.Sentences``: cut a text between sentences."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+
+from annotated_types import Ge
+from typing_extensions import override
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
-from dagster_dataops.library.chunk.pieces import Pieces, check_limit
-from dagster_dataops.records import Record
+from dagster_dataops.library.chunk.pieces import ChunkOperator
+from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 
 chunk: Any = data_register.new_group("chunk")
+
+_CharacterTokens: TypeAlias = Annotated[int, Ge(4)]  # a character may have four tokens
 
 _MOST_AT_ONCE: Final = 8  # characters for each token of the limit
 
@@ -22,7 +27,7 @@ class _Span(NamedTuple):
     tokens: int
 
 
-class Sentences(chunk):
+class Sentences(ChunkOperator, chunk):
     """Cut a text between sentences, as many whole ones in a piece as fit; one record a piece.
 
     Reads ``input_key``. Writes the piece to ``output_key`` (by default ``input_key``) and its
@@ -30,12 +35,13 @@ class Sentences(chunk):
 
     A piece is the part of the text from its first sentence to the end of its last one, with up to
     ``max_chars=1000`` characters; or, if ``max_tokens`` is given, with up to that many tokens of
-    ``tokenizer="o200k_base"``, counted for each sentence and again for the piece (``max_chars``
-    then counts only if it is given). A sentence that is longer is cut at its last space that fits,
-    or anywhere if there is none. A piece begins with the last ``overlap_sentences=0`` sentences of
-    the piece before it, as far as the next sentence fits behind them. ``sentences="rule"`` (or
-    ``"spacy"``, ``"newline"``, a function) and ``language="en"`` are as in ``text.SplitSentences``.
-    Tokens are counted with the extra ``tokens``; ``"spacy"`` has the extra ``spacy``.
+    ``tokenizer="o200k_base"``, counted for the piece and, if the text makes several, for each
+    sentence, too (``max_chars`` then counts only if it is given). A sentence that is longer is cut
+    at its last space that fits, or anywhere if there is none. A piece begins with the last
+    ``overlap_sentences=0`` sentences of the piece before it, as far as the next sentence fits
+    behind them. ``sentences="rule"`` (or ``"spacy"``, ``"newline"``, a function) and
+    ``language="en"`` are as in ``text.SplitSentences``. Tokens are counted with the extra
+    ``tokens``; ``"spacy"`` has the extra ``spacy``.
 
     Args:
         max_chars: Most characters of a piece; ``None`` is 1000, or no limit with ``max_tokens``.
@@ -44,41 +50,35 @@ class Sentences(chunk):
         tokenizer: Counts the tokens: one of ``tokens.Count``.
         sentences: How the text is split: ``rule``, ``spacy``, ``newline`` or a function.
         language: ISO 639-1 code for ``sentences="spacy"``.
-        input_key: Key of the text: a column, or a selector.
-        output_key: Key of the piece; ``None`` for ``input_key``.
-        index_key: Column of the number of the piece, from 0; ``None`` writes none.
     """
 
     def __init__(
         self,
-        max_chars: int | None = None,
-        max_tokens: int | None = None,
-        overlap_sentences: int = 0,
+        max_chars: PositiveInt | None = None,
+        max_tokens: _CharacterTokens | None = None,
+        overlap_sentences: AtLeastZero = 0,
         tokenizer: str = "o200k_base",
         sentences: str | Callable[[str], list[str]] = "rule",
         *,
         language: str = "en",
-        input_key: str = "text",
-        output_key: str | None = None,
-        index_key: str | None = "chunk",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        check_limit("max_chars", max_chars, 1)
-        check_limit("max_tokens", max_tokens, 4)  # a character may have four
-        check_limit("overlap_sentences", overlap_sentences, 0)
         if max_chars is None and max_tokens is None:
             max_chars = 1000
         self._max_chars, self._max_tokens = max_chars, max_tokens
+        self._size = min(size for size in (max_chars, max_tokens) if size is not None)
         self._count = None if max_tokens is None else tokenizer_of(tokenizer).count
         self._overlap = overlap_sentences
         self._sentences = sentences_function(sentences, language)
-        self._pieces = Pieces(input_key, output_key, index_key)
 
-    def forward(self, record: Record) -> list[Record]:
-        text = self._pieces.text(record)
-        spans = [part for span in self._spans(text) for part in self._fitting(text, *span)]
-        return self._pieces.records(record, list(self._packed(text, spans)))
+    @override
+    def pieces(self, text: str) -> Iterable[str]:
+        sentences = list(self._spans(text))
+        if sentences and self._fits_whole(text, sentences[0][0], sentences[-1][1]):
+            return [text[sentences[0][0] : sentences[-1][1]]]
+        spans = [part for span in sentences for part in self._fitting(text, *span)]
+        return self._packed(text, spans)
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield start and end of each sentence.
@@ -103,6 +103,10 @@ class Sentences(chunk):
         too_long = self._max_chars is not None and end - start > self._max_chars
         return not too_long and self._tokens(text, start, end) <= (self._max_tokens or 0)
 
+    def _fits_whole(self, text: str, start: int, end: int) -> bool:
+        """Return whether a part fits, without counting the tokens of one that is far too long."""
+        return end - start <= _MOST_AT_ONCE * self._size and self._fits(text, start, end)
+
     def _fitting(self, text: str, start: int, end: int) -> Iterator[_Span]:
         """Yield a sentence as it is, or in parts that fit, with their tokens."""
         while start < end:
@@ -114,13 +118,13 @@ class Sentences(chunk):
 
     def _cut(self, text: str, start: int, end: int) -> int:
         """Return the end of the longest part that fits, at a space if there is one."""
-        size = min(size for size in (self._max_chars, self._max_tokens) if size is not None)
-        fits = partial(self._fits, text, start)
-        if end - start <= _MOST_AT_ONCE * size and fits(end):
+        if self._fits_whole(text, start, end):
             return end
-        cut = _last_fitting(fits, start + 1, end, size)
+        fits = partial(self._fits, text, start)
+        cut = _last_fitting(fits, start + 1, end, self._size)
         space = text.rfind(" ", start + 1, cut + 1) if cut < end else -1
-        return space if space > start else cut
+        fitting = space > start and fits(space)  # a shorter part may have more tokens
+        return space if fitting else cut
 
     def _packed(self, text: str, spans: list[_Span]) -> Iterator[str]:
         """Yield pieces of as many spans as fit."""

@@ -3,16 +3,18 @@
 from collections.abc import Iterator
 from typing import Any
 
+from typing_extensions import override
+
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
-from dagster_dataops.library.chunk.pieces import Pieces, check_limit
-from dagster_dataops.records import Record
+from dagster_dataops.library.chunk.pieces import ChunkOperator
+from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 
 chunk: Any = data_register.new_group("chunk")
 
 
-class Tokens(chunk):
+class Tokens(ChunkOperator, chunk):
     """Cut a text after ``max_tokens`` tokens; one record for each piece.
 
     Reads ``input_key``. Writes the piece to ``output_key`` (by default ``input_key``) and its
@@ -31,36 +33,25 @@ class Tokens(chunk):
         tokenizer: One of ``tokens.Count``.
         max_tokens: Most tokens of a piece.
         overlap: Tokens that a piece repeats from the end of the one before.
-        input_key: Key of the text: a column, or a selector.
-        output_key: Key of the piece; ``None`` for ``input_key``.
-        index_key: Column of the number of the piece, from 0; ``None`` writes none.
     """
 
     def __init__(
         self,
         tokenizer: str = "o200k_base",
-        max_tokens: int = 512,
-        overlap: int = 0,
-        input_key: str = "text",
-        output_key: str | None = None,
-        *,
-        index_key: str | None = "chunk",
+        max_tokens: PositiveInt = 512,
+        overlap: AtLeastZero = 0,
+        *args: Any,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        check_limit("max_tokens", max_tokens, 1)
-        check_limit("overlap", overlap, 0)
+        super().__init__(*args, **kwargs)
         if overlap >= max_tokens:
             msg = f"overlap must be below max_tokens={max_tokens}, got {overlap}"
             raise DefinitionError(msg)
         self._tokenizer = tokenizer_of(tokenizer)
         self._max, self._overlap = max_tokens, overlap
-        self._pieces = Pieces(input_key, output_key, index_key)
 
-    def forward(self, record: Record) -> list[Record]:
-        return self._pieces.records(record, list(self._cut(self._pieces.text(record))))
-
-    def _cut(self, text: str) -> Iterator[str]:
+    @override
+    def pieces(self, text: str) -> Iterator[str]:
         starts = self._tokenizer.starts(text)
         last = len(starts)
         starts.append(len(text))

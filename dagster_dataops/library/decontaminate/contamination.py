@@ -1,9 +1,10 @@
 """``decontaminate.NGrams`` and ``decontaminate.Overlap``: find benchmarks in training data."""
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+from annotated_types import Interval
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.decontaminate.benchmark_ngrams import (
     Benchmark,
@@ -12,10 +13,13 @@ from dagster_dataops.library.decontaminate.benchmark_ngrams import (
 )
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filter_outcome import FilterOutcome, check_mode
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
 decontaminate: Any = data_register.new_group("decontaminate")
+
+_Share: TypeAlias = Annotated[float, Interval(gt=0, le=1)]
 
 _REASON = "contaminated"
 
@@ -66,7 +70,7 @@ class NGrams(decontaminate):
         query_key: str = "query",
         label_key: str = "label",
         task_key: str = "task",
-        ngram_size: int = 12,
+        ngram_size: PositiveInt = 12,
         find_query_ngrams: bool = True,
         find_overlap_ngrams: bool = True,
         ignore_numbers: bool = True,
@@ -77,7 +81,6 @@ class NGrams(decontaminate):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        _check_size(ngram_size)
         check_mode(mode)
         self._column = FieldKey(input_key)
         self._mode, self._reason_key = mode, reason_key
@@ -144,8 +147,8 @@ class Overlap(decontaminate):
         *,
         query_key: str = "query",
         label_key: str = "label",
-        ngram_size: int = 10,
-        threshold: float = 0.8,
+        ngram_size: PositiveInt = 10,
+        threshold: _Share = 0.8,
         ignore_numbers: bool = True,
         words: str | Splitter = "whitespace",
         language: str = "en",
@@ -155,10 +158,6 @@ class Overlap(decontaminate):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        _check_size(ngram_size)
-        if not 0 < threshold <= 1:
-            msg = f"threshold must be more than 0 and at most 1, got {threshold}"
-            raise DefinitionError(msg)
         self._column, self._size, self._threshold = FieldKey(input_key), ngram_size, threshold
         self._outcome = FilterOutcome(mode, stats_key, reason_key)
         self._ngrams = BenchmarkNgrams(
@@ -185,9 +184,3 @@ class Overlap(decontaminate):
                 covered += at + self._size - max(at, end)
                 end = at + self._size
         return covered / (len(ngrams) + self._size - 1)
-
-
-def _check_size(ngram_size: int) -> None:
-    if ngram_size < 1:
-        msg = f"ngram_size must be at least 1, got {ngram_size}"
-        raise DefinitionError(msg)

@@ -13,13 +13,20 @@ from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.dedup.algorithms.lsh_bands import choose_bands, pack_buckets
 from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
-from dagster_dataops.library.dedup.algorithms.option_checks import check_range, minhash
+from dagster_dataops.library.dedup.algorithms.option_checks import (
+    NgramSize,
+    Permutations,
+    Seed,
+    Threshold,
+    minhash,
+)
 from dagster_dataops.library.dedup.exact import dedup, normalization
 from dagster_dataops.library.dedup.urls import canonical_url
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.given_records import Given, given_records
-from dagster_dataops.library.memory_limit import memory_bytes
 from dagster_dataops.library.sorted_keys import SortedKeys, write_sorted
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
@@ -46,7 +53,6 @@ class _Keys:
         self._column = FieldKey(options["input_key"] or _INPUT_KEYS[by])
         self._normalized = normalization(options["normalize"], ignore_case=False)
         if by == "near":
-            check_range("threshold", options["threshold"], 0.01, 1.0)
             self._minhash = minhash("dedup.Against")
             self._ngrams = NgramHashes(options["ngram_size"], options["words"])
             self._shape = choose_bands(options["threshold"], options["permutations"])
@@ -74,11 +80,8 @@ class _Keys:
         return [packed[start : start + 8] for start in range(0, len(packed), 8)]
 
 
-class Index(dedup):
-    """Build the index of a dataset for ``dedup.Against``, as an artefact.
-
-    Options as there. The index has 16 bytes per record on disk; with ``by="near"`` 8 bytes per band
-    and record. Building uses up to ``max_memory_mb`` MB, and the same space on disk once more.
+class _KeyedOperator(Operator):
+    """The options by which the keys of records are computed.
 
     Args:
         by: What is compared: ``exact``, ``url`` or ``near``.
@@ -91,7 +94,7 @@ class Index(dedup):
         words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
             ``mecab`` or a function.
         seed: Another number makes other MinHash values.
-        max_memory_mb: Memory in MB before files are used.
+        **kwargs: See `Operator`.
     """
 
     def __init__(
@@ -100,12 +103,11 @@ class Index(dedup):
         *,
         input_key: str | None = None,
         normalize: str = "none",
-        threshold: float = 0.8,
-        permutations: int = 128,
-        ngram_size: int = 5,
+        threshold: Threshold = 0.8,
+        permutations: Permutations = 128,
+        ngram_size: NgramSize = 5,
         words: str | Splitter = "regex",
-        seed: int = 0,
-        max_memory_mb: int = 256,
+        seed: Seed = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -119,7 +121,21 @@ class Index(dedup):
             words=words,
             seed=seed,
         )
-        self._max_bytes = memory_bytes(max_memory_mb)
+
+
+class Index(_KeyedOperator, dedup):
+    """Build the index of a dataset for ``dedup.Against``, as an artefact.
+
+    Options as there. The index has 16 bytes per record on disk; with ``by="near"`` 8 bytes per band
+    and record. Building uses up to ``max_memory_mb`` MB, and the same space on disk once more.
+
+    Args:
+        max_memory_mb: Memory in MB before files are used.
+    """
+
+    def __init__(self, *args: Any, max_memory_mb: PositiveInt = 256, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._max_bytes = max_memory_mb << 20
 
     def build(self, records: Iterator[Record], folder: Path) -> None:
         keys = (key for record in records for key in self._keys.of(record))
@@ -129,7 +145,7 @@ class Index(dedup):
             path.write_text(json.dumps(self._keys.options, default=_function_name, sort_keys=True))
 
 
-class Against(dedup):
+class Against(_KeyedOperator, dedup):
     """Drop records that occur in another dataset, such as a former release.
 
     Reads ``input_key``, by default ``text``, or ``url`` with ``by="url"``. ``reference`` is the
@@ -144,43 +160,10 @@ class Against(dedup):
 
     Args:
         reference: Records, the path of a jsonl file, or an artefact of ``dedup.Index``.
-        by: What is compared: ``exact``, ``url`` or ``near``.
-        input_key: Key of the text or URL; ``None`` for ``text``, or ``url`` with ``by="url"``.
-        normalize: ``none``, or ``datajuicer`` to ignore case, white space, digits and ASCII
-            punctuation.
-        threshold: Jaccard index, 0.01 to 1, from which texts are similar.
-        permutations: Number of MinHash values from which bands and rows are chosen.
-        ngram_size: Number of words in an n-gram.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
-        seed: Another number makes other MinHash values.
     """
 
-    def __init__(
-        self,
-        reference: Given,
-        by: str = "exact",
-        *,
-        input_key: str | None = None,
-        normalize: str = "none",
-        threshold: float = 0.8,
-        permutations: int = 128,
-        ngram_size: int = 5,
-        words: str | Splitter = "regex",
-        seed: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self._keys = _Keys(
-            by,
-            input_key=input_key,
-            normalize=normalize,
-            threshold=threshold,
-            permutations=permutations,
-            ngram_size=ngram_size,
-            words=words,
-            seed=seed,
-        )
+    def __init__(self, reference: Given, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._seen: SortedKeys | frozenset[bytes] = self._indexed(reference)
 
     def _indexed(self, reference: Given) -> SortedKeys | frozenset[bytes]:

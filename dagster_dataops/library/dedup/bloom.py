@@ -2,17 +2,20 @@
 
 import base64
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+
+from annotated_types import Interval
 
 from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
-from dagster_dataops.library.dedup.algorithms.option_checks import check_range, need_numpy
+from dagster_dataops.library.dedup.algorithms.option_checks import NgramSize, need_numpy
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.operators.options.ranges import Fraction, PositiveInt
 from dagster_dataops.records import Record
 
 _MULTIPLIER: Final = 0x9E3779B97F4A7C15
+_Hashes: TypeAlias = Annotated[int, Interval(ge=1, le=64)]
 
 
 class Bloom(dedup):
@@ -44,21 +47,18 @@ class Bloom(dedup):
         self,
         input_key: str = "text",
         *,
-        ngram_size: int = 13,
-        duplicate_threshold: float = 0.8,
-        hashes: int = 7,
+        ngram_size: NgramSize = 13,
+        duplicate_threshold: Fraction = 0.8,
+        hashes: _Hashes = 7,
         words: str | Splitter = "regex",
-        max_memory_mb: int = 256,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         need_numpy("dedup.Bloom")
-        check_range("ngram_size", ngram_size, 1, 100)
-        check_range("duplicate_threshold", duplicate_threshold, 0.0, 1.0)
-        check_range("hashes", hashes, 1, 64)
         self._column, self._ngrams = FieldKey(input_key), NgramHashes(ngram_size, words)
         self._most, self._hashes = duplicate_threshold, hashes
-        self._bytes = memory_bytes(max_memory_mb)
+        self._bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> str:
         hashes = self._ngrams.of(self._column.text(record))

@@ -12,7 +12,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.first_seen import first_of_equals
-from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, encode
 from dagster_dataops.selectors.selector import is_selector
 
@@ -45,7 +45,7 @@ class Exact(dedup):
         *,
         ignore_case: bool = False,
         normalize: str = "none",
-        max_memory_mb: int = 256,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -55,7 +55,7 @@ class Exact(dedup):
         self._normalized = normalization(normalize, ignore_case=ignore_case)
         plain = keys == self._keys[:1] and self._normalized is None
         self._text_key = keys[0] if plain else ""
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> str:
         value = record.get(self._text_key) if self._text_key else None

@@ -10,6 +10,11 @@ from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.dedup.algorithms.lsh_bands import choose_bands, pack_buckets
 from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
+    MOST_PERMUTATIONS,
+    NgramSize,
+    Permutations,
+    Seed,
+    Threshold,
     check_linkage,
     check_range,
     minhash,
@@ -23,13 +28,12 @@ from dagster_dataops.library.dedup.algorithms.representatives import (
 from dagster_dataops.library.dedup.algorithms.sketch_files import packed_hashes
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
 
 _PRESETS: Final[dict[str, dict[str, Any]]] = {
     "fineweb": {"bands": 14, "rows": 8, "ngram_size": 5, "linkage": "component"}
 }
-_MOST_PERMUTATIONS: Final = 4096
 
 
 def _written(**options: Any) -> list[str]:
@@ -56,7 +60,7 @@ class NearDuplicate(dedup, writes=_written):  # type: ignore[call-arg]  # by the
 
     ``linkage="kept"`` drops a record if it is similar to a kept one, so that each dropped record is
     similar to a kept one. ``linkage="component"`` keeps one record of each connected component, as
-    datatrove and Data-Juicer do: of A~B~C with A and C not similar, only A.
+    datatrove and Data-Juicer do: if A and B are similar, B and C, but not A and C, only A.
 
     ``keep="first"`` keeps the first record in input order, ``"longest"`` the one with the longest
     text, any other value the one with the largest number in the column of that name (a missing one
@@ -94,29 +98,25 @@ class NearDuplicate(dedup, writes=_written):  # type: ignore[call-arg]  # by the
         self,
         input_key: str = "text",
         *,
-        threshold: float = 0.8,
-        permutations: int = 128,
-        bands: int | None = None,
-        rows: int | None = None,
+        threshold: Threshold = 0.8,
+        permutations: Permutations = 128,
+        bands: Permutations | None = None,
+        rows: Permutations | None = None,
         preset: str | None = None,
-        ngram_size: int = 5,
+        ngram_size: NgramSize = 5,
         words: str | Splitter = "regex",
         verify: bool = False,
         keep: str = "first",
         linkage: Linkage | None = None,
         cluster_key: str | None = None,
-        seed: int = 0,
-        max_memory_mb: int = 256,
+        seed: Seed = 0,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         usual = _preset(preset)
         linkage = linkage or usual.get("linkage", "kept")
         bands, rows = bands or usual.get("bands"), rows or usual.get("rows")
-        check_range("threshold", threshold, 0.01, 1.0)
-        check_range("permutations", permutations, 1, _MOST_PERMUTATIONS)
-        check_range("ngram_size", ngram_size, 1, 100)
-        check_range("seed", seed, 0, 2**64 - 1)
         check_linkage(linkage)
         self._column = FieldKey(input_key)
         self._rank_by, self._cluster_key = keep, cluster_key
@@ -130,7 +130,7 @@ class NearDuplicate(dedup, writes=_written):  # type: ignore[call-arg]  # by the
             limit=threshold if verify else None,
             ranked=keep != "first",
         )
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
         text = self._column.text(record)
@@ -177,6 +177,5 @@ def _shape(bands: int | None, rows: int | None) -> tuple[int, int] | None:
     if bands is None or rows is None:
         msg = f"give bands and rows together, got bands={bands} and rows={rows}"
         raise DefinitionError(msg)
-    check_range("bands", bands, 1, _MOST_PERMUTATIONS)
-    check_range("bands * rows", bands * rows, 1, _MOST_PERMUTATIONS)
+    check_range("bands * rows", bands * rows, 1, MOST_PERMUTATIONS)
     return bands, rows

@@ -12,7 +12,7 @@ from dagster_dataops.library.analysis.word_splitting import words_function
 from dagster_dataops.library.dedup.algorithms.repeated_parts import pack_parts, repeated_parts
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
@@ -25,8 +25,9 @@ class Sentences(dedup):
     Reads and writes ``input_key``. Each ``n_sentences`` sentences in a row are a span. A span that
     occurred before, in an earlier record or earlier in the same one, is removed with all its
     sentences; a repeat of fewer than ``min_words_to_remove_span`` words in a row stays. The rest
-    keeps its own white space, but none at the start and no spaces at the end. Spans are compared
-    without case, punctuation, diacritics and the values of numbers. Blank spans never match.
+    keeps its own white space, but none at the start and no single space at the end. Spans are
+    compared without case, punctuation, diacritics and the values of numbers. Blank spans never
+    match.
 
     A text that lost something is dropped if it is empty, has fewer than ``min_doc_words`` words or
     fewer than ``min_num_sentences`` sentences; 0 turns a minimum off. Unchanged texts stay.
@@ -35,7 +36,8 @@ class Sentences(dedup):
     the text (extra ``spacy`` for ``"spacy"``).
 
     From C4 (Raffel et al. 2020), as in datatrove, which splits by spaCy. On purpose, short repeats
-    stay as a whole (datatrove keeps their first sentence). The selection uses up to
+    stay as a whole (datatrove keeps their first sentence), white space at the end is no sentence
+    (datatrove counts two spaces and more), and empty texts stay. The selection uses up to
     ``max_memory_mb`` MB and 4 bytes per record, then 24 bytes per span on disk.
 
     Args:
@@ -56,28 +58,25 @@ class Sentences(dedup):
         self,
         input_key: str = "text",
         *,
-        n_sentences: int = 3,
+        n_sentences: PositiveInt = 3,
         split_sentences: bool = True,
-        min_doc_words: int = 50,
-        min_num_sentences: int = 3,
-        min_words_to_remove_span: int = 0,
+        min_doc_words: AtLeastZero = 50,
+        min_num_sentences: AtLeastZero = 3,
+        min_words_to_remove_span: AtLeastZero = 0,
         sentences: str | Splitter = "rule",
         words: str | Splitter = "whitespace",
         language: str = "en",
-        max_memory_mb: int = 256,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if n_sentences < 1:
-            msg = f"n_sentences must be at least 1, got {n_sentences}"
-            raise DefinitionError(msg)
         self._column = single_column(input_key)
         self._size, self._by_sentences = n_sentences, split_sentences
         self._min_words, self._min_sentences = min_doc_words, min_num_sentences
         self._min_removed = min_words_to_remove_span
         self._sentences = sentences_function(sentences, language)
         self._words = words_function(words, language)
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> str:
         text = self._column.text(record)
@@ -104,16 +103,20 @@ class Sentences(dedup):
             removed -= set(self._short_runs(pieces, removed))
         kept = (piece for at, piece in enumerate(pieces) if at not in removed)
         if self._by_sentences:
-            return "".join(kept).lstrip().rstrip(" ")
+            return "".join(kept).lstrip()
         return "\n".join(kept).lstrip()
 
     def _pieces(self, text: str) -> list[str]:
-        """Return the sentences, each with the white space before it, and that after the last."""
+        """Return the sentences, each with the white space before it, and that after the last.
+
+        A single space after the last is left out, as by datatrove.
+        """
         ends = [0]
         for sentence in self._sentences(text):
             start = text.find(sentence, ends[-1])
             ends.append((start if start >= 0 else ends[-1]) + len(sentence))
-        return [text[start:end] for start, end in pairwise([*ends, len(text)])]
+        rest = text[ends[-1] :]
+        return [text[start:end] for start, end in pairwise(ends)] + ["" if rest == " " else rest]
 
     def _short_runs(self, pieces: list[str], removed: set[int]) -> Iterator[int]:
         """Yield the numbers of removed pieces in runs with too few words to be removed."""
@@ -157,8 +160,8 @@ class Lines(dedup):
         input_key: str = "text",
         *,
         separator: str = "\n",
-        min_chars: int = 0,
-        max_memory_mb: int = 256,
+        min_chars: AtLeastZero = 0,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -167,7 +170,7 @@ class Lines(dedup):
             raise DefinitionError(msg)
         self._column = single_column(input_key)
         self._separator, self._min_chars = separator, min_chars
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> str:
         lines = self._column.text(record).split(self._separator)

@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import xxhash
+from annotated_types import Interval
 
 from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
+    NgramSize,
     check_linkage,
     check_range,
     need_numpy,
@@ -23,10 +25,11 @@ from dagster_dataops.library.dedup.algorithms.representatives import (
 from dagster_dataops.library.dedup.algorithms.sketch_files import packed_words
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
 
 _BITS: Final = 64
+_Distance: TypeAlias = Annotated[int, Interval(ge=0, le=15)]
 
 
 class SimHash(dedup):
@@ -59,19 +62,17 @@ class SimHash(dedup):
         self,
         input_key: str = "text",
         *,
-        ngram_size: int = 6,
+        ngram_size: NgramSize = 6,
         words: str | Splitter = "regex",
-        num_blocks: int = 6,
-        hamming_distance: int = 4,
+        num_blocks: PositiveInt = 6,
+        hamming_distance: _Distance = 4,
         keep: str = "first",
         linkage: Linkage = "kept",
-        max_memory_mb: int = 256,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         need_numpy("dedup.SimHash")
-        check_range("ngram_size", ngram_size, 1, 100)
-        check_range("hamming_distance", hamming_distance, 0, 15)
         check_range("num_blocks", num_blocks, hamming_distance + 1, 16)
         check_linkage(linkage)
         self._column, self._rank_by = FieldKey(input_key), keep
@@ -87,7 +88,7 @@ class SimHash(dedup):
             measure=_equal_bits,
             ranked=keep != "first",
         )
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
         text = self._column.text(record)

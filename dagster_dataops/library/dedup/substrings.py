@@ -6,13 +6,12 @@ from typing import Any, Final
 
 import xxhash
 
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.dedup.algorithms.option_checks import need_numpy
 from dagster_dataops.library.dedup.algorithms.repeated_parts import pack_digests, repeated_parts
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.dedup.sentences import single_column
-from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
@@ -49,22 +48,19 @@ class Substring(dedup):
         self,
         input_key: str = "text",
         *,
-        min_tokens: int = 50,
-        min_doc_words: int = 1,
+        min_tokens: PositiveInt = 50,
+        min_doc_words: AtLeastZero = 1,
         words: str | Splitter = "whitespace",
         language: str = "en",
-        max_memory_mb: int = 256,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         need_numpy("dedup.Substring")
-        if min_tokens < 1:
-            msg = f"min_tokens must be at least 1, got {min_tokens}"
-            raise DefinitionError(msg)
         self._column = single_column(input_key)
         self._size, self._min_words = min_tokens, max(1, min_doc_words)
         self._words = words_function(words, language)
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> str:
         words = self._words(self._column.text(record))

@@ -13,7 +13,7 @@ from dagster_dataops.library.dedup.algorithms.repeated_parts import pack_parts, 
 from dagster_dataops.library.dedup.algorithms.representatives import Representatives, Similarity
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
 
 _DEFAULT_PORTS: Final = frozenset({80, 443})
@@ -52,7 +52,7 @@ class Url(dedup):
         *,
         keep: str = "first",
         text_key: str = "text",
-        max_memory_mb: int = 256,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -60,7 +60,7 @@ class Url(dedup):
         self._rank_by = keep
         if keep != "first":
             need_numpy("dedup.Url")
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> Any:
         url = canonical_url(self._column.text(record))

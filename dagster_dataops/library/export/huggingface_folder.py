@@ -15,6 +15,7 @@ from dagster_dataops.exporters.packages import require
 from dagster_dataops.exporters.parquet_table import checked_schema
 from dagster_dataops.hashing.file_digests import content_digest
 from dagster_dataops.library.export.tables import PathLike
+from dagster_dataops.operators.options.ranges import PositiveInt
 
 export: Any = data_register.new_group("export")
 
@@ -54,16 +55,13 @@ class HuggingFace(export):
         folder: PathLike,  # noqa: ARG002 - taken by the engine
         split: str = "train",
         schema: Mapping[str, str] | None = None,
-        shard_bytes: int = 500_000_000,
+        shard_bytes: PositiveInt = 500_000_000,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         require("pyarrow", "export.HuggingFace", "arrow")
         if not (split.isidentifier() and split.isascii()):
             msg = f"split is {split!r}; it must be a plain identifier such as 'train'"
-            raise DefinitionError(msg)
-        if shard_bytes < 1:
-            msg = f"shard_bytes is {shard_bytes}; it must be 1 or more"
             raise DefinitionError(msg)
         self._split, self._schema, self._bytes = split, checked_schema(schema), shard_bytes
 

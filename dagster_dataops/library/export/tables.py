@@ -11,6 +11,7 @@ from dagster_dataops.exporters.csv_table import CsvTable
 from dagster_dataops.exporters.exporter import ExportRecords, Place
 from dagster_dataops.exporters.json_lines import JsonLines, checked_compression, compression_of
 from dagster_dataops.exporters.parquet_table import ParquetTable
+from dagster_dataops.operators.options.ranges import PositiveInt
 
 export: Any = data_register.new_group("export")
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -44,7 +45,7 @@ class Parquet(export):
         self,
         path: PathLike,  # noqa: ARG002 - taken by the engine
         schema: Mapping[str, str] | None = None,
-        row_group_rows: int = 100_000,
+        row_group_rows: PositiveInt = 100_000,
         compression: str = "zstd",
         **kwargs: Any,
     ) -> None:

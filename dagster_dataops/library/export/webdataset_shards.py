@@ -11,6 +11,7 @@ from dagster_dataops.errors import DefinitionError
 from dagster_dataops.exporters.exporter import ExportRecords, Place, UnfitValueError
 from dagster_dataops.filestores.energon_preparation import prepare_energon
 from dagster_dataops.library.export.tables import PathLike
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, encode
 
 export: Any = data_register.new_group("export")
@@ -62,7 +63,7 @@ class WebDataset(export):
     def __init__(
         self,
         pattern: PathLike,
-        shard_bytes: int = 1_000_000_000,
+        shard_bytes: PositiveInt = 1_000_000_000,
         members: Mapping[str, str] | None = None,
         *,
         energon: bool = False,
@@ -78,9 +79,6 @@ class WebDataset(export):
             raise DefinitionError(msg)
         if "{partition}" in given.name:
             msg = f"pattern is {str(pattern)!r}; write {{partition}} as a folder, before the name"
-            raise DefinitionError(msg)
-        if shard_bytes < 1:
-            msg = f"shard_bytes is {shard_bytes}; it must be 1 or more"
             raise DefinitionError(msg)
         self._name, self._bytes, self._energon = given.name, shard_bytes, energon
         self._members = None if members is None else _checked_members(members)

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
+from annotated_types import Ge
 from typing_extensions import override
 
 from dagster_dataops.data import data_register
@@ -15,6 +16,8 @@ from dagster_dataops.library.filters.rules import Filter, Judgement
 from dagster_dataops.records import Record
 
 filters: Any = data_register.new_group("filters")
+
+_Limit: TypeAlias = Annotated[int, Ge(-1)]  # -1 is no limit, as upstream
 
 _CITATION: Final = re.compile(r"\[(?:\d*|edit|citation needed)\]")
 _END_MARKS: Final = (".", "?", "!", '"', "'")
@@ -92,9 +95,9 @@ class C4Quality(Filter, filters):
         split_paragraph: bool = True,
         remove_citations: bool = True,
         filter_no_terminal_punct: bool = True,
-        min_num_sentences: int | None = 5,
-        min_words_per_line: int | None = 3,
-        max_word_length: int | None = 1000,
+        min_num_sentences: _Limit | None = 5,
+        min_words_per_line: _Limit | None = 3,
+        max_word_length: _Limit | None = 1000,
         filter_lorem_ipsum: bool = True,
         filter_javascript: bool = True,
         filter_curly_bracket: bool = True,

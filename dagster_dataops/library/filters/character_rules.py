@@ -5,6 +5,7 @@ from typing import Any, Literal
 from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.signals import character_signals
 from dagster_dataops.library.filters.rules import TextFilter, bounds, checked_choice, no_text
+from dagster_dataops.operators.options.ranges import Fraction
 
 filters: Any = data_register.new_group("filters")
 
@@ -24,7 +25,7 @@ class AlphanumericRatio(TextFilter, filters):
     """
 
     def __init__(
-        self, *, min_ratio: float | None = 0.25, max_ratio: float | None = None, **kwargs: Any
+        self, *, min_ratio: Fraction | None = 0.25, max_ratio: Fraction | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.rules = bounds("alnum_ratio", character_signals.alnum_ratio, min_ratio, max_ratio)
@@ -50,8 +51,8 @@ class SpecialCharacterRatio(TextFilter, filters):
     def __init__(
         self,
         *,
-        min_ratio: float | None = None,
-        max_ratio: float | None = 0.25,
+        min_ratio: Fraction | None = None,
+        max_ratio: Fraction | None = 0.25,
         set: Literal["fixed", "datajuicer"] = "fixed",  # noqa: A002 - the name of the field
         **kwargs: Any,
     ) -> None:
@@ -78,7 +79,7 @@ class NonAlphaNumeric(TextFilter, filters):
 
     nothing = staticmethod(no_text)
 
-    def __init__(self, *, max: float | None = 0.25, **kwargs: Any) -> None:  # noqa: A002
+    def __init__(self, *, max: Fraction | None = 0.25, **kwargs: Any) -> None:  # noqa: A002
         super().__init__(**kwargs)
         ratio = character_signals.non_alpha_numeric_ratio
         self.rules = bounds("non_alpha_numeric_ratio", ratio, None, max)
@@ -97,7 +98,7 @@ class Numbers(TextFilter, filters):
 
     nothing = staticmethod(no_text)
 
-    def __init__(self, *, max_number_to_text_ratio: float | None = 0.15, **kwargs: Any) -> None:
+    def __init__(self, *, max_number_to_text_ratio: Fraction | None = 0.15, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         ratio = character_signals.numbers_ratio
         self.rules = bounds("numbers_ratio", ratio, None, max_number_to_text_ratio)
@@ -117,7 +118,7 @@ class Urls(TextFilter, filters):
 
     nothing = staticmethod(no_text)
 
-    def __init__(self, *, max_url_to_text_ratio: float | None = 0.2, **kwargs: Any) -> None:
+    def __init__(self, *, max_url_to_text_ratio: Fraction | None = 0.2, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         ratio = character_signals.urls_ratio
         self.rules = bounds("urls_ratio", ratio, None, max_url_to_text_ratio)
@@ -137,7 +138,7 @@ class WhiteSpace(TextFilter, filters):
 
     nothing = staticmethod(no_text)
 
-    def __init__(self, *, max_white_space_ratio: float | None = 0.25, **kwargs: Any) -> None:
+    def __init__(self, *, max_white_space_ratio: Fraction | None = 0.25, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         ratio = character_signals.white_space_ratio
         self.rules = bounds("white_space_ratio", ratio, None, max_white_space_ratio)
@@ -157,7 +158,7 @@ class Parentheses(TextFilter, filters):
 
     nothing = staticmethod(no_text)
 
-    def __init__(self, *, max_parentheses_ratio: float | None = 0.1, **kwargs: Any) -> None:
+    def __init__(self, *, max_parentheses_ratio: Fraction | None = 0.1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         ratio = character_signals.parentheses_ratio
         self.rules = bounds("parentheses_ratio", ratio, None, max_parentheses_ratio)

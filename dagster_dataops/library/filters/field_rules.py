@@ -1,6 +1,5 @@
 """Filters by the value of any field, by a pattern, or by a function."""
 
-import re
 from collections.abc import Callable, Mapping
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Final, Literal
@@ -18,6 +17,7 @@ from dagster_dataops.library.filters.rules import (
     TextFilter,
     checked_choice,
 )
+from dagster_dataops.library.user_patterns import Engine, applied, compiled
 from dagster_dataops.records import Record
 
 filters: Any = data_register.new_group("filters")
@@ -106,45 +106,39 @@ def _checked_value(op: str, value: Any) -> Any:
     return value
 
 
-def compiled(pattern: Any) -> re.Pattern[str]:
-    """Return a regular expression, compiled.
-
-    Raises:
-        DefinitionError: It is malformed, or no text.
-    """
-    try:
-        return re.compile(pattern)
-    except (re.error, TypeError) as error:
-        msg = f"pattern {pattern!r} is no regular expression: {error}"
-        raise DefinitionError(msg) from None
-
-
 class Regex(TextFilter, filters):
     """Drop texts in which a regular expression is found.
 
     Reads ``input_key``. ``keep="no_match"`` drops texts with a match, ``keep="match"`` those
-    without. The time is that of Python's `re` with this pattern; avoid nested repetitions. Signal
-    ``regex_match`` (0 or 1); reason ``regex_match`` or ``no_regex_match``.
+    without. Signal ``regex_match`` (0 or 1); reason ``regex_match`` or ``no_regex_match``.
 
     Source: ``RegexFilter`` of datatrove.
 
     Args:
-        pattern: A regular expression of Python.
+        pattern: A regular expression.
         keep: ``no_match`` or ``match``.
+        engine: ``"re"`` is Python's; patterns with nested repetitions take exponential time there
+            on some texts. ``"re2"`` always takes linear time, and has no look-around; it needs the
+            extra ``re2``.
     """
 
     def __init__(
-        self, pattern: str, *, keep: Literal["no_match", "match"] = "no_match", **kwargs: Any
+        self,
+        pattern: str,
+        *,
+        keep: Literal["no_match", "match"] = "no_match",
+        engine: Engine = "re",
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._pattern = compiled(pattern)
+        self._pattern = compiled(pattern, engine, "filters.Regex")
         if checked_choice("keep", keep, ("no_match", "match")) == "match":
             self.rules = [Rule("no_regex_match", "regex_match", self._matches, least=1)]
         else:
             self.rules = [Rule("regex_match", "regex_match", self._matches, most=0)]
 
     def _matches(self, text: AnalyzedText) -> int:
-        return int(self._pattern.search(text.text) is not None)
+        return int(applied(self._pattern.search, text.text) is not None)
 
 
 class Lambda(Filter, filters):

@@ -1,18 +1,18 @@
 """Filters by the numbers of characters, words and lines of a text."""
 
-from functools import partial
 from typing import Any, Literal
 
 from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.signals import character_signals, line_signals, word_signals
-from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
+from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.filters.rules import (
     Signal,
     TextFilter,
+    WordFilter,
     bounds,
     checked_choice,
-    no_words,
 )
+from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat
 
 filters: Any = data_register.new_group("filters")
 
@@ -31,13 +31,13 @@ class TextLength(TextFilter, filters):
     """
 
     def __init__(
-        self, *, min_len: int | None = 10, max_len: int | None = None, **kwargs: Any
+        self, *, min_len: AtLeastZero | None = 10, max_len: AtLeastZero | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.rules = bounds("text_len", character_signals.text_len, min_len, max_len)
 
 
-class WordCount(TextFilter, filters):
+class WordCount(WordFilter, filters):
     """Keep texts of ``min_num`` to ``max_num`` words.
 
     Reads ``input_key``. Signal ``num_words``; reasons ``low_num_words``, ``high_num_words``.
@@ -55,30 +55,27 @@ class WordCount(TextFilter, filters):
         preset: ``datajuicer`` or ``nemo``.
         words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
             ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
     """
 
     def __init__(
         self,
         *,
-        min_num: int | None = 10,
-        max_num: int | None = None,
+        min_num: AtLeastZero | None = 10,
+        max_num: AtLeastZero | None = None,
         strip: Literal["special"] | None = "special",
         preset: Literal["datajuicer", "nemo"] = "datajuicer",
         words: str | Splitter = "whitespace",
-        language: str = "en",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(words=words, **kwargs)
         checked_choice("strip", strip or "special", ("special",))
         if checked_choice("preset", preset, ("datajuicer", "nemo")) == "nemo":
             strip = None
             min_num = 50 if min_num == 10 else min_num  # the default
             max_num = 100_000 if max_num is None else max_num
-        split = words_function(words, language)
-        number: Signal = partial(word_signals.num_words, split=split)
+        number: Signal = self.of_words(word_signals.num_words)
         if strip:
-            number = partial(word_signals.num_unspecial_words, split=split)
+            number = self.of_words(word_signals.num_unspecial_words)
         if strip and words == "whitespace":
             number = word_signals.num_refined_words
         self.rules = bounds("num_words", number, min_num, max_num)
@@ -98,7 +95,11 @@ class AverageLineLength(TextFilter, filters):
     """
 
     def __init__(
-        self, *, min_len: float | None = 10, max_len: float | None = None, **kwargs: Any
+        self,
+        *,
+        min_len: AtLeastZeroFloat | None = 10,
+        max_len: AtLeastZeroFloat | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.rules = bounds("avg_line_length", line_signals.avg_line_length, min_len, max_len)
@@ -118,13 +119,13 @@ class MaximumLineLength(TextFilter, filters):
     """
 
     def __init__(
-        self, *, min_len: int | None = 10, max_len: int | None = None, **kwargs: Any
+        self, *, min_len: AtLeastZero | None = 10, max_len: AtLeastZero | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.rules = bounds("max_line_length", line_signals.max_line_length, min_len, max_len)
 
 
-class MeanWordLength(TextFilter, filters):
+class MeanWordLength(WordFilter, filters):
     """Keep texts whose words have 3 to 10 characters on average.
 
     Reads ``input_key``. Signal ``mean_word_length``; reasons ``empty`` (no words),
@@ -135,28 +136,22 @@ class MeanWordLength(TextFilter, filters):
     Args:
         min_mean_word_length: Smallest mean length of words to keep; ``None`` for no limit.
         max_mean_word_length: Largest mean length of words to keep; ``None`` for no limit.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
     """
 
     def __init__(
         self,
         *,
-        min_mean_word_length: float | None = 3,
-        max_mean_word_length: float | None = 10,
-        words: str | Splitter = "whitespace",
-        language: str = "en",
+        min_mean_word_length: AtLeastZeroFloat | None = 3,
+        max_mean_word_length: AtLeastZeroFloat | None = 10,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        split = words_function(words, language)
-        self.nothing = partial(no_words, split=split)
-        mean = partial(word_signals.mean_word_length, split=split)
+        self.nothing = self.no_words
+        mean = self.of_words(word_signals.mean_word_length)
         self.rules = bounds("mean_word_length", mean, min_mean_word_length, max_mean_word_length)
 
 
-class LongWord(TextFilter, filters):
+class LongWord(WordFilter, filters):
     """Drop texts with a word of more than ``max_word_length`` characters.
 
     Reads ``input_key``. Signal ``max_word_length``; reasons ``empty`` (no words),
@@ -166,21 +161,10 @@ class LongWord(TextFilter, filters):
 
     Args:
         max_word_length: Largest length of a word to keep; ``None`` for no limit.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
     """
 
-    def __init__(
-        self,
-        *,
-        max_word_length: int | None = 1000,
-        words: str | Splitter = "whitespace",
-        language: str = "en",
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, max_word_length: AtLeastZero | None = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        split = words_function(words, language)
-        self.nothing = partial(no_words, split=split)
-        longest = partial(word_signals.max_word_length, split=split)
+        self.nothing = self.no_words
+        longest = self.of_words(word_signals.max_word_length)
         self.rules = bounds("max_word_length", longest, None, max_word_length)

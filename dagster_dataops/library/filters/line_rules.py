@@ -5,6 +5,7 @@ from typing import Any
 from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.signals import line_signals
 from dagster_dataops.library.filters.rules import TextFilter, blank, bounds
+from dagster_dataops.operators.options.ranges import Fraction
 
 filters: Any = data_register.new_group("filters")
 
@@ -24,7 +25,7 @@ class Bullets(TextFilter, filters):
 
     nothing = staticmethod(blank)
 
-    def __init__(self, *, max_bullet_lines_ratio: float | None = 0.9, **kwargs: Any) -> None:
+    def __init__(self, *, max_bullet_lines_ratio: Fraction | None = 0.9, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         ratio = line_signals.round_bullet_ratio
         self.rules = bounds("round_bullet_ratio", ratio, None, max_bullet_lines_ratio)
@@ -45,7 +46,7 @@ class Ellipsis(TextFilter, filters):  # noqa: A001 - the name of the field
     nothing = staticmethod(blank)
 
     def __init__(
-        self, *, max_num_lines_ending_with_ellipsis_ratio: float | None = 0.3, **kwargs: Any
+        self, *, max_num_lines_ending_with_ellipsis_ratio: Fraction | None = 0.3, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         most = max_num_lines_ending_with_ellipsis_ratio
@@ -68,7 +69,7 @@ class Punctuation(TextFilter, filters):
     nothing = staticmethod(blank)
 
     def __init__(
-        self, *, max_num_sentences_without_endmark_ratio: float | None = 0.85, **kwargs: Any
+        self, *, max_num_sentences_without_endmark_ratio: Fraction | None = 0.85, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         most = max_num_sentences_without_endmark_ratio
@@ -89,7 +90,9 @@ class BoilerPlateString(TextFilter, filters):
         max_boilerplate_string_ratio: Largest share to keep; ``None`` for no limit.
     """
 
-    def __init__(self, *, max_boilerplate_string_ratio: float | None = 0.4, **kwargs: Any) -> None:
+    def __init__(
+        self, *, max_boilerplate_string_ratio: Fraction | None = 0.4, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         ratio = line_signals.boilerplate_ratio
         self.rules = bounds("boilerplate_ratio", ratio, None, max_boilerplate_string_ratio)

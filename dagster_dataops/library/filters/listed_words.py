@@ -7,10 +7,10 @@ from typing import Any, Final
 import xxhash
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.word_search import WordSearch, words_from
 from dagster_dataops.library.filters.rules import Rule, TextFilter
+from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction
 
 filters: Any = data_register.new_group("filters")
 
@@ -38,7 +38,7 @@ class Blocklist(TextFilter, filters):
         self,
         words: Collection[str] | str | Path,
         *,
-        max_hits: int = 0,
+        max_hits: AtLeastZero = 0,
         whole_words: bool = True,
         ignore_case: bool = True,
         **kwargs: Any,
@@ -78,15 +78,12 @@ class C4BadWords(TextFilter, filters):
         self,
         words: Collection[str] | str | Path,
         *,
-        keep_fraction: float = 0.0,
+        keep_fraction: Fraction = 0.0,
         seed: int = 0,
         language: str = "en",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if not 0 <= keep_fraction <= 1:
-            msg = f"keep_fraction must be between 0 and 1, got {keep_fraction}"
-            raise DefinitionError(msg)
         self._search = WordSearch(
             "filters.C4BadWords",
             words_from("words", words),

@@ -16,6 +16,7 @@ from dagster_dataops.library.filters.published_rules import (
     GopherRepetition,
 )
 from dagster_dataops.library.filters.rules import Filter, Judgement
+from dagster_dataops.operators.options.ranges import Fraction
 from dagster_dataops.records import Record
 
 filters: Any = data_register.new_group("filters")
@@ -61,7 +62,7 @@ class Pretraining(Filter, filters):
         input_key: str = "text",
         output_key: str | None = None,
         languages: Collection[str] | None = None,
-        min_lang_score: float = 0.65,
+        min_lang_score: Fraction = 0.65,
         lang_key: str = "lang",
         lang_score_key: str = "lang_score",
         words: str | Splitter = "whitespace",

@@ -8,16 +8,16 @@ from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.signals import line_signals, repetition_signals, word_signals
 from dagster_dataops.library.analysis.signals.line_signals import BULLETS, filled_lines
-from dagster_dataops.library.analysis.signals.word_signals import STOP_WORDS, Splitter
-from dagster_dataops.library.analysis.word_splitting import words_function
-from dagster_dataops.library.filters.rules import EMPTY, Rule, TextFilter, no_text
+from dagster_dataops.library.analysis.signals.word_signals import STOP_WORDS
+from dagster_dataops.library.filters.rules import EMPTY, Rule, TextFilter, WordFilter, no_text
+from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, Fraction
 
 filters: Any = data_register.new_group("filters")
 
 Shares = Sequence[Sequence[float]]
 
 
-class GopherQuality(TextFilter, filters):
+class GopherQuality(WordFilter, filters):
     """Keep texts that look like prose, by the quality rules of Gopher.
 
     Reads ``input_key``. Words of nothing but punctuation count neither in the number of words nor
@@ -30,13 +30,17 @@ class GopherQuality(TextFilter, filters):
     ``gopher_below_alpha_threshold`` (smallest share of words with a letter:
     ``max_non_alpha_words_ratio`` or, under a better name, ``min_alpha_words_ratio``),
     ``gopher_enough_stop_words`` (fewer than ``min_stop_words`` different ``stop_words``, in lower
-    case), and ``empty`` for a text without words that passes all of these.
+    case).
 
-    ``None`` switches a rule off. With ``words="spacy"`` (extra ``spacy``), decisions are those of
-    datatrove 0.10; commas then count as words without a letter, and far more texts are dropped.
+    ``None`` switches a rule off, and the others still count: no mean length is judged in a text of
+    punctuation, and a text without words is dropped as ``empty``, after the numbers and the mean
+    length of words, if there is a limit for a share. With ``words="spacy"`` (extra ``spacy``),
+    decisions are those of datatrove 0.10; commas then count as words without a letter, and far more
+    texts are dropped.
 
     Source: Rae et al. 2021, arXiv:2112.11446, A1.1; ``GopherQualityFilter`` of datatrove, where a
-    maximum of 0 switches a rule off; here it is a maximum.
+    maximum of 0 switches a rule off; here it is a maximum. It fails on a text without words if
+    ``min_doc_words`` is off.
 
     Args:
         min_doc_words: Smallest number of words to keep; ``None`` for no limit.
@@ -54,32 +58,27 @@ class GopherQuality(TextFilter, filters):
         min_stop_words: Smallest number of different stop words to keep; ``None`` for no limit.
         stop_words: The stop words; ``None`` for the, be, to, of, and, that, have, with.
         bullets: How lines with a bullet begin.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
     """
 
     def __init__(
         self,
         *,
-        min_doc_words: int | None = 50,
-        max_doc_words: int | None = 100_000,
-        min_avg_word_length: float | None = 3,
-        max_avg_word_length: float | None = 10,
-        max_symbol_word_ratio: float | None = 0.1,
-        max_bullet_lines_ratio: float | None = 0.9,
-        max_ellipsis_lines_ratio: float | None = 0.3,
-        max_non_alpha_words_ratio: float | None = 0.8,
-        min_alpha_words_ratio: float | None = None,
-        min_stop_words: int | None = 2,
+        min_doc_words: AtLeastZero | None = 50,
+        max_doc_words: AtLeastZero | None = 100_000,
+        min_avg_word_length: AtLeastZeroFloat | None = 3,
+        max_avg_word_length: AtLeastZeroFloat | None = 10,
+        max_symbol_word_ratio: AtLeastZeroFloat | None = 0.1,
+        max_bullet_lines_ratio: Fraction | None = 0.9,
+        max_ellipsis_lines_ratio: Fraction | None = 0.3,
+        max_non_alpha_words_ratio: Fraction | None = 0.8,
+        min_alpha_words_ratio: Fraction | None = None,
+        min_stop_words: AtLeastZero | None = 2,
         stop_words: Collection[str] | None = None,
         bullets: Collection[str] = BULLETS,
-        words: str | Splitter = "whitespace",
-        language: str = "en",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        of = partial(partial, split=words_function(words, language))
+        of = self.of_words
         number, length = (
             of(word_signals.num_content_words),
             of(word_signals.avg_content_word_length),
@@ -93,11 +92,20 @@ class GopherQuality(TextFilter, filters):
         stops = STOP_WORDS if stop_words is None else frozenset(stop_words)
         stop = of(word_signals.num_stop_words, stop_words=stops)
         most = max_symbol_word_ratio
+        limits = (most, max_bullet_lines_ratio, max_ellipsis_lines_ratio, alpha)
+        shares = any(limit is not None for limit in limits)
         self.rules = [
             Rule("gopher_short_doc", "num_content_words", number, min_doc_words),
             Rule("gopher_long_doc", "num_content_words", number, most=max_doc_words),
-            Rule("gopher_below_avg_threshold", "avg_word_length", length, min_avg_word_length),
+            Rule(
+                "gopher_below_avg_threshold",
+                "avg_word_length",
+                length,
+                min_avg_word_length,
+                spared=0.0,
+            ),
             Rule("gopher_above_avg_threshold", "avg_word_length", length, most=max_avg_word_length),
+            Rule(EMPTY, "num_words", of(word_signals.num_words), 1 if shares else None),
             Rule("gopher_too_many_hashes", "hash_word_ratio", hashes, most=most),
             Rule("gopher_too_many_ellipsis", "ellipsis_word_ratio", ellipses, most=most),
             Rule(
@@ -111,11 +119,10 @@ class GopherQuality(TextFilter, filters):
             ),
             Rule("gopher_below_alpha_threshold", "alpha_word_ratio", letters, alpha),
             Rule("gopher_enough_stop_words", "num_stop_words", stop, min_stop_words),
-            Rule(EMPTY, "num_words", of(word_signals.num_words), 1),
         ]
 
 
-class GopherRepetition(TextFilter, filters):
+class GopherRepetition(WordFilter, filters):
     """Drop texts that repeat themselves, by the repetition rules of Gopher.
 
     Reads ``input_key``. A rule drops a text whose share is larger than its limit; ``None`` switches
@@ -141,9 +148,6 @@ class GopherRepetition(TextFilter, filters):
             frequent such n-gram.
         dup_n_grams: Pairs of a number of words and the largest share of characters in repeated such
             n-grams.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
     """
 
     nothing = staticmethod(no_text)
@@ -151,18 +155,16 @@ class GopherRepetition(TextFilter, filters):
     def __init__(
         self,
         *,
-        dup_line_frac: float | None = 0.3,
-        dup_para_frac: float | None = 0.3,
-        dup_line_char_frac: float | None = 0.2,
-        dup_para_char_frac: float | None = 0.2,
+        dup_line_frac: Fraction | None = 0.3,
+        dup_para_frac: Fraction | None = 0.3,
+        dup_line_char_frac: Fraction | None = 0.2,
+        dup_para_char_frac: Fraction | None = 0.2,
         top_n_grams: Shares = ((2, 0.20), (3, 0.18), (4, 0.16)),
         dup_n_grams: Shares = ((5, 0.15), (6, 0.14), (7, 0.13), (8, 0.12), (9, 0.11), (10, 0.10)),
-        words: str | Splitter = "whitespace",
-        language: str = "en",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        of = partial(partial, split=words_function(words, language))
+        of = self.of_words
         limits = {
             "dup_para_frac": dup_para_frac,
             "dup_para_char_frac": dup_para_char_frac,
@@ -186,7 +188,7 @@ def _no_lines(text: AnalyzedText) -> bool:
     return not filled_lines(text)
 
 
-class FineWebQuality(TextFilter, filters):
+class FineWebQuality(WordFilter, filters):
     """Drop lists, menus and fragments, by the quality rules of FineWeb.
 
     Reads ``input_key``. The reasons, in order: ``empty`` (no line but blank ones);
@@ -209,9 +211,6 @@ class FineWebQuality(TextFilter, filters):
         char_duplicates_ratio: Largest share of characters in repeated lines to keep; ``None`` for
             no limit.
         new_line_ratio: Largest number of newlines per word to keep; ``None`` for no limit.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
     """
 
     nothing = staticmethod(_no_lines)
@@ -219,15 +218,13 @@ class FineWebQuality(TextFilter, filters):
     def __init__(
         self,
         *,
-        line_punct_thr: float | None = 0.12,
+        line_punct_thr: Fraction | None = 0.12,
         line_punct_exclude_zero: bool = False,
         stop_chars: Collection[str] | str | None = None,
-        short_line_thr: float | None = 0.67,
-        short_line_length: int = 30,
-        char_duplicates_ratio: float | None = 0.01,
-        new_line_ratio: float | None = 0.3,
-        words: str | Splitter = "whitespace",
-        language: str = "en",
+        short_line_thr: Fraction | None = 0.67,
+        short_line_length: AtLeastZero = 30,
+        char_duplicates_ratio: Fraction | None = 0.01,
+        new_line_ratio: AtLeastZeroFloat | None = 0.3,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -236,8 +233,7 @@ class FineWebQuality(TextFilter, filters):
             punct = partial(line_signals.line_end_ratio, marks=tuple(stop_chars))
         short = partial(line_signals.short_line_ratio, length=short_line_length)
         dup = repetition_signals.char_dup_ratio
-        split = words_function(words, language)
-        newlines = partial(word_signals.newlines_per_word, split=split)
+        newlines = self.of_words(word_signals.newlines_per_word)
         spared = 0.0 if line_punct_exclude_zero else None
         self.rules = [
             Rule("line_punct_ratio", "line_punct_ratio", punct, line_punct_thr, spared=spared),

@@ -4,12 +4,11 @@ from functools import partial
 from typing import Any
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.signals import repetition_signals
 from dagster_dataops.library.analysis.signals.line_signals import double_newline_parts
-from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
-from dagster_dataops.library.filters.rules import TextFilter, blank, bounds, no_text
+from dagster_dataops.library.filters.rules import TextFilter, WordFilter, blank, bounds, no_text
+from dagster_dataops.operators.options.ranges import Fraction, PositiveInt
 
 filters: Any = data_register.new_group("filters")
 
@@ -33,13 +32,12 @@ class CharacterRepetition(TextFilter, filters):
     def __init__(
         self,
         *,
-        rep_len: int = 10,
-        min_ratio: float | None = None,
-        max_ratio: float | None = 0.5,
+        rep_len: PositiveInt = 10,
+        min_ratio: Fraction | None = None,
+        max_ratio: Fraction | None = 0.5,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        _check_positive("rep_len", rep_len)
         ratio = partial(repetition_signals.char_rep_ratio, size=rep_len)
         self.rules = bounds("char_rep_ratio", ratio, min_ratio, max_ratio)
 
@@ -63,13 +61,12 @@ class WordRepetition(TextFilter, filters):
     def __init__(
         self,
         *,
-        rep_len: int = 10,
-        min_ratio: float | None = None,
-        max_ratio: float | None = 0.5,
+        rep_len: PositiveInt = 10,
+        min_ratio: Fraction | None = None,
+        max_ratio: Fraction | None = 0.5,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        _check_positive("rep_len", rep_len)
         ratio = partial(repetition_signals.word_rep_ratio, size=rep_len)
         self.rules = bounds("word_rep_ratio", ratio, min_ratio, max_ratio)
 
@@ -88,7 +85,7 @@ class RepeatedLines(TextFilter, filters):
 
     nothing = staticmethod(blank)
 
-    def __init__(self, *, max_repeated_line_fraction: float | None = 0.7, **kwargs: Any) -> None:
+    def __init__(self, *, max_repeated_line_fraction: Fraction | None = 0.7, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         ratio = repetition_signals.distinct_lines
         self.rules = bounds("distinct_line_ratio", ratio, max_repeated_line_fraction, None)
@@ -108,7 +105,9 @@ class RepeatedLinesByChar(TextFilter, filters):
 
     nothing = staticmethod(blank)
 
-    def __init__(self, *, max_repeated_lines_char_ratio: float | None = 0.8, **kwargs: Any) -> None:
+    def __init__(
+        self, *, max_repeated_lines_char_ratio: Fraction | None = 0.8, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         ratio = repetition_signals.distinct_line_chars
         self.rules = bounds("distinct_line_char_ratio", ratio, max_repeated_lines_char_ratio, None)
@@ -126,7 +125,9 @@ class RepeatedParagraphs(TextFilter, filters):
         max_repeated_paragraphs_ratio: Smallest share to keep; ``None`` for no limit.
     """
 
-    def __init__(self, *, max_repeated_paragraphs_ratio: float | None = 0.7, **kwargs: Any) -> None:
+    def __init__(
+        self, *, max_repeated_paragraphs_ratio: Fraction | None = 0.7, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         ratio = repetition_signals.distinct_paragraphs
         self.rules = bounds("distinct_paragraph_ratio", ratio, max_repeated_paragraphs_ratio, None)
@@ -152,7 +153,7 @@ class RepeatedParagraphsByChar(TextFilter, filters):
     nothing = staticmethod(_no_paragraphs)
 
     def __init__(
-        self, *, max_repeated_paragraphs_char_ratio: float | None = 0.8, **kwargs: Any
+        self, *, max_repeated_paragraphs_char_ratio: Fraction | None = 0.8, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         least = max_repeated_paragraphs_char_ratio
@@ -160,7 +161,7 @@ class RepeatedParagraphsByChar(TextFilter, filters):
         self.rules = bounds("distinct_paragraph_char_ratio", ratio, least, None)
 
 
-class RepeatingTopNGrams(TextFilter, filters):
+class RepeatingTopNGrams(WordFilter, filters):
     """Drop texts that lose more than a share of their characters with the most frequent n words.
 
     Reads ``input_key``. The words, joined by a space, are removed as one string; of several
@@ -172,30 +173,19 @@ class RepeatingTopNGrams(TextFilter, filters):
     Args:
         n: Number of words of an n-gram.
         max_repeating_ngram_ratio: Largest share to keep; ``None`` for no limit.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
     """
 
     nothing = staticmethod(no_text)
 
     def __init__(
-        self,
-        *,
-        n: int = 2,
-        max_repeating_ngram_ratio: float | None = 0.2,
-        words: str | Splitter = "whitespace",
-        language: str = "en",
-        **kwargs: Any,
+        self, *, n: PositiveInt = 2, max_repeating_ngram_ratio: Fraction | None = 0.2, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        _check_positive("n", n)
-        split = words_function(words, language)
-        ratio = partial(repetition_signals.removed_top_ngram_share, split=split, size=n)
+        ratio = self.of_words(repetition_signals.removed_top_ngram_share, size=n)
         self.rules = bounds(f"repeating_top_{n}_grams", ratio, None, max_repeating_ngram_ratio)
 
 
-class RepeatingDuplicateNGrams(TextFilter, filters):
+class RepeatingDuplicateNGrams(WordFilter, filters):
     """Drop texts in which more than a share of the characters are in repeated n-grams of words.
 
     Reads ``input_key``. An n-gram counts after its first occurrence, with the spaces inside; words
@@ -207,9 +197,6 @@ class RepeatingDuplicateNGrams(TextFilter, filters):
     Args:
         n: Number of words of an n-gram.
         max_repeating_duplicate_ngram_ratio: Largest share to keep; ``None`` for no limit.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
     """
 
     nothing = staticmethod(no_text)
@@ -217,21 +204,11 @@ class RepeatingDuplicateNGrams(TextFilter, filters):
     def __init__(
         self,
         *,
-        n: int = 2,
-        max_repeating_duplicate_ngram_ratio: float | None = 0.2,
-        words: str | Splitter = "whitespace",
-        language: str = "en",
+        n: PositiveInt = 2,
+        max_repeating_duplicate_ngram_ratio: Fraction | None = 0.2,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        _check_positive("n", n)
-        split = words_function(words, language)
-        ratio = partial(repetition_signals.repeated_ngram_share, split=split, size=n)
+        ratio = self.of_words(repetition_signals.repeated_ngram_share, size=n)
         most = max_repeating_duplicate_ngram_ratio
         self.rules = bounds(f"repeating_dup_{n}_grams", ratio, None, most)
-
-
-def _check_positive(option: str, value: int) -> None:
-    if value < 1:
-        msg = f"{option} must be at least 1, got {value}"
-        raise DefinitionError(msg)

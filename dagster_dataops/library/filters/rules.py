@@ -1,6 +1,7 @@
 """The base classes of filters: modes, and rules that compare signals of a text with thresholds."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -8,6 +9,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyzed
+from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filter_outcome import FilterOutcome
 from dagster_dataops.operators.definition.operator import Operator
@@ -162,6 +164,31 @@ class TextFilter(Filter):
         return Judgement(self.first_reason(text, signals), signals)
 
 
+class WordFilter(TextFilter):
+    """A filter by rules about the words of a text.
+
+    Args:
+        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
+            ``mecab`` or a function.
+        language: ISO 639-1 code for ``words="spacy"``.
+        **kwargs: See `TextFilter`.
+    """
+
+    def __init__(
+        self, *, words: str | Splitter = "whitespace", language: str = "en", **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self._split = words_function(words, language)
+
+    def of_words(self, signal: Callable[..., float], **options: Any) -> Signal:
+        """Return a function of a text alone, for a signal that splits texts into words."""
+        return partial(signal, split=self._split, **options)
+
+    def no_words(self, text: AnalyzedText) -> bool:
+        """Return whether a text has no words."""
+        return not text.split(self._split)
+
+
 def checked_choice(option: str, value: Any, allowed: tuple[str, ...]) -> Any:
     """Return the value of an option.
 
@@ -182,8 +209,3 @@ def no_text(text: AnalyzedText) -> bool:
 def blank(text: AnalyzedText) -> bool:
     """Return whether a text has nothing but white space."""
     return not text.text or text.text.isspace()
-
-
-def no_words(text: AnalyzedText, split: Callable[[str], list[str]]) -> bool:
-    """Return whether a text has no words."""
-    return not text.split(split)

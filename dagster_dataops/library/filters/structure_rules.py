@@ -10,15 +10,16 @@ from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.signals import line_signals
-from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
+from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.filters.rules import (
     Rule,
     TextFilter,
+    WordFilter,
     blank,
     bounds,
     checked_choice,
-    no_words,
 )
+from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction
 
 filters: Any = data_register.new_group("filters")
 
@@ -47,8 +48,8 @@ class SentenceCount(TextFilter, filters):
     def __init__(
         self,
         *,
-        min_num: int | None = 3,
-        max_num: int | None = None,
+        min_num: AtLeastZero | None = 3,
+        max_num: AtLeastZero | None = None,
         sentences: str | Splitter = "rule",
         language: str = "en",
         **kwargs: Any,
@@ -58,7 +59,7 @@ class SentenceCount(TextFilter, filters):
         self.rules = bounds("num_sentences", count, min_num, max_num)
 
 
-class UniqueWordRatio(TextFilter, filters):
+class UniqueWordRatio(WordFilter, filters):
     """Keep texts in which the different words are at least ``min_ratio`` of the words.
 
     Reads ``input_key``. Case does not count. By default, words are runs of letters and digits, and
@@ -71,21 +72,14 @@ class UniqueWordRatio(TextFilter, filters):
         min_ratio: Smallest share to keep; ``None`` for no limit.
         words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
             ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
     """
 
     def __init__(
-        self,
-        *,
-        min_ratio: float | None = 0.1,
-        words: str | Splitter = "regex",
-        language: str = "en",
-        **kwargs: Any,
+        self, *, min_ratio: Fraction | None = 0.1, words: str | Splitter = "regex", **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
-        split = words_function(words, language)
-        self.nothing = partial(no_words, split=split)
-        ratio = partial(_unique_word_ratio, split=split)
+        super().__init__(words=words, **kwargs)
+        self.nothing = self.no_words
+        ratio = self.of_words(_unique_word_ratio)
         self.rules = bounds("unique_word_ratio", ratio, min_ratio, None)
 
 
@@ -108,7 +102,7 @@ class PunctuationGap(TextFilter, filters):
     def __init__(
         self,
         *,
-        max_length: int | None = 112,
+        max_length: AtLeastZero | None = 112,
         unit: Literal["words", "characters"] = "words",
         **kwargs: Any,
     ) -> None:
@@ -138,8 +132,8 @@ class CharacterShare(TextFilter, filters):
         self,
         characters: str,
         *,
-        min_ratio: float | None = None,
-        max_ratio: float | None = None,
+        min_ratio: Fraction | None = None,
+        max_ratio: Fraction | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -181,7 +175,7 @@ class LinesContaining(TextFilter, filters):
             "typeof ",
         ),
         *,
-        min_other_lines: int = 3,
+        min_other_lines: AtLeastZero = 3,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)

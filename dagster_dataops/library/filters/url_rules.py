@@ -12,6 +12,7 @@ from dagster_dataops.errors import MissingExtraError
 from dagster_dataops.library.analysis.word_search import WordSearch, words_from
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.rules import Filter, Judgement
+from dagster_dataops.operators.options.ranges import AtLeastZero
 from dagster_dataops.records import Record
 
 filters: Any = data_register.new_group("filters")
@@ -53,7 +54,7 @@ class Url(Filter, filters):
         urls: _Words = (),
         banned_words: _Words = (),
         soft_words: _Words = (),
-        soft_word_threshold: int = 2,
+        soft_word_threshold: AtLeastZero = 2,
         banned_subwords: _Words = (),
         url_key: str = "url",
         **kwargs: Any,

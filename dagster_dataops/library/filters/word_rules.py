@@ -7,13 +7,13 @@ from typing import Any
 from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.signals import word_signals
 from dagster_dataops.library.analysis.stop_words import stop_words_of
-from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
-from dagster_dataops.library.filters.rules import Rule, TextFilter, bounds, no_words
+from dagster_dataops.library.filters.rules import Rule, TextFilter, WordFilter, bounds
+from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction
 
 filters: Any = data_register.new_group("filters")
 
 
-class SymbolsToWords(TextFilter, filters):
+class SymbolsToWords(WordFilter, filters):
     """Drop texts in which more than a share of the words are an ellipsis or runs of ``#``.
 
     Reads ``input_key``. A word is one if its runs of ``#`` are more than half as many as its
@@ -24,27 +24,16 @@ class SymbolsToWords(TextFilter, filters):
 
     Args:
         max_symbol_to_word_ratio: Largest share to keep; ``None`` for no limit.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
     """
 
-    def __init__(
-        self,
-        *,
-        max_symbol_to_word_ratio: float | None = 0.1,
-        words: str | Splitter = "whitespace",
-        language: str = "en",
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, max_symbol_to_word_ratio: Fraction | None = 0.1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        split = words_function(words, language)
-        self.nothing = partial(no_words, split=split)
-        ratio = partial(word_signals.symbol_word_ratio, split=split)
+        self.nothing = self.no_words
+        ratio = self.of_words(word_signals.symbol_word_ratio)
         self.rules = bounds("symbol_word_ratio", ratio, None, max_symbol_to_word_ratio)
 
 
-class CommonEnglishWords(TextFilter, filters):
+class CommonEnglishWords(WordFilter, filters):
     """Keep texts with ``min_num_common_words`` of the, be, to, of, and, that, have, with.
 
     Reads ``input_key``. Each occurrence counts, in lower case only. With ``stop_at_false``,
@@ -55,28 +44,22 @@ class CommonEnglishWords(TextFilter, filters):
     Args:
         min_num_common_words: Smallest number of occurrences to keep; ``None`` for no limit.
         stop_at_false: Whether counting stops at the minimum.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
     """
 
     def __init__(
         self,
         *,
-        min_num_common_words: int | None = 2,
+        min_num_common_words: AtLeastZero | None = 2,
         stop_at_false: bool = False,
-        words: str | Splitter = "whitespace",
-        language: str = "en",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         most = min_num_common_words if stop_at_false else None
-        split = words_function(words, language)
-        number = partial(word_signals.stop_word_count, split=split, most=most)
+        number = self.of_words(word_signals.stop_word_count, most=most)
         self.rules = bounds("num_common_words", number, min_num_common_words, None)
 
 
-class WordsWithoutAlphabets(TextFilter, filters):
+class WordsWithoutAlphabets(WordFilter, filters):
     """Keep texts in which ``min_words_with_alphabets`` of the words have a letter.
 
     Reads ``input_key``. Signal ``alphabetic_word_ratio``; reasons ``empty``,
@@ -86,24 +69,32 @@ class WordsWithoutAlphabets(TextFilter, filters):
 
     Args:
         min_words_with_alphabets: Smallest share to keep; ``None`` for no limit.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
     """
 
-    def __init__(
-        self,
-        *,
-        min_words_with_alphabets: float | None = 0.8,
-        words: str | Splitter = "whitespace",
-        language: str = "en",
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, min_words_with_alphabets: Fraction | None = 0.8, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        split = words_function(words, language)
-        self.nothing = partial(no_words, split=split)
-        ratio = partial(word_signals.alphabetic_word_ratio, split=split)
+        self.nothing = self.no_words
+        ratio = self.of_words(word_signals.alphabetic_word_ratio)
         self.rules = bounds("alphabetic_word_ratio", ratio, min_words_with_alphabets, None)
+
+
+class CapitalWords(WordFilter, filters):
+    """Drop texts in which more than ``max_ratio`` of the words have capital letters alone.
+
+    Reads ``input_key``. Such a word has a capital letter and no small one: ``HTML5``, ``I``. Signal
+    ``capital_word_ratio``; reasons ``empty``, ``high_capital_word_ratio``.
+
+    Source: ``CapitalWordFilter`` of LazyLLM.
+
+    Args:
+        max_ratio: Largest share to keep; ``None`` for no limit.
+    """
+
+    def __init__(self, *, max_ratio: Fraction | None = 0.5, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.nothing = self.no_words
+        ratio = self.of_words(word_signals.capital_word_ratio)
+        self.rules = bounds("capital_word_ratio", ratio, None, max_ratio)
 
 
 class StopWordRatio(TextFilter, filters):
@@ -130,8 +121,8 @@ class StopWordRatio(TextFilter, filters):
     def __init__(
         self,
         *,
-        min_ratio: float | None = 0.3,
-        max_ratio: float | None = None,
+        min_ratio: Fraction | None = 0.3,
+        max_ratio: Fraction | None = None,
         lang: str = "en",
         stop_words: Collection[str] | None = None,
         **kwargs: Any,
@@ -159,7 +150,7 @@ class FlaggedWords(TextFilter, filters):
     """
 
     def __init__(
-        self, words: Collection[str], *, max_ratio: float | None = 0.045, **kwargs: Any
+        self, words: Collection[str], *, max_ratio: Fraction | None = 0.045, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         listed = frozenset(map(str.lower, words))

@@ -8,6 +8,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.html.html_source import is_deep, readable, too_deep
+from dagster_dataops.operators.options.ranges import AtLeastZeroFloat
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
@@ -65,7 +66,7 @@ class Extract(html):
         alt_texts: bool = True,
         links: bool = False,
         list_bullets: bool = True,
-        timeout_s: float | None = 1.0,
+        timeout_s: AtLeastZeroFloat | None = 1.0,
         mode: Literal["drop", "tag"] = "drop",
         reason_key: str = "drop_reason",
         **kwargs: Any,

@@ -1,6 +1,7 @@
 """``html.ToMarkdown``: a whole page as Markdown."""
 
 from functools import partial
+from io import StringIO
 from typing import Any, Final
 
 from dagster_dataops.data import data_register
@@ -42,12 +43,12 @@ class ToMarkdown(html):
 
 
 def _markdown(soup: Any, converter: Any, page: str) -> str:
-    # Without a newline, BeautifulSoup warns about short pages that look like file names.
-    page = f"{readable(page)}\n"
+    page = readable(page)
     # Python's parser is the default of markdownify; it nests paragraphs that do not end.
     for parser in ("lxml",) if _slow_for_python(page) else ("html.parser", "lxml"):
         try:
-            converted: str = converter().convert_soup(soup(page, parser))
+            # BeautifulSoup warns about short texts that look like file names, but not about files.
+            converted: str = converter().convert_soup(soup(StringIO(page), parser))
         except RecursionError:
             continue
         return converted
@@ -56,5 +57,6 @@ def _markdown(soup: Any, converter: Any, page: str) -> str:
 
 def _slow_for_python(page: str) -> bool:
     """Return whether Python's parser takes quadratic time: for many tags that never end."""
-    unended = page.count("<", page.rfind(">") + 1) + page.count("<!") + page.count("<?")
-    return unended > _MOST_UNENDED
+    tags = page.count("<", page.rfind(">") + 1)
+    comments = page.count("<!--", page.rfind("-->") + 1)
+    return tags + comments + page.count("<![") > _MOST_UNENDED

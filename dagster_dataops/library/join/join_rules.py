@@ -28,6 +28,7 @@ class JoinRules:
     Attributes:
         how: As given.
         duplicates: As given.
+        right_names: The names of the key columns of the right side.
 
     Raises:
         DefinitionError: An option has an unknown value.
@@ -50,6 +51,7 @@ class JoinRules:
             msg = f"on is {on!r} and right_on {right_on!r}; give as many columns of both sides"
             raise DefinitionError(msg)
         self._left, self._right = list(map(FieldKey, left)), list(map(FieldKey, right))
+        self.right_names = ", ".join(right)
         self._key_names = set(right)
         self.how, self.duplicates = how, duplicates
         self._columns, self._suffix = columns, suffix
@@ -119,5 +121,10 @@ def _digest(columns: Sequence[FieldKey], record: Record) -> bytes | None:
         found = column.present(record)
         if not found or None in found:
             return None
-        values.append(found)
+        values.append(list(map(_plain, found)))
     return xxhash.xxh3_128_digest(canonical(values))
+
+
+def _plain(value: Any) -> Any:
+    """Return a number in the form that equal numbers share: 1 for 1.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

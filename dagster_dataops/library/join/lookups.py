@@ -14,8 +14,8 @@ from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.given_records import Given, given_records
 from dagster_dataops.library.join.join_rules import JoinRules
 from dagster_dataops.library.join.merging import ROW_BYTES, join
-from dagster_dataops.library.memory_limit import memory_bytes
 from dagster_dataops.library.sorted_keys import SortedKeys, write_sorted
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record, decode, encode
 
@@ -37,10 +37,10 @@ class Table(join):
         max_memory_mb: Memory in MB before files are used.
     """
 
-    def __init__(self, on: Keys, *, max_memory_mb: int = 256, **kwargs: Any) -> None:
+    def __init__(self, on: Keys, *, max_memory_mb: PositiveInt = 256, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._rules = JoinRules(on, None, "left", "all", None, "")
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def build(self, records: Iterator[Record], folder: Path) -> None:
         path = folder / _ROWS
@@ -92,7 +92,7 @@ class Lookup(join):
         duplicates: str = "error",
         columns: Sequence[str] | None = None,
         suffix: str = "_right",
-        max_memory_mb: int = 256,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -105,7 +105,7 @@ class Lookup(join):
         if folder is not None and folder.is_dir():
             self._rows = _StoredRows(folder)
         else:
-            self._rows = _HeldRows(table, self._rules, memory_bytes(max_memory_mb))
+            self._rows = _HeldRows(table, self._rules, max_memory_mb << 20)
 
     def forward(self, record: Record) -> list[Record] | Drop:
         key = self._rules.left_key(record)
@@ -119,7 +119,7 @@ class _HeldRows:
 
     def __init__(self, table: Given, rules: JoinRules, max_bytes: int) -> None:
         self._lines: dict[bytes, list[bytes]] = {}
-        size = 0
+        size, record = 0, {}
         for record in given_records("table", table):
             key = rules.right_key(record)
             if key is None:
@@ -133,6 +133,12 @@ class _HeldRows:
                     "artefact by join.Table, use join.Merge, or raise max_memory_mb"
                 )
                 raise DefinitionError(msg)
+        if record and not self._lines:
+            msg = (
+                f"no record of the table has the key {rules.right_names}; the last one has "
+                f"{', '.join(record)}; give the names by right_on"
+            )
+            raise DefinitionError(msg)
 
     def of(self, key: bytes) -> list[bytes]:
         return self._lines.get(key, [])

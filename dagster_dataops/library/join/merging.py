@@ -10,7 +10,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.library.external_sort import Entry, ExternalSort
 from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.join.join_rules import JoinRules
-from dagster_dataops.library.memory_limit import memory_bytes
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, decode, encode
 
 join: Any = data_register.new_group("join")
@@ -24,7 +24,8 @@ class Merge(join):
 
     The first input is the left one, the second the right one. Reads ``on``, the key column of both,
     or several, and writes ``columns`` of the right input. ``right_on`` names those of the right
-    input if they differ. A record whose key is missing or ``null`` matches nothing.
+    input if they differ. ``1`` and ``1.0`` are equal keys, ``1``, ``"1"`` and ``true`` are not. A
+    record whose key is missing or ``null`` matches nothing.
 
     ``how="left"`` keeps every left record; ``"inner"`` those with a match; ``"outer"`` every left
     record, then the right records without a match; ``"semi"`` left records with a match, and
@@ -51,6 +52,8 @@ class Merge(join):
         max_memory_mb: Memory in MB before files are used.
     """
 
+    new_records = True
+
     def __init__(
         self,
         on: Keys,
@@ -60,12 +63,12 @@ class Merge(join):
         duplicates: str = "error",
         columns: Sequence[str] | None = None,
         suffix: str = "_right",
-        max_memory_mb: int = 256,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self._rules = JoinRules(on, right_on, how, duplicates, columns, suffix)
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def forward_batch_input(
         self, left: Iterable[Record], right: Iterable[Record]

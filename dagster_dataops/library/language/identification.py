@@ -4,11 +4,11 @@ from collections.abc import Collection
 from typing import Any, Literal, TypeAlias
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.unicode_normalization import without_long_runs
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filter_outcome import FilterOutcome
 from dagster_dataops.library.language.identifiers import Identifier, identifier
+from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, PositiveInt
 from dagster_dataops.records import Record
 
 language: Any = data_register.new_group("language")
@@ -39,14 +39,13 @@ class Identify(language):
         input_key: str = "text",
         *,
         backend: Backend = "py3langid",
-        max_chars: int | None = 2000,
+        max_chars: PositiveInt | None = 2000,
         model_path: str | None = None,
         lang_key: str = "lang",
         score_key: str = "lang_score",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        _check_length(max_chars)
         self._identify, self._max_chars = identifier(backend, model_path), max_chars
         self._column, self._lang_key, self._score_key = FieldKey(input_key), lang_key, score_key
 
@@ -83,9 +82,9 @@ class Filter(language):
         languages: str | Collection[str],
         input_key: str = "text",
         *,
-        min_score: float = 0.65,
+        min_score: AtLeastZeroFloat = 0.65,
         backend: Backend = "py3langid",
-        max_chars: int | None = 2000,
+        max_chars: PositiveInt | None = 2000,
         model_path: str | None = None,
         label_only: bool = False,
         mode: Literal["drop", "tag", "both"] = "drop",
@@ -94,7 +93,6 @@ class Filter(language):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        _check_length(max_chars)
         self._languages = frozenset([languages] if isinstance(languages, str) else languages)
         self._min_score, self._max_chars = min_score, max_chars
         self._identify, self._column = identifier(backend, model_path), FieldKey(input_key)
@@ -112,12 +110,6 @@ class Filter(language):
         if self._languages and lang not in self._languages:
             return "language"
         return None if score >= self._min_score else "language_score"
-
-
-def _check_length(max_chars: int | None) -> None:
-    if max_chars is not None and max_chars < 1:
-        msg = f"max_chars must be at least 1, got {max_chars}"
-        raise DefinitionError(msg)
 
 
 def _identified(identify: Identifier, text: str, max_chars: int | None) -> tuple[str | None, float]:

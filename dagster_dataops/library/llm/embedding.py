@@ -8,6 +8,7 @@ from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.text_prompts import llm
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
 from dagster_dataops.models.model_session import Endpoint
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import JsonValue, Record
 
 
@@ -31,8 +32,8 @@ class Embed(ModelOperator, llm):
         output_key: str = "embedding",
         *,
         model: str = "text-embedding-3-small",
-        dimensions: int | None = None,
-        batch_size: int = 32,
+        dimensions: PositiveInt | None = None,
+        batch_size: PositiveInt = 32,
         client: Annotated[Any, Operational] = DEFAULT_CLIENT,
         **kwargs: Any,
     ) -> None:

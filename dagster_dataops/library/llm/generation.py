@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.llm_operator import LLMOperator
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
 
 
@@ -42,13 +43,12 @@ class Rewrite(TextPrompt, llm):
         input_key: str = "text",
         output_key: str | None = None,
         *,
-        count: int = 1,
+        count: PositiveInt = 1,
         keep_original: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(input_key, output_key=output_key or input_key, **kwargs)
         self.instruction, self.count, self.keep_original = instruction, count, keep_original
-        self.require("count", fits=count >= 1, reason="must be 1 or more")
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:

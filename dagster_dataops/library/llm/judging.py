@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
+from annotated_types import Ge
 from typing_extensions import override
 
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.prompt_templates import rendered
 from dagster_dataops.models.replies.reply import Reply
+from dagster_dataops.operators.options.ranges import AtLeastZeroFloat
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
+
+_Samples: TypeAlias = Annotated[int, Ge(2)]
 
 
 class Judge(TextPrompt, llm):
@@ -92,11 +96,11 @@ class PreferencePairs(TextPrompt, llm):
         self,
         input_key: str = "prompt",
         *,
-        samples: int = 2,
+        samples: _Samples = 2,
         rubric: str = "How correct, helpful and clear is the answer?",
         scale: Sequence[int] = (1, 5),
         judge_prompt: str | None = None,
-        temperature: float | None = 1.0,
+        temperature: AtLeastZeroFloat | None = 1.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(input_key, temperature=temperature, **kwargs)
@@ -104,7 +108,6 @@ class PreferencePairs(TextPrompt, llm):
         self.low, self.high = _limits(self, scale)
         self.judge_prompt = judge_prompt or self.judge_prompt
         self._schema = score_schema(self.low, self.high)
-        self.require("samples", fits=samples >= 2, reason="must be 2 or more")
 
     @override
     async def forward(self, record: Record) -> Record | Drop:

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.prompt_templates import rendered
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
@@ -60,7 +61,7 @@ class QAPairs(TextPrompt, llm):
         self,
         input_key: str = "text",
         *,
-        count: int = 3,
+        count: PositiveInt = 3,
         grounded: bool = True,
         grounding_prompt: str | None = None,
         **kwargs: Any,
@@ -69,7 +70,6 @@ class QAPairs(TextPrompt, llm):
         self.set_format(_PAIRS)
         self.count, self.grounded = count, grounded
         self.grounding_prompt = grounding_prompt or self.grounding_prompt
-        self.require("count", fits=count >= 1, reason="must be 1 or more")
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:

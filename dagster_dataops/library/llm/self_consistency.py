@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DefinitionError, InvalidOutputError
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
+from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, Fraction, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
@@ -39,10 +40,10 @@ class SelfConsistency(TextPrompt, llm):
         input_key: str = "question",
         output_key: str = "answer",
         *,
-        samples: int = 8,
+        samples: PositiveInt = 8,
         answer: str = _LAST_NUMBER,
-        least: float = 0.0,
-        temperature: float | None = 1.0,
+        least: Fraction = 0.0,
+        temperature: AtLeastZeroFloat | None = 1.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(input_key, output_key=output_key, temperature=temperature, **kwargs)
@@ -53,8 +54,6 @@ class SelfConsistency(TextPrompt, llm):
             raise DefinitionError(msg) from None
         self.samples, self.least = samples, least
         self.require("answer", fits=self._pattern.groups >= 1, reason="needs a group: (...)")
-        self.require("samples", fits=samples >= 1, reason="must be 1 or more")
-        self.require("least", fits=0 <= least <= 1, reason="is a share from 0 to 1")
 
     @override
     async def forward(self, record: Record) -> Record | Drop:

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from typing_extensions import override
 
 from dagster_dataops.hashing.operational import Operational
-from dagster_dataops.library.dedup.algorithms.option_checks import check_range, need_numpy
+from dagster_dataops.library.dedup.algorithms.option_checks import Threshold, need_numpy
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.embedding import embedded
 from dagster_dataops.library.llm.text_prompts import llm
 from dagster_dataops.library.llm.vector_files import VectorFile, packed_vector
-from dagster_dataops.library.memory_limit import memory_bytes
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
+from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
 
@@ -58,25 +58,24 @@ class SemanticDedup(ModelOperator, llm, writes=_written):  # type: ignore[call-a
         self,
         input_key: str = "text",
         *,
-        threshold: float = 0.95,
+        threshold: Threshold = 0.95,
         model: str = "text-embedding-3-small",
-        dimensions: int | None = None,
-        batch_size: int = 32,
+        dimensions: PositiveInt | None = None,
+        batch_size: PositiveInt = 32,
         vector_key: str | None = None,
         cluster_key: str | None = None,
-        exact_up_to: int = 100_000,
-        max_memory_mb: int = 256,
+        exact_up_to: AtLeastZero = 100_000,
+        max_memory_mb: PositiveInt = 256,
         client: Annotated[Any, Operational] = DEFAULT_CLIENT,
         **kwargs: Any,
     ) -> None:
         super().__init__(model, client, **{"_batch_size": batch_size, "_max_workers": 16, **kwargs})
-        check_range("threshold", threshold, 0.01, 1.0)
         need_numpy("llm.SemanticDedup")
         self._column, self._dimensions = FieldKey(input_key), dimensions
         self._vectors = None if vector_key is None else FieldKey(vector_key)
         self._threshold, self._exact_up_to = threshold, exact_up_to
         self._cluster_key = cluster_key
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     @override
     async def open(self, context: OperatorContext) -> None:

@@ -3,16 +3,19 @@
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+
+from annotated_types import Interval
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.markdown_parsing import commonmark_parser, inline_text
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.text_mapping import check_single
 from dagster_dataops.records import Record
 
 markdown: Any = data_register.new_group("markdown")
+
+_Level: TypeAlias = Annotated[int, Interval(ge=1, le=6)]
 
 _NEWLINE: Final = re.compile(r"\r\n?|\n")
 
@@ -49,16 +52,13 @@ class Sections(markdown):
         input_key: str = "text",
         output_key: str | None = None,
         *,
-        max_level: int = 6,
+        max_level: _Level = 6,
         keep_heading: bool = True,
         headings_key: str = "headings",
         index_key: str = "section",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if not 1 <= max_level <= 6:
-            msg = f"max_level must be between 1 and 6, got {max_level}"
-            raise DefinitionError(msg)
         commonmark_parser()
         self._max_level, self._keeps_heading = max_level, keep_heading
         self._column, self._written = FieldKey(input_key), output_key

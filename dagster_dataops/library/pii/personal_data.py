@@ -1,17 +1,16 @@
 """Operators of group ``pii`` that replace addresses and numbers of persons."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final, TypeAlias
+
+from typing_extensions import override
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.pii import account_numbers, internet_addresses
 from dagster_dataops.library.pii.secret_patterns import secret_spans
 from dagster_dataops.library.pii.text_spans import Finder, replaced
-from dagster_dataops.library.text_mapping import TextMapping
-from dagster_dataops.records import Record
+from dagster_dataops.library.text_mapping import TextOperator
 
 pii: Any = data_register.new_group("pii")
 
@@ -29,7 +28,7 @@ _IPS: Final = (
 )
 
 
-class Replace(pii):
+class Replace(TextOperator, pii):
     """Replace e-mail and IP addresses and, on request, phone, card and account numbers and keys.
 
     Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
@@ -41,8 +40,6 @@ class Replace(pii):
     the number of workers.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         emails: Replace e-mail addresses.
         ips: Replace IPv4 addresses.
         public_ips_only: Leave private and reserved IP addresses.
@@ -60,9 +57,7 @@ class Replace(pii):
 
     def __init__(
         self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
+        *args: Any,
         emails: bool = True,
         ips: bool = True,
         public_ips_only: bool = True,
@@ -78,7 +73,7 @@ class Replace(pii):
         key_replacement: Replacement = "<KEY>",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(*args, **kwargs)
         find_ips = internet_addresses.public_ips if public_ips_only else internet_addresses.ips
         steps: list[tuple[bool, Finder, str, Replacement]] = [
             (keys, secret_spans, "key_replacement", key_replacement),
@@ -89,12 +84,9 @@ class Replace(pii):
             (phones, account_numbers.phones, "phone_replacement", phone_replacement),
         ]
         self._steps = [(find, _texts(option, new)) for wanted, find, option, new in steps if wanted]
-        self._mapping = TextMapping(self._all_replaced, input_key, output_key)
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-    def _all_replaced(self, value: str) -> str:
+    @override
+    def changed(self, value: str) -> str:
         for find, replacements in self._steps:
             value = replaced(value, find(value), replacements)
         return value
@@ -108,61 +100,39 @@ def _texts(option: str, replacement: Replacement) -> Sequence[str]:
     return texts
 
 
-class RemoveEmails(pii):
+class RemoveEmails(TextOperator, pii):
     """Replace e-mail addresses, also with capital letters before the ``@``.
 
     Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
     As ``clean_email_mapper`` of Data-Juicer.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         repl: The text that replaces an address.
     """
 
-    def __init__(
-        self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        repl: str = "",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        change = partial(_found_replaced, internet_addresses.wide_emails, repl)
-        self._mapping = TextMapping(change, input_key, output_key)
+    def __init__(self, *args: Any, repl: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._replacements = (repl,)
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
+    @override
+    def changed(self, value: str) -> str:
+        return replaced(value, internet_addresses.wide_emails(value), self._replacements)
 
 
-class RemoveIPs(pii):
+class RemoveIPs(TextOperator, pii):
     """Replace IPv4 addresses and complete IPv6 addresses.
 
     Versions of four numbers look like addresses, too. Reads ``input_key`` (one key or several) and
     writes ``output_key`` (by default, the same keys). As ``clean_ip_mapper`` of Data-Juicer.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         repl: The text that replaces an address.
     """
 
-    def __init__(
-        self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        repl: str = "",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        change = partial(_found_replaced, internet_addresses.wide_ips, repl)
-        self._mapping = TextMapping(change, input_key, output_key)
+    def __init__(self, *args: Any, repl: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._replacements = (repl,)
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-
-def _found_replaced(find: Finder, replacement: str, value: str) -> str:
-    return replaced(value, find(value), (replacement,))
+    @override
+    def changed(self, value: str) -> str:
+        return replaced(value, internet_addresses.wide_ips(value), self._replacements)

@@ -12,11 +12,11 @@ from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.canonical_form import canonical
 from dagster_dataops.library.external_sort import ExternalSort
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
-from dagster_dataops.library.memory_limit import memory_bytes
 from dagster_dataops.library.sample.ordering import sort_key
 from dagster_dataops.library.sample.record_hashes import RecordHash
 from dagster_dataops.library.sample.splitting import sample
 from dagster_dataops.library.spill_lists import BitArray
+from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.records import Record
 
 
@@ -98,24 +98,21 @@ class TopK(sample):
     def __init__(
         self,
         key: str,
-        k: int | None = None,
+        k: AtLeastZero | None = None,
         *,
-        ratio: float | None = None,
+        ratio: Fraction | None = None,
         per: Keys | None = None,
         reverse: bool = True,
-        max_memory_mb: int = 256,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if (k is None) == (ratio is None):
             msg = f"give k or ratio, got k={k} and ratio={ratio}"
             raise DefinitionError(msg)
-        if (k is not None and k < 0) or (ratio is not None and not 0 <= ratio <= 1):
-            msg = f"k must be at least 0 and ratio between 0 and 1, got k={k} and ratio={ratio}"
-            raise DefinitionError(msg)
         self._key, self._k, self._ratio, self._reverse = FieldKey(key), k, ratio, reverse
         self._name, self._groups = key, _Groups(per)
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
         value = sort_key(self._key, self._name, record, reverse=self._reverse)
@@ -152,20 +149,17 @@ class Reservoir(sample):
 
     def __init__(
         self,
-        k: int,
+        k: AtLeastZero,
         *,
         key: Keys | None = None,
         per: Keys | None = None,
         seed: int = 0,
-        max_memory_mb: int = 256,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if k < 0:
-            msg = f"k must be at least 0, got {k}"
-            raise DefinitionError(msg)
         self._k, self._hash, self._groups = k, RecordHash(key, seed), _Groups(per)
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
         return [self._groups.of(record), [self._hash.of(record)]]
@@ -193,19 +187,16 @@ class Balance(sample):
     def __init__(
         self,
         key: Keys,
-        cap: int | None = None,
+        cap: AtLeastZero | None = None,
         *,
         seed: int | None = None,
-        max_memory_mb: int = 256,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if cap is not None and cap < 0:
-            msg = f"cap must be at least 0, got {cap}"
-            raise DefinitionError(msg)
         self._groups, self._cap = _Groups(key), cap
         self._hash = None if seed is None else RecordHash(None, seed)
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
         return [self._groups.of(record), [] if self._hash is None else [self._hash.of(record)]]
@@ -241,23 +232,20 @@ class Mix(sample):
         weights: Mapping[str, float],
         key: str = "source",
         *,
-        total: int | None = None,
+        total: AtLeastZero | None = None,
         seed: int = 0,
-        max_memory_mb: int = 256,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if not weights or not all(weight > 0 for weight in weights.values()):
             msg = f"weights must be positive numbers by group, got {dict(weights)}"
             raise DefinitionError(msg)
-        if total is not None and total < 0:
-            msg = f"total must be at least 0, got {total}"
-            raise DefinitionError(msg)
         whole = sum(weights.values())
         self._shares = {group: weight / whole for group, weight in weights.items()}
         self._column, self._total = FieldKey(key), total
         self._hash = RecordHash(None, seed)
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
         group = self._column.text(record)

@@ -16,6 +16,7 @@ from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.vector_files import packed_vector
 from dagster_dataops.library.sample.splitting import sample
 from dagster_dataops.library.spill_lists import BitArray
+from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
@@ -53,24 +54,18 @@ class Diversity(sample):
 
     def __init__(
         self,
-        k: int | None = None,
+        k: AtLeastZero | None = None,
         *,
-        ratio: float | None = None,
+        ratio: Fraction | None = None,
         vector_key: str | None = None,
         input_key: str = "text",
-        ngram_size: int = 3,
+        ngram_size: PositiveInt = 3,
         words: str | Splitter = "regex",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if (k is None) == (ratio is None):
             msg = f"give k or ratio, got k={k} and ratio={ratio}"
-            raise DefinitionError(msg)
-        if (k is not None and k < 0) or (ratio is not None and not 0 <= ratio <= 1):
-            msg = f"k must be at least 0 and ratio between 0 and 1, got k={k} and ratio={ratio}"
-            raise DefinitionError(msg)
-        if ngram_size < 1:
-            msg = f"ngram_size must be at least 1, got {ngram_size}"
             raise DefinitionError(msg)
         need_numpy("sample.Diversity")
         self._k, self._ratio = k, ratio

@@ -10,12 +10,11 @@ from typing import Any
 import orjson
 import xxhash
 
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.canonical_form import canonical
 from dagster_dataops.library.external_sort import ExternalSort
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
-from dagster_dataops.library.memory_limit import memory_bytes
 from dagster_dataops.library.sample.splitting import sample
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, decode, encode
 
 
@@ -36,12 +35,12 @@ class Sort(sample):
     """
 
     def __init__(
-        self, key: Keys, *, reverse: bool = False, max_memory_mb: int = 256, **kwargs: Any
+        self, key: Keys, *, reverse: bool = False, max_memory_mb: PositiveInt = 256, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self._keys = [(FieldKey(read), read) for read in key_list("key", key)]
         self._reverse = reverse
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def forward_batch_input(self, records: Iterable[Record]) -> Iterator[Record]:
         with TemporaryDirectory(prefix="dataops-sort-") as folder:
@@ -73,23 +72,22 @@ class GroupBy(sample):
         max_memory_mb: Memory in MB before files are used.
     """
 
+    new_records = True
+
     def __init__(
         self,
         key: Keys,
         output_key: str = "records",
         *,
-        max_per_group: int | None = None,
-        max_memory_mb: int = 256,
+        max_per_group: PositiveInt | None = None,
+        max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if max_per_group is not None and max_per_group < 1:
-            msg = f"max_per_group must be at least 1, got {max_per_group}"
-            raise DefinitionError(msg)
         self._keys = key_list("key", key)
         self._columns = [FieldKey(read) for read in self._keys]
         self._output_key, self._most = output_key, max_per_group
-        self._max_bytes = memory_bytes(max_memory_mb)
+        self._max_bytes = max_memory_mb << 20
 
     def forward_batch_input(self, records: Iterable[Record]) -> Iterator[Record]:
         with TemporaryDirectory(prefix="dataops-group-") as folder:

@@ -10,6 +10,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, OperatorOptionError
 from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.sample.record_hashes import RecordHash
+from dagster_dataops.operators.options.ranges import Fraction
 from dagster_dataops.operators.outcomes.named_outputs import To
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
@@ -84,12 +85,9 @@ class Rate(sample):
     """
 
     def __init__(
-        self, rate: float, *, key: Keys | None = None, seed: int = 0, **kwargs: Any
+        self, rate: Fraction, *, key: Keys | None = None, seed: int = 0, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        if not 0 <= rate <= 1:
-            msg = f"rate must be between 0 and 1, got {rate}"
-            raise DefinitionError(msg)
         self._rate, self._hash = rate, RecordHash(key, seed)
 
     def forward(self, record: Record) -> Drop | None:

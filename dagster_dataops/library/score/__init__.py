@@ -1,5 +1,11 @@
 """Group ``score``: operators that give texts a score, and train the models for it."""
 
-from dagster_dataops.library.score import character_model, embeddings, linear, model_scores
+from dagster_dataops.library.score import (
+    character_model,
+    embeddings,
+    linear,
+    model_scores,
+    perplexity,
+)
 
-__all__ = ["character_model", "embeddings", "linear", "model_scores"]
+__all__ = ["character_model", "embeddings", "linear", "model_scores", "perplexity"]

@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+
+from annotated_types import Interval
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
@@ -12,6 +14,9 @@ from dagster_dataops.library.score.linear import model_facts, numpy
 from dagster_dataops.records import Record
 
 score: Any = data_register.new_group("score")
+
+_Order: TypeAlias = Annotated[int, Interval(ge=1, le=10)]
+_Buckets: TypeAlias = Annotated[int, Interval(ge=2, le=1 << 28)]
 
 _COUNTS, _MODEL = "counts.npy", "model.json"
 _FACTOR: Final = 0x9E3779B97F4A7C15
@@ -34,11 +39,16 @@ class TrainCharNGram(score):
     """
 
     def __init__(
-        self, input_key: str = "text", *, order: int = 5, buckets: int = 1 << 20, **kwargs: Any
+        self,
+        input_key: str = "text",
+        *,
+        order: _Order = 5,
+        buckets: _Buckets = 1 << 20,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if not 1 <= order <= 10 or buckets & (buckets - 1) or not 2 <= buckets <= 1 << 28:
-            msg = "order must be 1 to 10, and buckets a power of two up to 2**28"
+        if buckets & (buckets - 1):
+            msg = f"buckets must be a power of two, got {buckets}"
             raise DefinitionError(msg)
         self._column, self._order, self._buckets = FieldKey(input_key), order, buckets
 
@@ -86,7 +96,7 @@ class CharNGram(score):
     ) -> None:
         super().__init__(**kwargs)
         self._np = numpy("score.CharNGram")
-        facts = model_facts(model, _MODEL, "score.TrainCharNGram")
+        facts = model_facts(model, _MODEL, "score.TrainCharNGram", "characters")
         self._characters = facts["characters"]
         self._counts = self._np.load(Path(model) / _COUNTS, allow_pickle=False)
         self._column, self._written = FieldKey(input_key), output_key

@@ -5,17 +5,23 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import xxhash
+from annotated_types import Gt, Interval
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 score: Any = data_register.new_group("score")
+
+_Ngrams: TypeAlias = Annotated[int, Interval(ge=1, le=5)]
+_Buckets: TypeAlias = Annotated[int, Interval(ge=2, le=1 << 30)]
+_Rate: TypeAlias = Annotated[float, Gt(0)]
 
 _WORD: Final = re.compile(r"\w+")
 _FACTOR: Final = 0x9E3779B97F4A7C15  # odd, so that the order of words counts
@@ -80,23 +86,17 @@ class Train(score):
         input_key: str = "text",
         label_key: str = "label",
         *,
-        ngrams: int = 2,
-        buckets: int = 1 << 18,
-        epochs: int = 5,
-        learning_rate: float = 0.5,
+        ngrams: _Ngrams = 2,
+        buckets: _Buckets = 1 << 18,
+        epochs: PositiveInt = 5,
+        learning_rate: _Rate = 0.5,
         balance: bool = True,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if not 1 <= ngrams <= 5 or epochs < 1 or learning_rate <= 0:
-            msg = (
-                "ngrams must be 1 to 5, epochs at least 1, and learning_rate above 0; got "
-                f"{ngrams}, {epochs} and {learning_rate}"
-            )
-            raise DefinitionError(msg)
-        if buckets & (buckets - 1) or not 2 <= buckets <= 1 << 30:
-            msg = f"buckets must be a power of two up to 2**30, got {buckets}"
+        if buckets & (buckets - 1):
+            msg = f"buckets must be a power of two, got {buckets}"
             raise DefinitionError(msg)
         self._column, self._label = FieldKey(input_key), label_key
         self._settings = {"ngrams": ngrams, "buckets": buckets}
@@ -177,7 +177,7 @@ class Linear(score):
         super().__init__(**kwargs)
         self._column, self._written = FieldKey(input_key), output_key
         np = numpy("score.Linear")
-        facts = model_facts(model, _MODEL, "score.Train")
+        facts = model_facts(model, _MODEL, "score.Train", "bias")
         self._features = HashedNGrams(facts["ngrams"], facts["buckets"])
         self._bias = float(facts["bias"])
         self._weights = np.load(Path(model) / _WEIGHTS, allow_pickle=False)
@@ -210,15 +210,18 @@ def numpy(operator: str) -> Any:
     return np
 
 
-def model_facts(folder: str | Path, name: str, builder: str) -> dict[str, Any]:
-    """Return the content of the JSON file of a trained model.
+def model_facts(folder: str | Path, name: str, builder: str, key: str) -> dict[str, Any]:
+    """Return the content of the JSON file of a trained model, which has ``key``.
 
     Raises:
-        DefinitionError: It is not there.
+        DefinitionError: It is not there, or of another operator.
     """
     try:
         facts: dict[str, Any] = json.loads((Path(folder) / name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         msg = f"model {str(folder)!r} is no folder of {builder}: {error}"
         raise DefinitionError(msg) from None
+    if key not in facts:
+        msg = f"model {str(folder)!r} is no folder of {builder}: {name} has no {key!r}"
+        raise DefinitionError(msg)
     return facts

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.stats.value_summary import ValueSummary
+from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.records import Record
 
 stats: Any = data_register.new_group("stats")
@@ -37,21 +37,19 @@ class Summary(stats):
         top: Number of most frequent values.
     """
 
+    new_records = True
+
     def __init__(
         self,
         keys: Sequence[str] | None = None,
         *,
         stats_key: str = "stats",
         reason_key: str = "drop_reason",
-        bins: int = 20,
-        top: int = 10,
+        bins: PositiveInt = 20,
+        top: AtLeastZero = 10,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        for option, value, least in (("bins", bins, 1), ("top", top, 0)):
-            if value < least:
-                msg = f"{option} must be at least {least}, got {value}"
-                raise DefinitionError(msg)
         self._keys = None if keys is None else {key: FieldKey(key) for key in keys}
         self._stats_key, self._reason_key = stats_key, reason_key
         self._bins, self._top = bins, top

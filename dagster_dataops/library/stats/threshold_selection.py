@@ -10,6 +10,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.stats.quantile_digest import QuantileDigest, sample_deviation
+from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, Percentile
 from dagster_dataops.records import Record
 
 stats: Any = data_register.new_group("stats")
@@ -41,23 +42,13 @@ class Threshold(stats):
         self,
         key: str,
         *,
-        min_percentile: float | None = None,
-        max_percentile: float | None = None,
-        sigma: float | None = None,
+        min_percentile: Percentile | None = None,
+        max_percentile: Percentile | None = None,
+        sigma: AtLeastZeroFloat | None = None,
         keep_missing: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        for option, value in (
-            ("min_percentile", min_percentile),
-            ("max_percentile", max_percentile),
-        ):
-            if value is not None and not 0 <= value <= 100:
-                msg = f"{option} must be between 0 and 100, got {value}"
-                raise DefinitionError(msg)
-        if sigma is not None and sigma < 0:
-            msg = f"sigma must be at least 0, got {sigma}"
-            raise DefinitionError(msg)
         if min_percentile is max_percentile is sigma is None:
             msg = "give min_percentile, max_percentile or sigma"
             raise DefinitionError(msg)

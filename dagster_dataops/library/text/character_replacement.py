@@ -1,22 +1,22 @@
 """Operators of group ``text`` that replace characters: spaces, punctuation, newlines."""
 
 import re
-from functools import partial
 from typing import Any, Final
+
+from typing_extensions import override
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.simplified_text import simplified
-from dagster_dataops.library.field_keys import Keys
-from dagster_dataops.library.text_mapping import TextMapping
-from dagster_dataops.records import Record
+from dagster_dataops.library.text_mapping import TextOperator
+from dagster_dataops.operators.options.ranges import AtLeastZero
 
 text: Any = data_register.new_group("text")
 
 _SPACE: Final = "[ \t\u0084\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufffc]"
 _ONE_SPACE: Final = re.compile(_SPACE)
 _SPACES: Final = re.compile(f"{_SPACE}+")
-_ASCII_OF_MARKS: Final = str.maketrans(
+ASCII_OF_MARKS: Final = str.maketrans(
     {
         **dict.fromkeys("，、", ","),
         **dict.fromkeys("„”“«»」「《》", '"'),
@@ -29,10 +29,10 @@ _ASCII_OF_MARKS: Final = str.maketrans(
         "…": "...",
     }
 )
-_COMPATIBLE: Final = {**_ASCII_OF_MARKS, ord("１"): '"'}
+_COMPATIBLE: Final = {**ASCII_OF_MARKS, ord("１"): '"'}
 
 
-class NormalizeWhitespace(text):
+class NormalizeWhitespace(TextOperator, text):
     """Replace each of 23 white space and invisible characters by one space.
 
     The characters are the space, the tab, the spaces of Unicode, the zero-width space, joiners,
@@ -42,29 +42,18 @@ class NormalizeWhitespace(text):
     As ``whitespace_normalization_mapper`` of Data-Juicer, which never collapses runs.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         strip: Whether white space at both ends is removed first.
         collapse: Whether a run of such characters becomes one space.
     """
 
     def __init__(
-        self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        strip: bool = True,
-        collapse: bool = False,
-        **kwargs: Any,
+        self, *args: Any, strip: bool = True, collapse: bool = False, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(*args, **kwargs)
         self._strip, self._pattern = strip, _SPACES if collapse else _ONE_SPACE
-        self._mapping = TextMapping(self._spaced, input_key, output_key)
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-    def _spaced(self, value: str) -> str:
+    @override
+    def changed(self, value: str) -> str:
         if self._strip:
             value = value.strip()
         if self._pattern is _ONE_SPACE and value.isascii():
@@ -72,7 +61,7 @@ class NormalizeWhitespace(text):
         return self._pattern.sub(" ", value)
 
 
-class NormalizePunctuation(text):
+class NormalizePunctuation(TextOperator, text):
     """Replace 33 punctuation marks of Unicode by ASCII characters.
 
     Quotation marks, dashes, and full-width and Chinese punctuation. Reads ``input_key`` (one key or
@@ -82,63 +71,46 @@ class NormalizePunctuation(text):
     That table also replaces the digit U+FF11 by a quotation mark, which is an error.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         table: The table; ``"moses"`` is the only one.
         compat: Whether U+FF11 becomes a quotation mark too.
     """
 
     def __init__(
-        self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        table: str = "moses",
-        compat: bool = False,
-        **kwargs: Any,
+        self, *args: Any, table: str = "moses", compat: bool = False, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(*args, **kwargs)
         if table != "moses":
             msg = f"table is {table!r}; the only one is 'moses'"
             raise DefinitionError(msg)
-        self._table = _COMPATIBLE if compat else _ASCII_OF_MARKS
-        self._mapping = TextMapping(self._replaced, input_key, output_key)
+        self._table = _COMPATIBLE if compat else ASCII_OF_MARKS
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-    def _replaced(self, value: str) -> str:
+    @override
+    def changed(self, value: str) -> str:
         return value if value.isascii() else value.translate(self._table)
 
 
-class CollapseNewlines(text):
+class CollapseNewlines(TextOperator, text):
     r"""Shorten runs of newlines to ``max`` newlines.
 
     ``\n`` and ``\r\n`` are counted apart. Reads ``input_key`` (one key or several) and writes
     ``output_key`` (by default, the same keys). As ``NewlineNormalizer`` of NeMo Curator.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         max: The number of newlines that longer runs get.
     """
 
     def __init__(
         self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        max: int = 2,  # noqa: A002 - the name of the option
+        *args: Any,
+        max: AtLeastZero = 2,  # noqa: A002 - the name of the option
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        if max < 0:
-            msg = f"max must be at least 0, got {max}"
-            raise DefinitionError(msg)
-        self._mapping = TextMapping(partial(_collapsed, most=max), input_key, output_key)
+        super().__init__(*args, **kwargs)
+        self._most = max
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
+    @override
+    def changed(self, value: str) -> str:
+        return _collapsed(value, self._most)
 
 
 def _collapsed(value: str, most: int) -> str:
@@ -148,26 +120,17 @@ def _collapsed(value: str, most: int) -> str:
     return value
 
 
-class Simplify(text):
+class Simplify(TextOperator, text):
     """Simplify a text so that similar texts become equal.
 
     Lower case, accents removed, each number written as 0, punctuation and white space as one space.
     Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
     As datatrove does before it compares sentences and n-grams.
-
-    Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
     """
 
-    def __init__(
-        self, input_key: Keys = "text", output_key: Keys | None = None, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self._mapping = TextMapping(simplified, input_key, output_key)
-
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
+    @override
+    def changed(self, value: str) -> str:
+        return simplified(value)
 
 
 class SimplifyText(Simplify):

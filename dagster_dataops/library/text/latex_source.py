@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from typing_extensions import override
+
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.field_keys import Keys
-from dagster_dataops.library.text_mapping import TextMapping
-from dagster_dataops.records import Record
+from dagster_dataops.library.text_mapping import TextOperator
 
 text: Any = data_register.new_group("text")
 
@@ -28,7 +28,7 @@ _LONGEST_MACRO: Final = 200  # characters; else a short text could become huge
 _PARTS: Final = ("comments", "bibliography", "header", "macros")
 
 
-class Latex(text):
+class Latex(TextOperator, text):
     r"""Remove comments, bibliography and header from LaTeX sources, and expand macros.
 
     In this order:
@@ -46,30 +46,18 @@ class Latex(text):
     comment.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         strip: The parts.
     """
 
-    def __init__(
-        self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        strip: Sequence[str] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, *args: Any, strip: Sequence[str] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._parts = frozenset(_PARTS if strip is None else strip)
         if not self._parts.issubset(_PARTS):
             msg = f"strip is {strip}; it takes {', '.join(_PARTS)}"
             raise DefinitionError(msg)
-        self._mapping = TextMapping(self._stripped, input_key, output_key)
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-    def _stripped(self, value: str) -> str:
+    @override
+    def changed(self, value: str) -> str:
         if "macros" in self._parts:
             value = _expanded(value)
         if "header" in self._parts and (heading := _HEADING.search(value)):

@@ -1,17 +1,18 @@
 """Operators of group ``text`` that remove lines and paragraphs."""
 
-from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+
+from annotated_types import Interval
+from typing_extensions import override
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.character_sets import PUNCTUATION
 from dagster_dataops.library.analysis.signals.line_signals import POLICY
-from dagster_dataops.library.field_keys import Keys
-from dagster_dataops.library.text_mapping import TextMapping
-from dagster_dataops.records import Record
+from dagster_dataops.library.text_mapping import TextOperator
 
 text: Any = data_register.new_group("text")
+
+_Columns: TypeAlias = Annotated[int, Interval(ge=2, le=20)]
 
 _STARTS: Final = PUNCTUATION | {" "}
 _SYMBOLS: Final = "".join(sorted(_STARTS))
@@ -19,7 +20,7 @@ _PLACEHOLDER: Final = "lorem ipsum"
 _COMMENT_STARTS: Final = ("//", "#", "--")
 
 
-class RemoveSymbolLines(text):
+class RemoveSymbolLines(TextOperator, text):
     """Remove lines of punctuation, such as separators.
 
     A line goes if it has characters other than white space, and all of them are punctuation or
@@ -28,24 +29,16 @@ class RemoveSymbolLines(text):
     writes ``output_key`` (by default, the same keys). As ``SymbolLinesFormatter`` of datatrove.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         replace: The line that replaces a run; empty for none.
     """
 
-    def __init__(
-        self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        replace: str = "",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self._mapping = TextMapping(partial(_without_symbols, replace), input_key, output_key)
+    def __init__(self, *args: Any, replace: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._replace = replace
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
+    @override
+    def changed(self, value: str) -> str:
+        return _without_symbols(self._replace, value)
 
 
 def _without_symbols(replace: str, value: str) -> str:
@@ -62,7 +55,7 @@ def _without_symbols(replace: str, value: str) -> str:
     return "\n".join(kept)
 
 
-class RemoveBoilerplate(text):
+class RemoveBoilerplate(TextOperator, text):
     """Remove paragraphs with notices about cookies, privacy and terms of use.
 
     Paragraphs are separated by blank lines. With ``top_or_bottom_only``, the paragraphs with a
@@ -74,25 +67,16 @@ class RemoveBoilerplate(text):
     beginning, length and end.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         top_or_bottom_only: Whether notices are removed from the top or bottom alone.
     """
 
-    def __init__(
-        self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        top_or_bottom_only: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        change = partial(_without_notices, top_or_bottom_only=top_or_bottom_only)
-        self._mapping = TextMapping(change, input_key, output_key)
+    def __init__(self, *args: Any, top_or_bottom_only: bool = True, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._only_at_ends = top_or_bottom_only
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
+    @override
+    def changed(self, value: str) -> str:
+        return _without_notices(value, top_or_bottom_only=self._only_at_ends)
 
 
 def _without_notices(value: str, *, top_or_bottom_only: bool) -> str:
@@ -112,27 +96,18 @@ def _without_notices(value: str, *, top_or_bottom_only: bool) -> str:
     return "\n\n".join(paragraphs[:first] + paragraphs[last + 1 :])
 
 
-class RemoveCopyrightHeader(text):
+class RemoveCopyrightHeader(TextOperator, text):
     """Remove the copyright notice from the beginning of source code.
 
     The first comment between ``/*`` and ``*/`` goes if it contains "copyright". If there is none,
     the first lines go that are empty or begin with ``//``, ``#`` or ``--``. Reads ``input_key``
     (one key or several) and writes ``output_key`` (by default, the same keys). As
     ``clean_copyright_mapper`` of Data-Juicer.
-
-    Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
     """
 
-    def __init__(
-        self, input_key: Keys = "text", output_key: Keys | None = None, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self._mapping = TextMapping(_without_copyright, input_key, output_key)
-
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
+    @override
+    def changed(self, value: str) -> str:
+        return _without_copyright(value)
 
 
 def _without_copyright(value: str) -> str:
@@ -148,7 +123,7 @@ def _without_copyright(value: str) -> str:
     return "\n".join(lines[first:])
 
 
-class RemoveTableText(text):
+class RemoveTableText(TextOperator, text):
     r"""Remove rows of tables whose columns are separated by spaces, tabs or ``|``.
 
     Two or more successive lines with the same number of columns are rows, also with blank lines
@@ -160,33 +135,18 @@ class RemoveTableText(text):
     sentences with the same number of words are rows, too: use it on tables alone.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         min_col: The smallest number of columns, 2 to 20.
         max_col: The largest number of columns, 2 to 20.
     """
 
     def __init__(
-        self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        min_col: int = 2,
-        max_col: int = 20,
-        **kwargs: Any,
+        self, *args: Any, min_col: _Columns = 2, max_col: _Columns = 20, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
-        for option, value in (("min_col", min_col), ("max_col", max_col)):
-            if not 2 <= value <= 20:
-                msg = f"{option} must be between 2 and 20, got {value}"
-                raise DefinitionError(msg)
+        super().__init__(*args, **kwargs)
         self._columns = range(min_col, max_col + 1)
-        self._mapping = TextMapping(self._without_tables, input_key, output_key)
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-    def _without_tables(self, value: str) -> str:
+    @override
+    def changed(self, value: str) -> str:
         if value.count("\n") < 3:
             return value
         rows = [_row(line) for line in value.split("\n")]

@@ -6,11 +6,11 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any, Final
 
+from typing_extensions import override
+
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.field_keys import Keys
-from dagster_dataops.library.text_mapping import TextMapping
-from dagster_dataops.records import Record
+from dagster_dataops.library.text_mapping import TextOperator
 
 text: Any = data_register.new_group("text")
 
@@ -34,7 +34,7 @@ _NOT_LAST: Final = "`![]{};:'\".,?«»“”‘’"  # the punctuation of the se
 _URL: Final = re.compile(r"https?://\S+|www\.\S+", re.IGNORECASE)
 
 
-class RemoveLinks(text):
+class RemoveLinks(TextOperator, text):
     """Remove links: with a scheme, beginning with ``www.``, or a domain with a slash.
 
     Brackets in a link are kept together, up to one level inside another, and punctuation after it
@@ -45,34 +45,23 @@ class RemoveLinks(text):
     time after an open bracket; this operator takes linear time.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         replace: The text that replaces a link.
         pattern: A regular expression of your own instead, for Python's ``re``.
     """
 
     def __init__(
-        self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        replace: str = "",
-        pattern: str | None = None,
-        **kwargs: Any,
+        self, *args: Any, replace: str = "", pattern: str | None = None, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(*args, **kwargs)
         self._replace = replace
         try:
             self._pattern = re.compile(pattern) if pattern is not None else None
         except (re.error, TypeError) as error:
             msg = f"pattern {pattern!r} is no regular expression: {error}"
             raise DefinitionError(msg) from None
-        self._mapping = TextMapping(self._without_links, input_key, output_key)
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-    def _without_links(self, value: str) -> str:
+    @override
+    def changed(self, value: str) -> str:
         if self._pattern is not None:
             return self._pattern.sub(self._replace, value)
         pieces, place = [], 0
@@ -151,25 +140,16 @@ def _end_of_link(value: str, start: int) -> int:
     return start + len(kept)
 
 
-class RemoveUrls(text):
+class RemoveUrls(TextOperator, text):
     """Remove URLs that begin with ``http://``, ``https://`` or ``www.``, up to the next space.
 
     Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
     As ``UrlRemover`` of NeMo Curator. `text.RemoveLinks` finds more, and leaves punctuation.
-
-    Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
     """
 
-    def __init__(
-        self, input_key: Keys = "text", output_key: Keys | None = None, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self._mapping = TextMapping(_without_urls, input_key, output_key)
-
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
+    @override
+    def changed(self, value: str) -> str:
+        return _without_urls(value)
 
 
 def _without_urls(value: str) -> str:

@@ -3,11 +3,11 @@
 import re
 from typing import Any, Final
 
+from typing_extensions import override
+
 from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.markdown_parsing import commonmark_parser, inline_text
-from dagster_dataops.library.field_keys import Keys
-from dagster_dataops.library.text_mapping import TextMapping
-from dagster_dataops.records import Record
+from dagster_dataops.library.text_mapping import TextOperator
 
 text: Any = data_register.new_group("text")
 
@@ -15,7 +15,7 @@ text: Any = data_register.new_group("text")
 _PAIRS: Final = tuple(map(re.compile, (r"\*\*(.*?)\*\*", r"\*(.*?)\*", r"_(.*?)_")))
 
 
-class RemoveMarkdown(text):
+class RemoveMarkdown(TextOperator, text):
     """Remove the marks of Markdown, and keep its text, the text of links and code.
 
     By CommonMark: marks of headings, emphasis, quotes, lists, links, images, code and rules go.
@@ -24,28 +24,19 @@ class RemoveMarkdown(text):
     Needs the extra ``markdown``, except with ``compat``.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         compat: As ``MarkdownRemover`` of NeMo Curator: pairs of ``**``, ``*`` and ``_`` on a line
             go, also those inside words, and a link becomes its address.
     """
 
-    def __init__(
-        self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        compat: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, *args: Any, compat: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         if not compat:
             commonmark_parser()
-        change = _without_pairs if compat else _plain_text
-        self._mapping = TextMapping(change, input_key, output_key)
+        self._change = _without_pairs if compat else _plain_text
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
+    @override
+    def changed(self, value: str) -> str:
+        return self._change(value)
 
 
 def _without_pairs(value: str) -> str:

@@ -1,14 +1,14 @@
 """``text.Replace``: replace patterns or strings."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.text_mapping import TextMapping
+from dagster_dataops.library.user_patterns import Engine, applied, compiled
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
@@ -19,8 +19,8 @@ class Replace(text):
     r"""Replace all matches of one pattern or several, in order.
 
     Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
-    As ``replace_content_mapper`` of Data-Juicer, but ``.`` does not match a newline; write ``(?s)``
-    before a pattern for that.
+    As ``replace_content_mapper`` of Data-Juicer, whose patterns are those of the package regex, but
+    ``.`` does not match a newline; write ``(?s)`` before a pattern for that.
 
     Args:
         pattern: A regular expression or, with ``regex=False``, a string; or a list of them.
@@ -42,7 +42,7 @@ class Replace(text):
         output_key: Keys | None = None,
         *,
         regex: bool = True,
-        engine: Literal["re", "re2"] = "re",
+        engine: Engine = "re",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -52,11 +52,8 @@ class Replace(text):
             given = counted(len(patterns), "patterns"), counted(len(whole), "replacements")
             msg = f"got {' and '.join(given)}; give one replacement for all, or one for each"
             raise DefinitionError(msg)
-        compiled = _compiler(engine) if regex else None
-        self._steps = [
-            partial(_replaced, compiled(one) if compiled else one, new)
-            for one, new in zip(patterns, whole, strict=True)
-        ]
+        known = [compiled(one, engine, "text.Replace") for one in patterns] if regex else patterns
+        self._steps = [partial(_replaced, *pair) for pair in zip(known, whole, strict=True)]
         self._mapping = TextMapping(self._all_replaced, input_key, output_key)
 
     def forward(self, record: Record) -> Record:
@@ -71,33 +68,5 @@ class Replace(text):
 def _replaced(pattern: Any, replacement: str, value: str) -> str:
     if isinstance(pattern, str):
         return value.replace(pattern, replacement)
-    try:
-        changed: str = pattern.sub(replacement, value)
-    except UnicodeEncodeError as error:
-        msg = (
-            f"the text has a lone surrogate at character {error.start}, which re2 cannot read; "
-            "use text.FixUnicode before, or engine='re'"
-        )
-        raise ValueError(msg) from None
+    changed: str = applied(pattern.sub, replacement, value)
     return changed
-
-
-def _compiler(engine: str) -> Callable[[str], Any]:
-    if engine not in {"re", "re2"}:
-        msg = f"engine is {engine!r}; use 're' or 're2'"
-        raise DefinitionError(msg)
-    if engine == "re":
-        return partial(_compiled, re.compile, re.error)
-    try:
-        import re2
-    except ImportError:
-        raise MissingExtraError("text.Replace with engine='re2'", "re2") from None
-    return partial(_compiled, re2.compile, re2.error)
-
-
-def _compiled(compile_pattern: Callable[[str], Any], error: type[Exception], pattern: str) -> Any:
-    try:
-        return compile_pattern(pattern)
-    except error as fault:
-        msg = f"pattern {pattern!r} is malformed: {fault}"
-        raise DefinitionError(msg) from None

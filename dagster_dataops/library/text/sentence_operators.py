@@ -4,11 +4,13 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
+from typing_extensions import override
+
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
-from dagster_dataops.library.field_keys import Keys
-from dagster_dataops.library.text_mapping import TextMapping
+from dagster_dataops.library.text_mapping import TextMapping, TextOperator
+from dagster_dataops.operators.options.ranges import AtLeastZero
 from dagster_dataops.records import Record
 
 text: Any = data_register.new_group("text")
@@ -60,7 +62,7 @@ class SplitSentences(text):
         return self._mapping(record)
 
 
-class RemoveRepeatedSentences(text):
+class RemoveRepeatedSentences(TextOperator, text):
     """Remove sentences that occurred before in the same text.
 
     A sentence ends after ``. ! ?``, their Chinese forms, two ellipses, or a closing quotation mark
@@ -73,8 +75,6 @@ class RemoveRepeatedSentences(text):
     ``script="any"`` does.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         lowercase: Whether sentences are compared in lower case.
         ignore_special_character: Whether only letters, digits, spaces and tabs are compared and
             counted.
@@ -84,27 +84,22 @@ class RemoveRepeatedSentences(text):
 
     def __init__(
         self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
+        *args: Any,
         lowercase: bool = False,
         ignore_special_character: bool = True,
-        min_repeat_sentence_length: int = 2,
+        min_repeat_sentence_length: AtLeastZero = 2,
         script: Literal["latin_han", "any"] = "latin_han",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(*args, **kwargs)
         if script not in _OUTSIDE:
             msg = f"script is {script!r}; use 'latin_han' or 'any'"
             raise DefinitionError(msg)
         self._lowercase, self._shortest = lowercase, min_repeat_sentence_length
         self._ignored = _OUTSIDE[script] if ignore_special_character else None
-        self._mapping = TextMapping(self._without_repeated, input_key, output_key)
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-    def _without_repeated(self, value: str) -> str:
+    @override
+    def changed(self, value: str) -> str:
         seen: set[str] = set()
         lines = [
             "".join(one for one in _sentences(line) if self._is_new(one, seen)) if line else line

@@ -3,11 +3,14 @@
 import re
 from typing import Any, Final
 
+from typing_extensions import override
+
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.unicode_normalization import normalized
-from dagster_dataops.library.field_keys import FieldKey, Keys
-from dagster_dataops.library.text_mapping import TextMapping, check_single
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.text_mapping import TextOperator, check_single
+from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
@@ -19,26 +22,17 @@ _BLANK_LINES: Final = re.compile(r"\n{3,}")
 _INVISIBLE: Final = re.compile("[\u0000-\u0008\u000b\u000c\u000e-\u001f\u200b-\u200f\ufeff]")
 
 
-class Normalize(text):
+class Normalize(TextOperator, text):
     """Normalize texts: NFKC, single spaces, at most one blank line, no invisible characters.
 
     Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
     A missing or null value becomes the empty text; a value of another type is an error. A selector
     of several elements can only be written to the same place.
-
-    Args:
-        input_key: Key of the text: a column or a selector, or several.
-        output_key: Where the texts are written, as many keys; ``None`` for ``input_key``.
     """
 
-    def __init__(
-        self, input_key: Keys = "text", output_key: Keys | None = None, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self._mapping = TextMapping(_normalized, input_key, output_key)
-
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
+    @override
+    def changed(self, value: str) -> str:
+        return _normalized(value)
 
 
 def _normalized(value: str) -> str:
@@ -49,26 +43,30 @@ def _normalized(value: str) -> str:
 class LengthFilter(text):
     """Keep records whose text has ``min_chars`` to ``max_chars`` characters, inclusive.
 
-    Reads ``input_key``; white space is not counted. With ``max_chars=0`` there is no upper limit.
-    The reasons of drops are ``low_num_chars`` and ``high_num_chars``.
+    Reads ``input_key``; white space is not counted. The reasons of drops are ``low_num_chars`` and
+    ``high_num_chars``.
 
     Args:
-        min_chars: Least characters, white space not counted.
-        max_chars: Most characters, white space not counted; 0 for no limit.
+        min_chars: Least characters, white space not counted; ``None`` for no limit.
+        max_chars: Most characters, white space not counted; ``None`` for no limit.
         input_key: Key of the text: a column, or a selector.
     """
 
     def __init__(
-        self, min_chars: int = 1, max_chars: int = 0, input_key: str = "text", **kwargs: Any
+        self,
+        min_chars: AtLeastZero | None = 1,
+        max_chars: AtLeastZero | None = None,
+        input_key: str = "text",
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self._min, self._max, self._column = min_chars, max_chars, FieldKey(input_key)
 
     def forward(self, record: Record) -> Drop | None:
         length = sum(map(len, self._column.text(record).split()))
-        if length < self._min:
+        if self._min is not None and length < self._min:
             return Drop("low_num_chars")
-        return Drop("high_num_chars") if 0 < self._max < length else None
+        return Drop("high_num_chars") if self._max is not None and length > self._max else None
 
 
 class LetterRatioFilter(text):
@@ -82,7 +80,7 @@ class LetterRatioFilter(text):
         input_key: Key of the text: a column, or a selector.
     """
 
-    def __init__(self, min_ratio: float = 0.6, input_key: str = "text", **kwargs: Any) -> None:
+    def __init__(self, min_ratio: Fraction = 0.6, input_key: str = "text", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._ratio, self._column = min_ratio, FieldKey(input_key)
 
@@ -112,16 +110,16 @@ class Chunk(text):
 
     def __init__(
         self,
-        max_chars: int = 1000,
-        overlap_chars: int = 0,
+        max_chars: PositiveInt = 1000,
+        overlap_chars: AtLeastZero = 0,
         input_key: str = "text",
         output_key: str | None = None,
         index_key: str = "chunk",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if not 0 <= overlap_chars < max_chars:
-            msg = f"overlap_chars must be in [0, max_chars={max_chars}), got {overlap_chars}"
+        if overlap_chars >= max_chars:
+            msg = f"overlap_chars must be below max_chars={max_chars}, got {overlap_chars}"
             raise DefinitionError(msg)
         self._size, self._overlap = max_chars, overlap_chars
         self._column, self._written, self._index = FieldKey(input_key), output_key, index_key

@@ -3,12 +3,12 @@
 import re
 from typing import Any, Final, Literal
 
+from typing_extensions import override
+
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.analysis.unicode_normalization import Form, normalized
-from dagster_dataops.library.field_keys import Keys
-from dagster_dataops.library.text_mapping import TextMapping
-from dagster_dataops.records import Record
+from dagster_dataops.library.text_mapping import TextOperator
 
 text: Any = data_register.new_group("text")
 
@@ -29,7 +29,7 @@ Switch = bool | None
 Profile = Literal["fineweb", "ftfy", "datajuicer"]
 
 
-class FixUnicode(text):
+class FixUnicode(TextOperator, text):
     """Repair texts that were decoded with a wrong encoding, with ftfy.
 
     ``fineweb`` repairs encodings, HTML entities, surrogates, terminal escapes and control
@@ -40,8 +40,6 @@ class FixUnicode(text):
     ``text``. As ``FTFYFormatter`` of datatrove, with the profile ``fineweb``.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         profile: The values of the switches below that are not given.
         normalization: A form such as ``"NFC"``; by default, that of the profile.
         unescape_html: Decode HTML entities; ``"auto"`` leaves texts with ``<`` alone.
@@ -61,9 +59,7 @@ class FixUnicode(text):
 
     def __init__(
         self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
+        *args: Any,
         profile: Profile = "fineweb",
         normalization: Form | None = None,
         unescape_html: bool | Literal["auto"] | None = None,
@@ -81,7 +77,7 @@ class FixUnicode(text):
         remove_control_chars: Switch = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(*args, **kwargs)
         given = {
             "normalization": normalization,
             "unescape_html": unescape_html,
@@ -107,12 +103,9 @@ class FixUnicode(text):
         self._widths = switches.get("fix_character_width") is not False  # may make an ampersand
         # ftfy explains each change unless it is told not to, which takes time.
         self._fix_text, self._config = _ftfy({**switches, "normalization": None, "explain": False})
-        self._mapping = TextMapping(self._fixed, input_key, output_key)
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-    def _fixed(self, value: str) -> str:
+    @override
+    def changed(self, value: str) -> str:
         if value.isascii() and _CHANGED_ASCII.search(value) is None:
             return value
         if self._unescapes and "&" in value:

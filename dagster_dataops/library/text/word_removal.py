@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from typing_extensions import override
+
 from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.character_sets import SPECIAL_CHARACTERS
-from dagster_dataops.library.field_keys import Keys
-from dagster_dataops.library.text_mapping import TextMapping
-from dagster_dataops.records import Record
+from dagster_dataops.library.text_mapping import TextOperator
+from dagster_dataops.operators.options.ranges import AtLeastZero
 
 text: Any = data_register.new_group("text")
 
@@ -15,7 +16,7 @@ _SPECIAL: Final = "".join(sorted(SPECIAL_CHARACTERS))
 _SUBSTRINGS: Final = ("http", "www", ".com", "href", "//")
 
 
-class RemoveLongWords(text):
+class RemoveLongWords(TextOperator, text):
     """Remove words that are longer than ``max_len`` or shorter than ``min_len`` characters.
 
     Words are separated by newlines, tabs and spaces. A word whose length does not fit stays if it
@@ -25,29 +26,22 @@ class RemoveLongWords(text):
     of Data-Juicer.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         min_len: The smallest length.
         max_len: The largest length; ``None`` for no limit.
     """
 
     def __init__(
         self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        min_len: int = 1,
-        max_len: int | None = None,
+        *args: Any,
+        min_len: AtLeastZero = 1,
+        max_len: AtLeastZero | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(*args, **kwargs)
         self._least, self._most = min_len, float("inf") if max_len is None else max_len
-        self._mapping = TextMapping(self._without_long_words, input_key, output_key)
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-    def _without_long_words(self, value: str) -> str:
+    @override
+    def changed(self, value: str) -> str:
         return _filtered_words(value, self._fits)
 
     def _fits(self, word: str) -> bool:
@@ -56,7 +50,7 @@ class RemoveLongWords(text):
         return self._least <= len(word.strip(_SPECIAL)) <= self._most
 
 
-class RemoveWordsContaining(text):
+class RemoveWordsContaining(TextOperator, text):
     """Remove words that contain one of ``substrings``, such as parts of links.
 
     Special characters at the ends of a word are ignored, so ``.com`` alone stays. Words are
@@ -65,27 +59,15 @@ class RemoveWordsContaining(text):
     ``remove_words_with_incorrect_substrings_mapper`` of Data-Juicer.
 
     Args:
-        input_key: The key of the text.
-        output_key: Where the result is written.
         substrings: The substrings.
     """
 
-    def __init__(
-        self,
-        input_key: Keys = "text",
-        output_key: Keys | None = None,
-        *,
-        substrings: Sequence[str] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, *args: Any, substrings: Sequence[str] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._substrings = _SUBSTRINGS if substrings is None else tuple(substrings)
-        self._mapping = TextMapping(self._without_words, input_key, output_key)
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-    def _without_words(self, value: str) -> str:
+    @override
+    def changed(self, value: str) -> str:
         if any(substring in value for substring in self._substrings):
             return _filtered_words(value, self._is_clean)
         return _filtered_words(value, None)

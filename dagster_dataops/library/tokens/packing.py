@@ -4,6 +4,7 @@ from typing import Any
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
 
 tokens: Any = data_register.new_group("tokens")
@@ -33,7 +34,7 @@ class Pack(tokens):
 
     def __init__(
         self,
-        max_tokens: int = 2048,
+        max_tokens: PositiveInt = 2048,
         input_key: str = "token_ids",
         output_key: str = "token_ids",
         *,
@@ -43,9 +44,6 @@ class Pack(tokens):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if max_tokens < 1:
-            msg = f"max_tokens must be at least 1, got {max_tokens}"
-            raise DefinitionError(msg)
         if drop_last and pad_id is not None:
             msg = "pad_id fills the last sequence and drop_last leaves it out; give one of them"
             raise DefinitionError(msg)

@@ -4,12 +4,12 @@ from functools import partial
 from typing import Any
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.tokenization import Tokenizer
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.rules import TextFilter, bounds, no_text
+from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.records import Record
 
 tokens: Any = data_register.new_group("tokens")
@@ -66,8 +66,8 @@ class Filter(TextFilter, tokens):
     def __init__(
         self,
         *,
-        min_num: int | None = 10,
-        max_num: int | None = None,
+        min_num: AtLeastZero | None = 10,
+        max_num: AtLeastZero | None = None,
         tokenizer: str = "o200k_base",
         **kwargs: Any,
     ) -> None:
@@ -102,14 +102,11 @@ class Encode(tokens):
         input_key: str = "text",
         output_key: str = "token_ids",
         *,
-        max_tokens: int | None = None,
+        max_tokens: PositiveInt | None = None,
         end_id: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if max_tokens is not None and max_tokens < 1:
-            msg = f"max_tokens must be at least 1, got {max_tokens}"
-            raise DefinitionError(msg)
         self._tokenizer = tokenizer_of(tokenizer)
         self._tokenizer.encode("")  # refuses a tokenizer without ids
         self._column, self._written = FieldKey(input_key), output_key

@@ -1,5 +1,11 @@
 """Group ``verify``: operators that check answers, code, structured texts and instructions."""
 
-from dagster_dataops.library.verify import answers, instructions, python_code, structures
+from dagster_dataops.library.verify import (
+    answers,
+    instructions,
+    python_code,
+    structures,
+    word_overlap,
+)
 
-__all__ = ["answers", "instructions", "python_code", "structures"]
+__all__ = ["answers", "instructions", "python_code", "structures", "word_overlap"]

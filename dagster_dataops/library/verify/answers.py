@@ -2,7 +2,9 @@ r"""``verify.BoxedAnswer`` and ``verify.MathEqual``: final answers of mathematic
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+
+from annotated_types import Interval
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
@@ -12,6 +14,8 @@ from dagster_dataops.library.verify.verdict import Verdict
 from dagster_dataops.records import Record
 
 verify: Any = data_register.new_group("verify")
+
+_Tolerance: TypeAlias = Annotated[float, Interval(ge=0, lt=1)]
 
 _BOX: Final = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
 _BRACE: Final = re.compile(r"\\.|([{}])", re.DOTALL)
@@ -122,15 +126,12 @@ class MathEqual(verify):
         reference_key: str = "reference",
         output_key: str = "correct",
         *,
-        tolerance: float = 0,
+        tolerance: _Tolerance = 0,
         symbolic: bool = False,
         mode: str = "tag",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if not 0 <= tolerance < 1:
-            msg = f"tolerance must be in [0, 1), got {tolerance}"
-            raise DefinitionError(msg)
         self._answer, self._reference = _value(input_key), _value(reference_key)
         self._tolerance = tolerance
         self._symbolic = symbolic_comparison() if symbolic else None

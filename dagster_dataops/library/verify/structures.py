@@ -1,6 +1,5 @@
 """``verify.Regex``, ``Json``, ``JsonSchema`` and ``Fields``: the form of texts and values."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from typing_extensions import override
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.user_patterns import Engine, applied, compiled
 from dagster_dataops.library.verify.fenced_blocks import fenced_blocks
 from dagster_dataops.library.verify.verdict import Verdict
 from dagster_dataops.records import Record
@@ -33,7 +33,7 @@ class Regex(verify):
     Reads ``input_key="text"`` and writes ``output_key="valid"``. ``match="search"`` looks for
     ``pattern`` anywhere; ``"full"`` wants the whole text to match. With ``negate=True``, texts that
     match fail. The reason of ``mode="drop"`` or ``"both"`` is ``no_match``, or ``match`` with
-    ``negate``. The pattern is Python's: nested repetitions can take very long on some texts.
+    ``negate``.
 
     Args:
         pattern: Regular expression.
@@ -41,6 +41,7 @@ class Regex(verify):
         output_key: Column of the result, a boolean.
         match: ``search`` anywhere, or ``full`` for the whole text.
         negate: Whether texts that match fail.
+        engine: ``re`` or ``re2``, as in ``filters.Regex``.
         mode: ``tag`` writes the result, ``drop`` drops what fails, ``both`` does both.
     """
 
@@ -52,6 +53,7 @@ class Regex(verify):
         *,
         match: str = "search",
         negate: bool = False,
+        engine: Engine = "re",
         mode: str = "tag",
         **kwargs: Any,
     ) -> None:
@@ -59,11 +61,7 @@ class Regex(verify):
         if match not in {"search", "full"}:
             msg = f"match is {match!r}; use 'search' or 'full'"
             raise DefinitionError(msg)
-        try:
-            self._pattern = re.compile(pattern)
-        except (re.error, TypeError) as error:
-            msg = f"pattern {pattern!r} is no regular expression: {error}"
-            raise DefinitionError(msg) from None
+        self._pattern = compiled(pattern, engine, "verify.Regex")
         self._full, self._negate = match == "full", negate
         self._column = FieldKey(input_key)
         self._verdict = Verdict(mode, output_key, None)
@@ -71,7 +69,7 @@ class Regex(verify):
     def forward(self, record: Record) -> Any:
         text = self._column.text(record)
         matches = self._pattern.fullmatch if self._full else self._pattern.search
-        if (matches(text) is None) is self._negate:
+        if (applied(matches, text) is None) is self._negate:
             return self._verdict.of(record, None)
         return self._verdict.of(record, "match" if self._negate else "no_match")
 

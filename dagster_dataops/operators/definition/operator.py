@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, cast
 
 from typing_extensions import override
 
@@ -31,6 +31,7 @@ from dagster_dataops.operators.options.artefact_options import (
 )
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
+from dagster_dataops.operators.options.ranges import check_pairs
 from dagster_dataops.operators.options.secret_options import holds_secret, shown, without_secrets
 from dagster_dataops.operators.options.settings import (
     SETTING_NAMES,
@@ -182,6 +183,7 @@ class OperatorMeta(type):
             _check_reader(spec, options, settings)
         if spec.kind == "reader" or spec.shipped:
             check_types(spec.qualified_name, spec.options, options)
+            check_pairs(spec.qualified_name, options)
         if spec.outputs_of is not None:
             spec = _with_outputs_of(spec, bound)
         operator: Any = object.__new__(cast("type[Operator]", cls))
@@ -199,6 +201,9 @@ class Operator(metaclass=OperatorMeta):
     """A configured operator. Subclass a group instead of this class."""
 
     __dataops__: Invocation
+    new_records: ClassVar[bool] = False
+    """Whether a result with fewer records than the input is made of new records, as an aggregation
+    is. Then none of the input counts as dropped."""
 
     def __init__(self, **given: Any) -> None:
         """Accept arguments that a subclass's ``__init__`` passes on, as LazyLLM's base class does.

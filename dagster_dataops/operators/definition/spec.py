@@ -112,6 +112,14 @@ class OperatorSpec:
         return "dataset" if changing else self.kind
 
     @property
+    def new_records(self) -> bool:
+        """Whether the result is made of new records, so that none of the input counts as dropped.
+
+        The class of a dataset operator says so; of other kinds the outcome of each record is known.
+        """
+        return self.kind == "dataset" and bool(getattr(self.target, "new_records", False))
+
+    @property
     def place(self) -> str:
         """The place of its definition: ``module.qualname``."""
         return f"{self.target.__module__}.{self.target.__qualname__}"

@@ -11,16 +11,15 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, TypeAlias, Union
+from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import OperatorDefinitionError
+from dagster_dataops.operators.options.ranges import UNIONS
 
 ColumnTypes: TypeAlias = Mapping[str, Any]
 """Types by column, such as ``float``, ``list[float]`` or ``str | None``; ``Any`` allows all."""
 Declaration: TypeAlias = ColumnTypes | Iterable[str] | Callable[..., ColumnTypes | Iterable[str]]
 """Also names without types, or a function of the options that returns either form."""
-
-_UNIONS: Final = (Union, types.UnionType)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +106,9 @@ def accepts_type(wanted: Any, there: Any) -> bool:
     wanted, there = (types.NoneType if one is None else one for one in (wanted, there))
     if Any in {wanted, there} or wanted == there:
         return True
-    if typing.get_origin(there) in _UNIONS:
+    if typing.get_origin(there) in UNIONS:
         return all(accepts_type(wanted, one) for one in typing.get_args(there))
-    if typing.get_origin(wanted) in _UNIONS:
+    if typing.get_origin(wanted) in UNIONS:
         return any(accepts_type(one, there) for one in typing.get_args(wanted))
     outer = typing.get_origin(wanted) or wanted
     return _is_below(typing.get_origin(there) or there, outer) and _arguments_fit(wanted, there)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.operators.options.ranges import plain_type
 from dagster_dataops.operators.options.secret_options import shown
 
 REQUIRED: Final = inspect.Parameter.empty
@@ -138,7 +139,7 @@ def signature_of(
         inspect.Parameter(
             option.name,
             _NAMED[option.name not in positional],
-            annotation=option.annotation,
+            annotation=plain_type(option.annotation),
             default=REQUIRED if option.required else _Default(_default_text(option)),
         )
         for option in sorted(options, key=lambda option: option.name not in positional)

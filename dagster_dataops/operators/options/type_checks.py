@@ -1,26 +1,25 @@
-"""Check whether the values of options match their annotations.
+"""Check whether the values of options match their annotations, with their ranges.
 
 Written by hand because importing pydantic takes half a second.
 """
 
 import math
 import re
-import types
 import typing
 from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, Any, Final, Literal, Union
+from typing import Annotated, Any, Final, Literal
 
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.options.artefact_options import referenced
 from dagster_dataops.operators.options.declared_columns import type_text
+from dagster_dataops.operators.options.ranges import UNIONS, plain_type, range_missed
 from dagster_dataops.operators.options.signature import OptionSpec
 
-_UNIONS: Final = (Union, types.UnionType)
 _CHOICE: Final = re.compile(r"Literal\[(.*?)\]")
 
 
 def check_types(operator: str, options: tuple[OptionSpec, ...], given: Mapping[str, Any]) -> None:
-    """Raise an error for options that do not match their annotations.
+    """Raise an error for options that do not match their annotations, or are outside their range.
 
     Args:
         operator: The operator's name, for errors.
@@ -28,22 +27,23 @@ def check_types(operator: str, options: tuple[OptionSpec, ...], given: Mapping[s
         given: The given options. Defaults, and options that name a node, are not checked.
 
     Raises:
-        OperatorOptionError: An option has another type.
+        OperatorOptionError: An option has another type, or is outside its range.
     """
     for option in options:
-        if option.name not in given:
+        if option.name not in given or any(referenced(given[option.name])):
             continue
         value = given[option.name]
-        if matches_type(value, option.annotation) or any(referenced(value)):
-            continue
-        found = f"{type(value).__name__}: {value!r}"[:100]
-        reason = f"must be {_expected(option.annotation)}; got {found}"
-        raise OperatorOptionError(operator, option.name, reason)
+        if not matches_type(value, option.annotation):
+            found = f"{type(value).__name__}: {value!r}"[:100]
+            reason = f"must be {_expected(option.annotation)}; got {found}"
+            raise OperatorOptionError(operator, option.name, reason)
+        if words := range_missed(value, option.annotation):
+            raise OperatorOptionError(operator, option.name, f"must be {words}; got {value!r}")
 
 
 def _expected(annotation: Any) -> str:
     """Return a type in words, such as ``one of 'drop', 'tag'`` or ``Sequence[str] | None``."""
-    found = type_text(annotation).replace("collections.abc.", "")
+    found = type_text(plain_type(annotation)).replace("collections.abc.", "")
     return _CHOICE.sub(r"one of \1", found)
 
 
@@ -56,7 +56,7 @@ def matches_type(value: Any, annotation: Any) -> bool:
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         return matches_type(value, inner[0])
-    if origin in _UNIONS:
+    if origin in UNIONS:
         return any(matches_type(value, one) for one in inner)
     if origin is Literal:
         return any(isinstance(value, type(one)) and value == one for one in inner)

@@ -68,7 +68,7 @@ def definitions_at(root: Path, source: Any, faults: Faults, **keywords: Any) -> 
 def retry(
     definitions: dg.Definitions, instance: dg.DagsterInstance, **keywords: Any
 ) -> dg.ExecuteInProcessResult:
-    job = definitions.resolve_job_def("retry_failed_records_docs")
+    job = definitions.resolve_job_def("docs_retry_failed_records")
     return job.execute_in_process(instance=instance, **keywords)
 
 

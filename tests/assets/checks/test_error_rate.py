@@ -53,7 +53,7 @@ def test_by_default_a_failed_record_is_a_warning_and_stops_nothing(
     a, b = checks_of(result)
     assert (a.asset_key, a.check_name, a.passed) == (A, "failed_records", False)
     assert a.severity is dg.AssetCheckSeverity.WARN
-    assert a.description == "2 of 20 records failed, 10 %."
+    assert a.description == "2 of 20 records failed, 10.0 %."
     told = {name.removeprefix("dagster_dataops/"): v.value for name, v in a.metadata.items()}
     assert [told[name] for name in ("failed_share", "rows_failed", "rows_in")] == [0.1, 2, 20]
     assert told["error_path"] == str(root / "docs" / "a" / "a_error.jsonl")
@@ -90,10 +90,10 @@ def test_it_passes_up_to_the_share_that_was_given(
             ErrorRateCheck(),
             (
                 "Passes if no record fails. "
-                "The assets downstream are stopped only if more than 50 % fail."
+                "The assets downstream are stopped only if more than 50.0 % fail."
             ),
         ),
-        (ErrorRateCheck(0.1, blocking=True), "Passes if at most 10 % of the records fail."),
+        (ErrorRateCheck(0.1, blocking=True), "Passes if at most 10.0 % of the records fail."),
         (ErrorRateCheck(severity="WARN"), "Passes if no record fails."),
     ],
 )
@@ -180,7 +180,7 @@ def test_the_check_alone_reads_the_published_result_and_calls_no_operator(
     result = alone.execute_in_process(instance=instance)
     assert result.get_asset_materialization_events() == []
     (check,) = checks_of(result)
-    assert check.description == "2 of 20 records failed, 10 %."
+    assert check.description == "2 of 20 records failed, 10.0 %."
     assert "dagster_dataops/failures" in check.metadata
     assert (root / "docs" / "a" / "a_results.jsonl").stat().st_mtime_ns == before
 
@@ -224,7 +224,7 @@ def test_in_an_op_a_check_that_does_not_pass_is_a_warning_and_one_that_blocks_fa
 
     result = night.execute_in_process(instance=instance, raise_on_error=False)
     warnings = log_of(instance, result.run_id)
-    told = "check failed_records failed: 2 of 20 records failed, 10 %."
+    told = "check failed_records failed: 2 of 20 records failed, 10.0 %."
     assert any(warning.startswith(told) for warning in warnings)
     assert result.success is not blocking
     assert (root / "docs" / "b").exists() is not blocking

@@ -84,7 +84,7 @@ def test_the_datasets_are_external_assets_with_shares_in_the_metadata(
     rows = result_of(data / "out", "docs", "mix")
     share = sum(row["text"].startswith("a") for row in rows) / 300
     assert found["share_a"] == pytest.approx(share)
-    assert "| a | 70.00% |" in found["leaves"]
+    assert "| a | 70.0 % |" in found["leaves"]
     assert set(versions_of(result)) == {"a", "b"}
 
 

@@ -66,19 +66,18 @@ def test_a_relative_path_is_below_a_working_directory_of_any_name(
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "folder"),
+    ("text", "name", "uri"),
     [
-        ("/data/inbox/{partition}.jsonl", "inbox", "/data/inbox"),
-        ("/data/docs-{partition}.jsonl", "docs", "/data"),
-        ("/data/{partition}/my docs.jsonl", "my_docs", "/data"),
-        ("/{partition}.jsonl", "files", "/"),
+        ("/data/inbox/{partition}.jsonl", "inbox", "file:///data/inbox"),
+        ("/data/docs-{partition}.jsonl", "docs", "file:///data"),
+        ("/data/{partition}/my docs.jsonl", "my_docs", "file:///data"),
+        ("/{partition}.jsonl", "files", "file:///"),
+        ("s3://bucket/docs/{partition}.jsonl", "docs", "s3://bucket/docs"),
     ],
 )
-def test_an_asset_is_named_after_the_path_without_the_key(
-    text: str, name: str, folder: str
-) -> None:
+def test_an_asset_is_named_after_the_path_without_the_key(text: str, name: str, uri: str) -> None:
     pattern = PathPattern(text, STATIC)
-    assert (pattern.name, pattern.folder) == (name, Path(folder))
+    assert (pattern.name, pattern.uri) == (name, uri)
 
 
 def test_braces_with_other_names_are_not_a_pattern() -> None:

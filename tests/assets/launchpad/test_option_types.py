@@ -8,7 +8,10 @@ from typing import Any, Literal
 import pytest
 
 from dagster_dataops import Operator
+from dagster_dataops.assets.launchpad.option_types import option_type
 from dagster_dataops.assets.launchpad.params import params_class
+from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.operators.options.ranges import Fraction
 from tests.assets.launchpad.options import (
     Color,
     Model,
@@ -45,6 +48,7 @@ def shown(operator: Operator) -> Any:
         (Sampling | None, None, {"temperature": 0.5}, Sampling(0.5)),
         (Model, Model(), {"name": "big", "size": 9}, Model(name="big", size=9)),
         (float, 1.0, 2, 2.0),
+        (Fraction | None, None, 0.5, 0.5),
         (Any, True, 1, 1),
     ],
     ids=str,
@@ -72,3 +76,14 @@ def test_choices_are_checked_at_launch(annotation: Any, value: Any, kind: str) -
     inner = getattr(field.config_type, "inner_type", field.config_type)
     inner = getattr(inner, "inner_type", inner)
     assert inner.given_name == kind
+
+
+def test_a_range_is_in_the_schema_and_in_the_description() -> None:
+    number = {"maximum": 1, "minimum": 0, "type": "number"}
+    kind = option_type(Fraction | None)
+
+    assert kind is not None
+    assert number in kind.schema["anyOf"]
+    assert "At least 0, at most 1." in shown(operator_of(Fraction, 0.5)).description
+    with pytest.raises(OperatorOptionError, match="less than or equal to 1"):
+        given_in_launchpad(operator_of(Fraction, 0.5), 2)

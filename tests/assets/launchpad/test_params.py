@@ -25,6 +25,7 @@ from tests.assets.launchpad.options import (
     operator_of,
     scaffolded,
 )
+from tests.examples import at_most
 
 
 class Row(TypedDict):
@@ -89,7 +90,7 @@ OPTIONS = TYPED.flatmap(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=at_most(60), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(OPTIONS)
 def test_an_unchanged_launchpad_gives_the_operator_of_the_pipeline_for_all_types(
     option: tuple[Any, Any],

@@ -45,7 +45,7 @@ def test_sums_and_drops_are_metadata_of_the_asset(
     assert metadata["dagster_dataops/latency_p95"].value == pytest.approx(2.0, rel=0.06)
     assert not [name for name in metadata if "counted_first" in name or "counted_lat" in name]
     drops = str(metadata["dagster_dataops/drops"].value)
-    assert "too\\_short | 2 | 66.7%" in drops
+    assert "too\\_short | 2 | 66.7 %" in drops
     examples = str(metadata["dagster_dataops/drop_examples"].value)
     assert 'too\\_short | 1 | {"text":"a"}' in examples
     assert 'too\\_short | 3 | {"text":"b"}' in examples

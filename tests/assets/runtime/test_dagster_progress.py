@@ -56,7 +56,9 @@ def test_a_line_holds_done_total_share_rate_time_left_and_failed(clock: Clock) -
     progress, log = started()
     clock.now += 2.0
     progress.update(state(200, failed=3))
-    assert log.lines == ["upper: 200 of 1,000 records (20%), 100.0 records/s, 8 s left, 3 failed"]
+    assert log.lines == [
+        "upper: 200 of 1,000 records (20.0 %), 100.0 records/s, 8 s left, 3 failed"
+    ]
 
 
 def test_lines_come_soon_and_then_ever_more_rarely(clock: Clock) -> None:
@@ -111,4 +113,6 @@ def test_a_hanging_database_costs_log_lines_and_delays_nothing(clock: Clock) -> 
     assert len(log.lines) == 1
     progress.update(state(500))
     progress.finish(state(500))
-    assert log.lines[1:] == ["upper: 500 of 1,000 records (50%), 0.5 records/s, 16 min 40 s left"]
+    assert log.lines[1:] == [
+        "upper: 500 of 1,000 records (50.0 %), 0.5 records/s, 16 min 40 s left"
+    ]

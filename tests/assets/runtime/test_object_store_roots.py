@@ -1,5 +1,6 @@
 """Test assets with results on an object store, each run as on a machine of its own."""
 
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,28 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsIOManager, DataOpsResource, JsonlDataset, config
+from dagster_dataops import (
+    DataOpsIOManager,
+    DataOpsResource,
+    JsonlDataset,
+    build_definitions,
+    config,
+    trace,
+)
+from dagster_dataops.checkpoints.folder.manifest import (
+    Manifest,
+    NodeFolder,
+    result_by_range,
+    write_result,
+)
+from dagster_dataops.cluster.local_cluster import LocalCluster
 from dagster_dataops.configuration import bucket_of, root_setting
+from dagster_dataops.errors import InputError
+from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.stores.open_stores import use
-from tests.object_stores import FakeStore
+from tests.assets.helpers import execute, numbered, pipeline_of, read_jsonl, write_jsonl
+from tests.execution.helpers import node, operator_for, run, second_thread
+from tests.object_stores import SECRETS, FakeStore, s3_server
 
 ROOT = "memory://assets/results"
 
@@ -91,3 +110,97 @@ def test_a_value_that_is_stored_again_replaces_the_earlier_one(
     from dagster_dataops import load_result
 
     assert load_result(f"{ROOT}/made").read() == [{"n": 2}]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with s3_server() as found:
+        yield found
+
+
+@pytest.fixture
+def on_s3(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """Return a function that goes on as on another machine, whose working copy it returns."""
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    numbers = count()
+
+    def go_on() -> Path:
+        config.data_process_scratch = tmp_path / f"machine{next(numbers)}"
+        return config.data_process_scratch
+
+    with second_thread(True):  # no forks
+        yield go_on
+
+
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_an_operator_reads_the_result_of_another_machine_by_ranges(
+    on_s3: Any,
+    registry: OperatorRegistry,
+    tmp_path: Path,
+    instance: dg.DagsterInstance,
+    layout: Any,
+) -> None:
+    @registry("data.text", _concurrency_mode="process", _max_workers=2)
+    def upper(record: dict) -> dict:
+        return {**record, "text": record["text"].upper()}
+
+    @registry("data.text", _concurrency_mode="process", _max_workers=2)
+    def marked(record: dict) -> list[dict]:
+        if record["id"] == 7:
+            raise ValueError("seven")
+        return [record, {**record, "text": record["text"] + "!"}]
+
+    ppl = pipeline_of(upper=upper(), marked=marked())
+    source = write_jsonl(tmp_path / "texts.jsonl", list(numbered(500)))
+    facts = {}
+    for root in (f"s3://results/{layout}", str(tmp_path / "local")):
+        resource = DataOpsResource(root=root)
+        definitions = build_definitions(ppl, source=source, resource=resource, layout=layout)
+        for name in ("upper", "marked"):
+            scratch = on_s3()
+            result = execute(definitions, instance, only=[["docs", name]])
+        folder = resource.folder(["docs", "marked"])
+        facts[root[:2]] = folder.result.read_bytes(), result, folder, scratch
+    there, here = facts["s3"], facts[str(tmp_path)[:2]]
+
+    assert there[0] == here[0]
+    _, result, folder, scratch = there
+    copies = {path.name for path in scratch.rglob("*.jsonl")}
+    assert copies == {"marked_results.jsonl", "marked_error.jsonl"}
+    url = f"s3://results/{layout}/docs/upper/upper_results.jsonl"
+    assert read_jsonl(folder.errors)[0]["path"] == url
+    manifest = Manifest.load(folder.manifest)
+    assert manifest is not None
+    assert manifest.inputs[0]["path"].endswith("/docs/upper/upper_results.jsonl")
+    assert "text 8" in str(trace(folder.path, 15))
+
+
+def test_a_result_by_range_is_the_same_input_as_its_copy_until_it_is_replaced(
+    on_s3: Any, tmp_path: Path
+) -> None:
+    def folder() -> NodeFolder:
+        return DataOpsResource(root="s3://results/ranges").folder(["made"])
+
+    on_s3()
+    local = write_result(folder(), [{"n": n, "do": "replace"} for n in range(9)], "first")
+    on_s3()
+    found = result_by_range(folder())
+    copy = found.download()
+
+    assert (found.identity, found.rows, found.read()) == (local.identity, 9, local.read())
+    assert copy.identity == local.identity
+    assert copy.path.read_bytes() == local.path.read_bytes()
+    assert not folder().result.exists()
+
+    context = {"cluster": LocalCluster(agents=2, cpus_per_agent=1)}
+    here = run(operator_for("process", 1), local, node(tmp_path / "here"))
+    away = run(operator_for("process", 1), found, node(tmp_path / "away"), **context)
+    assert away.dataset.path.read_bytes() == here.dataset.path.read_bytes()
+    assert away.manifest.made_from == here.manifest.made_from
+
+    write_result(folder(), [{"n": 1}], "second")
+    for attempt in (found.read, found.check_content, found.download):
+        with pytest.raises(InputError, match="s3://results/ranges/made/made_results.jsonl: "):
+            attempt()

@@ -84,11 +84,11 @@ def test_progress_is_one_text_so_that_nothing_of_it_is_plotted_beside_results() 
         "dagster_dataops/progress": "0 records",
     }
     assert progress_metadata(ProgressState(50, 2, 500, 2000, None, 10), 10.0) == {
-        "dagster_dataops/progress": f"{'█' * 5}{'░' * 15} 50 of ~200 records (25%), "
+        "dagster_dataops/progress": f"{'█' * 5}{'░' * 15} 50 of ~200 records (25.0 %), "
         "4.0 records/s, 38 s left, 2 failed",
     }
     done = progress_metadata(ProgressState(50, 0, 500, 500, 50, 0), 10.0)
-    assert done["dagster_dataops/progress"].startswith(f"{'█' * 20} 50 of 50 records (100%)")
+    assert done["dagster_dataops/progress"].startswith(f"{'█' * 20} 50 of 50 records (100.0 %)")
 
 
 def test_a_short_step_is_not_observed(
@@ -124,9 +124,9 @@ def test_a_step_is_observed_while_it_runs_and_materialized_once_at_its_end(
     assert before >= 1
     assert not materialized
     found = [shown(observation) for observation in observed(instance)]
-    assert "100 of ~100 records (100%)" in found[-1]
+    assert "100 of ~100 records (100.0 %)" in found[-1]
     assert found[-1].endswith(", 1 failed")
-    assert "100%" not in found[0]
+    assert "100.0 %" not in found[0]
     (event,) = [e for e in result.get_asset_materialization_events() if e.asset_key == KEY]
     assert event.materialization.metadata["dagster/row_count"].value == 99
     latest = instance.get_latest_materialization_event(KEY)

@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from pydantic import PrivateAttr
 
 from dagster_dataops import (
     DataOpsResource,
@@ -20,6 +21,7 @@ from dagster_dataops import (
 from dagster_dataops.assets.runtime import resource as resource_module
 from dagster_dataops.assets.runtime.resource import _continued_runs
 from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.cluster.ray_cluster import RayCluster
 from dagster_dataops.errors import (
     ClusterError,
     FolderLockedError,
@@ -474,4 +476,41 @@ def test_an_operator_that_asks_for_agents_fails_without_a_cluster(
 
     definitions = definitions_of(pipeline_of(embed=embed()), records(3), root)
     with pytest.raises(ClusterError, match=r"num_gpus.*set cluster= of DataOpsResource"):
+        execute(definitions, instance)
+
+
+class RayOfTests(dg.ConfigurableResource[None]):
+    """Like a resource of dagster-ray: it has an address between the start and the end of a step."""
+
+    _host: str = PrivateAttr(default="")
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        self._host = "head"
+
+    @property
+    def ray_address(self) -> str:
+        if not self._host:
+            raise ValueError("not initialized")
+        return f"ray://{self._host}:10001"
+
+
+@pytest.mark.filterwarnings("ignore:The `__fields__` attribute")  # of Dagster's nested resources
+def test_the_cluster_may_be_a_resource_that_dagster_starts_for_the_step(
+    registry: OperatorRegistry,
+    records: Callable[[int], Path],
+    root: Path,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @registry("data.text", _concurrency_mode="process")
+    def spread(record: dict) -> None: ...
+
+    def refused(cluster: RayCluster) -> Any:
+        raise ClusterError(str(cluster), "is one of a test")
+
+    monkeypatch.setattr(RayCluster, "open", refused)
+    resource = DataOpsResource(root=str(root), cluster=RayOfTests())
+    ppl = pipeline_of(spread=spread())
+    definitions = build_definitions(ppl, source=records(3), resource=resource)
+    with pytest.raises(ClusterError, match="Ray at ray://head:10001: is one of a test"):
         execute(definitions, instance)

@@ -200,7 +200,7 @@ def test_its_failed_records_are_retried_by_the_job_for_that(
     dying.add("first")
     assert not launch(failing).success
     dying.clear()
-    launch(failing, job="retry_failed_records_docs")
+    launch(failing, job="docs_retry_failed_records")
     assert calls["first"] == 6
 
 

@@ -262,7 +262,7 @@ def test_the_retry_job_keeps_an_artefact_and_retries_with_it(
     result = execute(definitions, instance)
     assert metadata_of(result, "docs", "lookup")["rows_failed"] == 1
     version = load_artefact(tmp_path / "docs" / "words").path
-    job = definitions.resolve_job_def("retry_failed_records_docs")
+    job = definitions.resolve_job_def("docs_retry_failed_records")
     assert job.execute_in_process(instance=instance).success
     assert load_artefact(tmp_path / "docs" / "words").path == version
 

@@ -67,7 +67,7 @@ def test_a_kept_result_is_exported_again_if_its_export_is_missing(
     execute(definitions, instance)
     target.unlink()
 
-    job = definitions.resolve_job_def("retry_failed_records_docs")
+    job = definitions.resolve_job_def("docs_retry_failed_records")
     assert job.execute_in_process(instance=instance).success
     assert read_jsonl(target) == result_of(root, "docs", "a")
 

@@ -104,7 +104,7 @@ def test_the_retry_job_calls_a_model_for_records_missing_upstream(
     asked.clear()
 
     healed = definitions(pipeline(), source, root)
-    healed.resolve_job_def("retry_failed_records_docs").execute_in_process(instance=stored)
+    healed.resolve_job_def("docs_retry_failed_records").execute_in_process(instance=stored)
 
     assert sorted(asked) == list(range(1, COUNT, 10))
     numbers = [record["id"] for record in load_result(root / "docs" / "model")]

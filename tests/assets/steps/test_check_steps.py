@@ -349,4 +349,4 @@ def test_files_by_partition_are_checked_separately_or_together(
     told = [c.description for c in checks_of(result)]
     assert sorted(str(text) for text in told) == sorted([text, text, "No record failed."])
     names = {job.name for job in definitions.jobs or ()}
-    assert {"retry_failed_records_docs", "retry_failed_records_docs_unpartitioned"} <= names
+    assert {"docs_retry_failed_records", "docs_retry_failed_records_unpartitioned"} <= names

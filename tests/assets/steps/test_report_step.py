@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import Drop
+from dagster_dataops import Drop, checks, data
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, pipeline_of, spec_of, write_jsonl
@@ -53,6 +53,25 @@ def test_the_report_is_an_asset_after_all_others(
     assert nodes[0]["changes"]["rows"][0]["after"] == [{"text": "odd"}]
     summary = str(found["dagster_dataops/report"].value)
     assert "| one | 6 | 3 | 3 | 0 |" in summary
+
+
+def test_new_records_are_told_from_dropped_ones(
+    odd: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    ppl = pipeline_of(one=odd(), sum=data.stats.Summary(["id"]))
+    options: dict[str, Any] = {"report": True, "checks": {"sum": [checks.max_dropped(0)]}}
+    definitions = definitions_of(ppl, records(6), root, **options)
+    result = definitions.resolve_job_def("docs_pipeline").execute_in_process(instance=instance)
+
+    found = materialized(result, "docs", "sum").metadata
+    assert found["dagster_dataops/new_records"].value == "1 record from 3"
+    assert "dagster_dataops/rows_dropped" not in found
+    summary = str(materialized(result, "docs", "report").metadata["dagster_dataops/report"].value)
+    assert "| sum | 3 | 1 record from 3 |  | 0 |" in summary
+    (check,) = [
+        one for one in result.get_asset_check_evaluations() if one.check_name == "max_dropped"
+    ]
+    assert (check.passed, check.description) == (True, "1 record from 3; none is dropped.")
 
 
 def test_without_the_option_there_is_no_report(odd: Any, records: Records, root: Path) -> None:

@@ -191,7 +191,7 @@ def test_failed_records_are_retried_in_every_output(
     execute(definitions, instance, bad)
     assert _ids(result_of(root, "docs", "split", "train")) == [1, 2, 5, 7, 8]
     assert (root / "docs" / "split" / "split_error.jsonl").exists()
-    job = definitions.resolve_job_def("retry_failed_records_docs")
+    job = definitions.resolve_job_def("docs_retry_failed_records")
     assert job.execute_in_process(instance=instance).success
     assert _ids(result_of(root, "docs", "split", "train")) == [1, 2, 4, 5, 7, 8]
     assert _ids(result_of(root, "docs", "both")) == [1, 2, 4, 5, 7, 8, 0, 3, 6, 9]

@@ -169,7 +169,9 @@ def test_a_compressed_file_and_a_url_are_streams(name: str, tmp_path: Path) -> N
     origin = source_asset(str(tmp_path / name), "docs")
     assert origin.key == dg.AssetKey(["docs", "texts"])
     assert origin.path is None
-    assert source_asset("s3://bucket/more/docs.jsonl", "docs").key == dg.AssetKey(["docs", "docs"])
+    for url in ("https://host/more/docs.jsonl", "s3://bucket/*/docs.jsonl", "s3://bucket/docs.csv"):
+        assert source_asset(url, "docs").key == dg.AssetKey(["docs", "docs"])
+        assert source_asset(url, "docs").path is None
 
 
 def test_compressed_files_and_urls_become_results(
@@ -187,10 +189,10 @@ def test_compressed_files_and_urls_become_results(
 def test_a_url_of_each_partition(tmp_path: Path) -> None:
     partitions = dg.StaticPartitionsDefinition(["a", "b"])
     origin: Any = source_asset(
-        "s3://bucket/{partition}/docs.jsonl", "docs", AssetOptions(partitions_def=partitions)
+        "https://host/{partition}/docs.jsonl", "docs", AssetOptions(partitions_def=partitions)
     )
     stage = origin.plan.node.operator.of_partition("b").stream().stage
-    assert stage.files.given == ("s3://bucket/b/docs.jsonl",)
+    assert stage.files.given == ("https://host/b/docs.jsonl",)
     assert origin.key == dg.AssetKey(["docs", "docs"])
 
 

@@ -34,6 +34,7 @@ from dagster_dataops.errors import (
     StorageError,
 )
 from dagster_dataops.execution.run_report import RunReport
+from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
     Listener,
@@ -416,7 +417,7 @@ _ROWS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 @given(inputs=st.lists(_ROWS, min_size=2, max_size=4), modes=st.data())
 def test_consecutive_inputs_give_the_results_of_each_input_alone(
     tmp_path_factory: pytest.TempPathFactory, inputs: list[Rows], modes: st.DataObject

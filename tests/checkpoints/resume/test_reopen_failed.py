@@ -12,6 +12,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
 from dagster_dataops.execution.backends import single
 from dagster_dataops.hashing.file_digests import content_digest
+from tests.examples import at_most
 from tests.execution.helpers import (
     KINDS,
     SMALL,
@@ -43,7 +44,7 @@ def settled(dataset: JsonlDataset, home: Path) -> CheckpointContent:
     return CheckpointContent.read(node(home).checkpoints / "1")
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_most(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=30),
     sizes=st.sampled_from([TINY, SMALL, USUAL]),

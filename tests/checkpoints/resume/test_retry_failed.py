@@ -32,6 +32,7 @@ from dagster_dataops.execution.backends import single
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.hashing.file_digests import content_digest
 from dagster_dataops.operators.registry import OperatorRegistry
+from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
     SMALL,
@@ -336,7 +337,9 @@ def test_spans_of_many_records_are_split_so_that_only_the_failed_ones_are_redone
 
 @pytest.mark.slow
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=at_most(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     delays=st.lists(st.integers(0, 3), min_size=1, max_size=25),

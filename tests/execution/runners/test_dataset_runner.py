@@ -3,9 +3,15 @@ from pathlib import Path
 
 import pytest
 
+from dagster_dataops import data
 from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DatasetOperatorError, RecordError, RunStoppedError
+from dagster_dataops.errors import (
+    DatasetOperatorError,
+    OperatorDefinitionError,
+    RecordError,
+    RunStoppedError,
+)
 from dagster_dataops.execution import ticker
 from tests.execution.helpers import Listener, error_rows, lines, node, run, write_input
 
@@ -65,6 +71,36 @@ def test_records_are_streamed_if_the_annotation_is_an_iterator(tmp_path: Path, d
     assert report.manifest.dropped == 5
 
 
+@pytest.mark.parametrize(
+    ("made", "inputs"),
+    [
+        (lambda: data.sample.GroupBy("n"), 1),
+        (lambda: data.stats.Summary(["n"]), 1),
+        (lambda: data.join.Merge("n"), 2),
+    ],
+)
+def test_no_record_is_dropped_by_an_operator_that_makes_new_ones(
+    tmp_path: Path, dataset, made, inputs: int
+) -> None:
+    manifest = run(made(), [dataset] * inputs, node(tmp_path)).manifest
+
+    assert (manifest.new_records, manifest.dropped) == (True, 0)
+    assert manifest.made_text.endswith(f" from {10 * inputs}")
+
+
+def test_an_operator_may_say_that_it_makes_new_records(tmp_path: Path, dataset) -> None:
+    class Total(data_register.new_group(_GROUP.removeprefix("data."))):
+        new_records = True
+
+        def forward_batch_input(self, records):
+            return [{"records": len(records)}]
+
+    told, untold = (run(one, dataset, node(tmp_path / kind)).manifest
+                    for kind, one in (("told", Total()), ("untold", pairs())))  # fmt: skip
+    assert (told.made_text, told.dropped) == ("1 record from 10", 0)
+    assert (untold.new_records, untold.dropped) == (False, 5)
+
+
 def test_two_datasets_are_handed_over_separately(tmp_path: Path, dataset) -> None:
     other = write_input(tmp_path / "other.jsonl", [{"m": n} for n in range(10)])
     report = run(join(), [dataset, other], node(tmp_path))
@@ -74,6 +110,16 @@ def test_two_datasets_are_handed_over_separately(tmp_path: Path, dataset) -> Non
 def test_two_datasets_are_joined_for_an_operator_that_takes_one(tmp_path: Path, dataset) -> None:
     report = run(turn(), [dataset, dataset], node(tmp_path))
     assert report.dataset.read() == (_RECORDS + _RECORDS)[::-1]
+
+
+def test_a_function_may_say_that_it_makes_new_records(tmp_path: Path, dataset) -> None:
+    @data_register(_GROUP, rewrite_func="forward_batch_input", new_records=True)
+    def counts(records):
+        return [{"records": len(records)}]
+
+    assert run(counts(), dataset, node(tmp_path)).manifest.made_text == "1 record from 10"
+    with pytest.raises(OperatorDefinitionError, match="new_records is for operators with forward_"):
+        data_register(_GROUP, new_records=True)(lambda record: record)
 
 
 @pytest.mark.parametrize("value", [None, 3, {"a": 1}, "text", b"bytes"])

@@ -19,6 +19,7 @@ from dagster_dataops.errors import DatasetOperatorError, InputError, RecordError
 from dagster_dataops.execution import ticker
 from dagster_dataops.execution.runners import selection_runner
 from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
+from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
     SMALL,
@@ -96,7 +97,7 @@ NUMBERS = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=40)
 
 @pytest.mark.parametrize("mode", MODES)
 @given(numbers=NUMBERS, sizes=st.sampled_from([TINY, SMALL, USUAL]), at_once=st.booleans())
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_most(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_mode_keeps_the_same_and_names_the_same_failures(
     tmp_path: Path, mode: str, numbers, sizes, at_once: bool
 ) -> None:

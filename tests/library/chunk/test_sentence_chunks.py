@@ -36,6 +36,14 @@ def test_a_long_sentence_is_cut_at_spaces() -> None:
     ]
 
 
+def test_a_part_up_to_a_space_may_have_more_tokens_than_a_longer_one() -> None:
+    count = tokenizer("o200k_base").count
+    pieces = texts(data.chunk.Sentences(max_tokens=4), "b \nb\n  \n\n b")
+
+    assert "".join("".join(pieces).split()) == "bbb"
+    assert max(map(count, pieces)) <= 4
+
+
 @given(st.text("ab. \n好😀", max_size=60), st.integers(4, 12), st.integers(0, 3))
 def test_no_piece_has_too_many_tokens(text: str, most: int, overlap: int) -> None:
     operator = data.chunk.Sentences(

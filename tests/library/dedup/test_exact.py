@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.dedup import exact
+from tests.examples import at_most
 from tests.execution.helpers import MODES, error_rows, lines, node, run, write_input
 
 VALUES = st.one_of(
@@ -40,7 +41,7 @@ def brute_force(records: list[dict[str, Any]], keys: list[str], ignore_case: boo
     ignore_case=st.booleans(),
     max_bytes=st.sampled_from([0, 1000, 1 << 20]),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_most(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_first_of_equals_stays(
     tmp_path: Path, records, keys, ignore_case: bool, max_bytes: int
 ) -> None:
@@ -84,7 +85,7 @@ def test_an_empty_input_gives_an_empty_result(tmp_path: Path) -> None:
 
 def test_memory_is_given_in_megabytes() -> None:
     assert data.dedup.Exact(max_memory_mb=2)._max_bytes == 2 << 20
-    with pytest.raises(DefinitionError, match="max_memory_mb must be at least 1, got 0"):
+    with pytest.raises(DefinitionError, match="'max_memory_mb' must be at least 1; got 0"):
         data.dedup.Exact(max_memory_mb=0)
     assert exact.Exact is data.dedup.Exact
 

@@ -25,6 +25,11 @@ def test_line_ends_after_the_last_sentence_stay_and_spaces_go(root: Path) -> Non
     assert texts(data.dedup.Sentences(**WORDS), given) == [SPAN, "One. \n\n", "Two."]
 
 
+def test_several_spaces_after_the_last_sentence_stay_as_in_datatrove(root: Path) -> None:
+    given = [SPAN, f"{SPAN} Two.  "]
+    assert texts(data.dedup.Sentences(**WORDS), given) == [SPAN, "Two.  "]
+
+
 def test_a_repeat_in_one_text_is_removed_too_and_overlapping_spans_are_joined(root: Path) -> None:
     given = [f"{SPAN} Four. {SPAN} Four. Five."]
     assert texts(data.dedup.Sentences(**WORDS), given) == [f"{SPAN} Four. Five."]
@@ -106,7 +111,7 @@ def test_a_value_that_is_no_text_fails_its_record(root: Path, value: Any) -> Non
 
 
 def test_impossible_options_are_refused() -> None:
-    with pytest.raises(DefinitionError, match="n_sentences must be at least 1"):
+    with pytest.raises(DefinitionError, match="'n_sentences' must be at least 1"):
         data.dedup.Sentences(n_sentences=0)
     with pytest.raises(DefinitionError, match="several elements"):
         data.dedup.Lines("texts[*].body")

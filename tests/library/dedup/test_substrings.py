@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError
+from tests.examples import at_most
 from tests.execution.helpers import node, run, write_input
 
 
@@ -32,7 +33,7 @@ def brute_force(texts: list[str], size: int) -> list[str]:
     size=st.integers(1, 4),
     max_bytes=st.sampled_from([300, 1 << 20]),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_most(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_repeated_runs_of_words_are_removed(
     tmp_path: Path, texts: list[str], size: int, max_bytes: int
 ) -> None:
@@ -62,5 +63,5 @@ def test_words_may_be_split_otherwise(root: Path) -> None:
 
 
 def test_impossible_options_are_refused() -> None:
-    with pytest.raises(DefinitionError, match="min_tokens must be at least 1"):
+    with pytest.raises(DefinitionError, match="'min_tokens' must be at least 1"):
         data.dedup.Substring(min_tokens=0)

@@ -41,7 +41,7 @@ def test_split_and_types_are_chosen(tmp_path):
     assert found["tags"] == ["[]", '["a"]']
     with pytest.raises(DefinitionError, match="split is 'a b'"):
         data.export.HuggingFace("x", split="a b")
-    with pytest.raises(DefinitionError, match="shard_bytes is 0"):
+    with pytest.raises(DefinitionError, match="'shard_bytes' must be at least 1; got 0"):
         data.export.HuggingFace("x", shard_bytes=0)
 
 

@@ -199,7 +199,7 @@ def test_the_codec_is_chosen(tmp_path, codec):
     [
         ({"schema": {"a": "integer"}}, "type 'integer'"),
         ({"schema": ["a"]}, "'schema' must be Mapping"),
-        ({"row_group_rows": 0}, "row_group_rows is 0"),
+        ({"row_group_rows": 0}, "'row_group_rows' must be at least 1; got 0"),
         ({"compression": "rar"}, "compression is 'rar'"),
     ],
 )

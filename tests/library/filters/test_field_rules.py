@@ -62,3 +62,13 @@ def test_texts_are_searched_by_a_pattern():
 
 def test_a_function_decides():
     assert data.filters.Lambda(lambda record: record["n"])(RECORDS) == RECORDS[1:]
+
+
+@pytest.mark.cpu_timeout(60)
+def test_re2_searches_in_linear_time():
+    operator = data.filters.Regex("(a+)+$", engine="re2")
+
+    assert operator.forward({"text": "a" * 50_000 + "b"})["text"]
+    assert operator.forward({"text": "aa"}).reason == "regex_match"
+    with pytest.raises(ValueError, match="lone surrogate at character 1"):
+        operator.forward({"text": "a\ud800"})

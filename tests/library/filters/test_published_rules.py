@@ -46,10 +46,6 @@ class TestGopherQuality:
         assert reason("GopherQuality", short, min_doc_words=5) is None
         assert reason("GopherQuality", short, min_doc_words=None) is None
         assert reason("GopherQuality", short, min_doc_words=1, max_doc_words=4) == "gopher_long_doc"
-        assert reason("GopherQuality", "", min_doc_words=None) == "gopher_below_avg_threshold"
-        off = {"min_doc_words": None, "min_avg_word_length": None, "min_stop_words": 0}
-        off |= {"max_non_alpha_words_ratio": None}
-        assert reason("GopherQuality", "", **off) == "empty"
         digits = "the and " * 25 + "123456 " * 20
         assert reason("GopherQuality", digits, min_alpha_words_ratio=0.5) is None
         german = "das Haus und der Hafen " * 20
@@ -57,6 +53,33 @@ class TestGopherQuality:
         assert reason("GopherQuality", german, stop_words=["das", "und"]) is None
         stars = "* the boats and\n* some more words\n" * 20
         assert reason("GopherQuality", stars, bullets=["*"]) == "gopher_too_many_bullets"
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("", "empty"),
+            (" \n", "empty"),
+            ("!!! ---", "gopher_below_alpha_threshold"),
+            ("...", "gopher_too_many_ellipsis"),
+            ("a b", "gopher_below_avg_threshold"),
+        ],
+    )
+    def test_a_limit_that_is_off_leaves_the_others(self, text, expected):
+        assert reason("GopherQuality", text, min_doc_words=None) == expected
+
+    def test_a_text_without_words_is_empty_if_a_share_has_a_limit(self):
+        shares = ["max_symbol_word_ratio", "max_bullet_lines_ratio", "max_ellipsis_lines_ratio"]
+        shares += ["max_non_alpha_words_ratio", "min_alpha_words_ratio"]
+        numbers = ["min_doc_words", "max_doc_words", "min_stop_words"]
+        lengths = ["min_avg_word_length", "max_avg_word_length"]
+        off = dict.fromkeys([*shares, *numbers, *lengths])
+
+        assert reason("GopherQuality", "", **off) is None
+        assert reason("GopherQuality", "", **off | {"min_stop_words": 1}) == (
+            "gopher_enough_stop_words"
+        )
+        for share in shares:
+            assert reason("GopherQuality", "", **off | {share: 0.5}) == "empty"
 
     def test_all_signals_are_written(self):
         found = signals("GopherQuality", "the boats")

@@ -47,5 +47,5 @@ def test_the_fraction_is_a_minimum_of_different_lines():
     [("CharacterRepetition", "rep_len"), ("RepeatingTopNGrams", "n")],
 )
 def test_sizes_below_one_are_refused(name, option):
-    with pytest.raises(DefinitionError, match=f"{option} must be at least 1"):
+    with pytest.raises(DefinitionError, match=f"'{option}' must be at least 1"):
         getattr(data.filters, name)(**{option: 0})

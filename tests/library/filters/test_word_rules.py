@@ -16,6 +16,8 @@ from dagster_dataops.library.analysis.stop_words import stop_words_of
         ("WordsWithoutAlphabets", {}, "a 1 b2 -", 0.5),
         ("WordsWithoutAlphabets", {}, "Ⅷ ⓐ ½ é", 0.75),
         ("WordsWithoutAlphabets", {}, "ी ½", 0.5),
+        ("CapitalWords", {}, "I like HTML5 and 5 ÉTÉ.", 0.5),
+        ("CapitalWords", {}, "中文 И a", 1 / 3),
         ("StopWordRatio", {}, "The, cat AND dog", 0.5),
         ("StopWordRatio", {"lang": "de"}, "Der Hund und der Hase", 0.6),
         ("StopWordRatio", {"stop_words": ["Cat"]}, "the cat", 0.5),
@@ -28,9 +30,16 @@ def test_shares_of_words(name, options, text, expected):
     assert [*tagged["stats"].values()] == [expected]
 
 
-@pytest.mark.parametrize("name", ["SymbolsToWords", "WordsWithoutAlphabets"])
+@pytest.mark.parametrize("name", ["CapitalWords", "SymbolsToWords", "WordsWithoutAlphabets"])
 def test_a_text_without_words_is_empty(name):
     assert getattr(data.filters, name)().forward({"text": "\n"}).reason == "empty"
+
+
+def test_texts_in_capital_letters_are_dropped():
+    operator = data.filters.CapitalWords()
+
+    assert operator.forward({"text": "MOSTLY IN CAPITALS, see"}).reason == "high_capital_word_ratio"
+    assert operator.forward({"text": "HALF of IT is"}) == {"text": "HALF of IT is"}
 
 
 def test_there_are_stop_words_of_twenty_languages():

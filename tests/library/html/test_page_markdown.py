@@ -1,3 +1,6 @@
+import pytest
+from markdownify import markdownify
+
 from dagster_dataops import data
 
 
@@ -13,3 +16,31 @@ def test_many_paragraphs_without_an_end_are_converted():
     text = data.html.ToMarkdown().forward({"html": "<p>a" * 2_000})["text"]
 
     assert text.split("\n\n") == ["a"] * 2_000
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<ul><li>a<ul><li>b<ol><li>c</li></ol></li></ul></li><li>d</li></ul>",
+        "<table><tr><th>a<th>b</tr><tr><td>1|2<td>c<br>d</tr></table>",
+        "<a href='x y' title='t'>l</a><a href=''>e</a><a>n</a>",
+        "<pre><code class='language-py'>def f():\n    return '&lt;b>'\n</code></pre>",
+        "<p>no code follows<pre>",
+        "<p>&lt;b&gt; &amp; &nbsp;x&hellip; at the end &amp",
+        "<!-- c -->a<!-- d -->b",
+        "<!-- c -->" * 200 + "<p>a<li>b",
+        "a<br>b<br/><br>",
+        "<script>alert(1)</script><style>p{}</style>x<noscript>n</noscript>",
+        "  no tags &amp; ",
+        "   ",
+        "<p>the comment does not end<!-- c",
+    ],
+)
+def test_pages_become_what_markdownify_makes_of_them(page):
+    assert data.html.ToMarkdown().forward({"html": page})["text"] == markdownify(page)
+
+
+def test_comments_without_an_end_take_linear_time():
+    text = data.html.ToMarkdown().forward({"html": "<!-- a > " * 50_000})["text"]
+
+    assert len(text) < 1_000_000

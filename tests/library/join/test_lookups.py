@@ -55,6 +55,18 @@ def test_an_empty_table_matches_nothing(root: Path) -> None:
     assert data.join.Lookup(data.join.Table("id")([]), "id")(GIVEN) == GIVEN
 
 
+def test_keys_are_equal_by_the_value_of_numbers_but_not_across_types(table: Any) -> None:
+    given = [{"id": one} for one in (1.0, 1.5, "1", True, [1])]
+    found = data.join.Lookup(table, "id", columns=["name"])(given)
+    assert [row["name"] for row in found] == ["one", None, None, None, None]
+
+
+def test_a_table_without_the_key_is_refused() -> None:
+    expected = "no record of the table has the key id; the last one has no, name; give the names"
+    with pytest.raises(DefinitionError, match=expected):
+        data.join.Lookup([{"no": 1, "name": "one"}], "id")
+
+
 def test_a_table_larger_than_memory_is_refused() -> None:
     table = ({"id": n, "text": "x" * 1000} for n in range(2000))
     with pytest.raises(DefinitionError, match="more than 1 MB of memory; make it an artefact"):

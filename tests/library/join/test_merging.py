@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from dagster_dataops import data, pipeline
 from dagster_dataops.errors import DatasetOperatorError, DefinitionError
+from tests.examples import at_most
 
 ROWS = st.lists(st.sampled_from([None, 0, 1, 2, "a", 1.5]), max_size=8)
 
@@ -35,7 +36,7 @@ def brute_force(left: Any, right: Any, how: str, duplicates: str) -> Any:
     duplicates=st.sampled_from(["first", "last", "all"]),
     max_bytes=st.sampled_from([0, 500, 1 << 20]),
 )
-@settings(max_examples=150)
+@settings(max_examples=at_most(150))
 def test_records_with_equal_keys_are_joined(
     left: Any, right: Any, how: str, duplicates: str, max_bytes: int
 ) -> None:

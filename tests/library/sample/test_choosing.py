@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError
+from tests.examples import at_most
 from tests.execution.helpers import MODES, node, run, write_input
 
 VALUES = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([1.5, "a", "b", ""]))
@@ -28,7 +29,7 @@ def order(value: Any, reverse: bool) -> Any:
     per=st.booleans(),
     max_bytes=st.sampled_from([300, 1 << 20]),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_most(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_largest_or_smallest_values_are_kept(
     tmp_path: Path, records: Any, k: int, reverse: bool, per: bool, max_bytes: int
 ) -> None:

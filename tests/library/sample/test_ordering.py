@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from dagster_dataops import data
 from dagster_dataops.errors import DatasetOperatorError, DefinitionError
+from tests.examples import at_most
 
 VALUES = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([1.5, float("nan"), 1 << 60]))
 
@@ -25,7 +26,7 @@ def missing(value: Any) -> bool:
     reverse=st.booleans(),
     max_bytes=st.sampled_from([1, 500, 1 << 20]),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_most(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_records_are_sorted_and_ties_stay_in_order(
     values: list[Any], reverse: bool, max_bytes: int
 ) -> None:
@@ -60,5 +61,5 @@ def test_groups_are_in_the_order_of_their_first_record(max_bytes: int) -> None:
 def test_values_without_an_order_are_refused(root: Path) -> None:
     with pytest.raises(DatasetOperatorError, match="'v' has a list.*sort by numbers or texts"):
         data.sample.Sort("v")([{"v": [1]}])
-    with pytest.raises(DefinitionError, match="max_per_group must be at least 1"):
+    with pytest.raises(DefinitionError, match="'max_per_group' must be at least 1"):
         data.sample.GroupBy("v", max_per_group=0)

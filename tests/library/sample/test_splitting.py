@@ -72,7 +72,7 @@ def test_a_rate_keeps_that_share_and_a_higher_one_the_same_and_more(root: Path) 
     assert data.sample.Rate(0)(RECORDS) == []
     assert data.sample.Rate(1)(RECORDS) == RECORDS
     assert data.sample.Rate(0.25, seed=1)(RECORDS) != few
-    with pytest.raises(DefinitionError, match="rate must be between 0 and 1"):
+    with pytest.raises(DefinitionError, match="'rate' must be between 0 and 1"):
         data.sample.Rate(1.1)
 
 

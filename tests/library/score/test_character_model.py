@@ -50,3 +50,8 @@ def test_empty_references_and_wrong_options(tmp_path) -> None:
 
 def test_hostile_texts_have_a_perplexity(model) -> None:
     survives(data.score.CharNGram(model).forward)
+
+
+def test_a_model_of_another_operator_is_refused(model) -> None:
+    with pytest.raises(DefinitionError, match=r"no folder of score\.Train: .* has no 'bias'"):
+        data.score.Linear(model)

@@ -34,5 +34,5 @@ def test_no_records_have_an_empty_summary():
 
 
 def test_options_out_of_range_are_refused():
-    with pytest.raises(DefinitionError, match="bins must be at least 1"):
+    with pytest.raises(DefinitionError, match="'bins' must be at least 1"):
         data.stats.Summary(bins=0)

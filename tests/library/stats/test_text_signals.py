@@ -7,7 +7,7 @@ from dagster_dataops.errors import DefinitionError
 def test_all_signals_of_a_text_are_written():
     (record,) = data.stats.Signals()([{"text": "The cat and the dog.\nThe cat!"}])
 
-    assert len(record["stats"]) == 51
+    assert len(record["stats"]) == 52
     assert record["stats"]["num_words"] == 7
     assert record["stats"]["num_lines"] == 2
     assert record["stats"]["num_stop_words"] == 2

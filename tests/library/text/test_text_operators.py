@@ -52,6 +52,22 @@ def test_a_text_can_be_written_elsewhere(name):
     assert "clean" in record.forward({"body": "a b"})
 
 
+@pytest.mark.parametrize(
+    ("limits", "kept"),
+    [
+        ({}, ["a", "abc"]),
+        ({"max_chars": 0}, []),
+        ({"min_chars": None, "max_chars": 0}, [" "]),
+        ({"min_chars": None}, [" ", "a", "abc"]),
+        ({"min_chars": None, "max_chars": 1}, [" ", "a"]),
+    ],
+)
+def test_a_length_of_zero_is_a_limit_and_none_is_not(limits, kept):
+    records = [{"text": one} for one in (" ", "a", "abc")]
+
+    assert data.text.LengthFilter(**limits)(records) == [{"text": one} for one in kept]
+
+
 def test_drops_by_length_and_by_letters_have_reasons():
     length = data.text.LengthFilter(min_chars=2, max_chars=3)
     letters = data.text.LetterRatioFilter()

@@ -47,7 +47,7 @@ def test_ids_are_written() -> None:
     assert data.tokens.Encode().forward({"text": "hello world"})["token_ids"] == [24912, 2375]
     with pytest.raises(DefinitionError, match="no token ids"):
         data.tokens.Encode("whitespace")
-    with pytest.raises(DefinitionError, match="max_tokens must be at least 1, got 0"):
+    with pytest.raises(DefinitionError, match="'max_tokens' must be at least 1, or None; got 0"):
         data.tokens.Encode("bytes", max_tokens=0, end_id=0)
 
 

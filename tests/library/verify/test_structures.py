@@ -24,6 +24,13 @@ def test_a_text_matches_a_pattern() -> None:
         data.verify.Regex("a", match="start")
 
 
+@pytest.mark.cpu_timeout(60)
+def test_re2_matches_in_linear_time() -> None:
+    operator = data.verify.Regex("(a+)+", engine="re2", match="full")
+    assert not operator.forward({"text": "a" * 50_000 + "b"})["valid"]
+    assert operator.forward({"text": "aa"})["valid"]
+
+
 @pytest.mark.parametrize(
     ("text", "value", "reason"),
     [

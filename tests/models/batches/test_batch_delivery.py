@@ -118,6 +118,22 @@ def test_a_run_can_wait_for_the_server(
     assert server.stats()["batches"] == 2
 
 
+def test_batches_are_made_of_an_input_in_parts(
+    client: ModelClient, server: RunningServer, tmp_path: Path
+):
+    server.reset(batches="in_progress")
+    echo, parts = Echo(model="rule", delivery="batch"), tmp_path / "parts"
+    parts.mkdir()
+    for number, row in enumerate(records(3)):
+        (parts / f"docs-{number:05d}.jsonl").write_text(json.dumps(row) + "\n")
+
+    with pytest.raises(RunWaitingError, match="requests without a reply: 3"):
+        echo(parts)
+    server.finish()
+
+    assert [row["answer"] for row in echo(parts)] == [f"echo: say {n}" for n in range(3)]
+
+
 def test_a_run_that_waits_ends_when_it_is_stopped_and_a_later_one_collects(
     server: RunningServer, tmp_path: Path
 ):

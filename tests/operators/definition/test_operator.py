@@ -221,7 +221,8 @@ def test_help_of_the_library_describes_groups_and_operators():
 def test_the_signature_of_an_operator_has_its_options_and_settings():
     shown = inspect.signature(data.text.LengthFilter)
     assert str(shown).startswith(
-        "(min_chars: int = 1, max_chars: int = 0, input_key: str = 'text', *, _agents=None, "
+        "(min_chars: int | None = 1, max_chars: int | None = None, "
+        "input_key: str = 'text', *, _agents=None, "
     )
     assert set(SETTING_NAMES) < set(shown.parameters)
 

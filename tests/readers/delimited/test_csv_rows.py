@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from dagster_dataops import errors
 from dagster_dataops.readers.delimited.delimited_files import read_delimited
+from tests.examples import at_most
 from tests.readers.delimited.tables import CELLS, QUOTING
 
 
@@ -50,7 +51,7 @@ def test_the_error_for_a_long_cell_names_the_limit_of_csv(written):
 TABLES = st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=30)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=at_most(150))
 @given(
     table=TABLES,
     terminator=st.sampled_from(["\n", "\r\n", "\r"]),

@@ -12,12 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from dagster_dataops import errors
 from dagster_dataops.readers.delimited.delimited_files import read_delimited
 from dagster_dataops.testing import assert_resumes_anywhere
+from tests.examples import at_most
 from tests.readers.delimited.tables import CELLS, QUOTING
 
 TABLES = st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=30)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=at_most(25))
 @given(table=TABLES, terminator=st.sampled_from(["\n", "\r\n"]))
 def test_rows_resume_anywhere_with_their_lines(tmp_path, table, terminator):
     file = io.StringIO(newline="")

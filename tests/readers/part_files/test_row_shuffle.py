@@ -6,10 +6,11 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import at_most
 from tests.readers.helpers import PLACES, ROWS, mini, places
 
 
-@settings(max_examples=40)
+@settings(max_examples=at_most(40))
 @given(
     window=st.integers(1, 25),
     seed=st.integers(0, 2**64 - 1),

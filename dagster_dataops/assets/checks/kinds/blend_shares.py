@@ -8,7 +8,7 @@ from dagster_dataops.assets.checks.inspectors import Inspected, WholeFile
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.assets.metadata.leaf_metadata import share_of
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.quantities import counted
+from dagster_dataops.quantities import counted, percentage
 
 _DEVIATIONS: Final = 4.0  # standard deviations; random draws exceed them once in 16,000 times
 
@@ -49,9 +49,10 @@ def blend_shares(
         total = sum(leaf["samples"] for leaf in leaves)
         worst = max(wanted, key=lambda leaf: _excess(leaf, total, tolerance))
         passed = _excess(worst, total, tolerance) <= 0
+        given = percentage(share_of(worst, total))
         text = (
-            f"{worst['name']} gave {share_of(worst, total):.2%} of {counted(total, 'samples')}, "
-            f"wanted are {worst['wanted']:.2%}."
+            f"{worst['name']} gave {given} of {counted(total, 'samples')}, "
+            f"wanted are {percentage(worst['wanted'])}."
         )
         return Finding(
             passed=passed,
@@ -61,7 +62,7 @@ def blend_shares(
             numbers={"samples": total, "datasets": len(wanted)},
         )
 
-    allowed = "random draws allow" if tolerance is None else f"{100 * tolerance:.3g} % points"
+    allowed = "random draws allow" if tolerance is None else f"{percentage(tolerance)} points"
     text = f"No dataset's share differs from its wanted one by more than {allowed}."
     return declared(name, text, lambda: WholeFile(finding), severity, blocking=blocking)
 

@@ -6,7 +6,7 @@ from dagster_dataops.assets.checks.inspectors import Inspected, WholeManifest
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.quantities import counted
+from dagster_dataops.quantities import counted, percentage
 
 
 @check_kind(
@@ -32,6 +32,8 @@ def max_dropped(
         raise ConfigurationError("max_dropped", share, "in [0, 1]")
 
     def finding(manifest: Manifest, _: Inspected) -> Finding:
+        if manifest.new_records:
+            return Finding(passed=True, text=f"{manifest.made_text}; none is dropped.")
         dropped = manifest.dropped / manifest.rows_in if manifest.rows_in else 0.0
         return Finding(
             passed=dropped <= share,
@@ -39,7 +41,7 @@ def max_dropped(
             numbers={"rows_dropped": manifest.dropped, "dropped_share": dropped},
         )
 
-    text = f"At most {100 * share:.3g} % of the input records are dropped."
+    text = f"At most {percentage(share)} of the input records are dropped."
     return declared(
         name,
         text,

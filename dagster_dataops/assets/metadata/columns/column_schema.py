@@ -10,7 +10,7 @@ import dagster as dg
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.record_samples import RecordSample, spread_sample
-from dagster_dataops.quantities import counted
+from dagster_dataops.quantities import counted, percentage
 from dagster_dataops.records import JsonValue, Record
 
 SAMPLE_RECORDS: Final = 250
@@ -67,9 +67,9 @@ class ColumnStatistics:
         share = (
             "in all records"
             if present == records
-            else f"in {_percent(present, records)} of records"
+            else f"in {percentage(present / records)} of records"
         )
-        parts = [share, f"{_percent(nulls, records)} null"] if nulls else [share]
+        parts = [share, f"{percentage(nulls / records)} null"] if nulls else [share]
         if self.keys:
             shown = list(self.keys)[:_KEYS_SHOWN]
             more = ", ..." if len(self.keys) > len(shown) else ""
@@ -198,10 +198,3 @@ def _parts(text: str) -> list[str]:
         if not depth:
             parts.append("")
     return [part for part in parts if part]
-
-
-def _percent(part: int, whole: int) -> str:
-    """Return a share in percent; 0 only for none, and 100 only for all."""
-    if not part or part == whole:
-        return f"{100 * part // max(whole, 1)} %"
-    return f"{min(max(100 * part / whole, 0.1), 99.9):.1f} %"

@@ -57,6 +57,7 @@ _OF_WORDS: Final[Mapping[str, Callable[..., float]]] = {
     "symbol_word_ratio": word_signals.symbol_word_ratio,
     "alpha_word_ratio": word_signals.alpha_word_ratio,
     "alphabetic_word_ratio": word_signals.alphabetic_word_ratio,
+    "capital_word_ratio": word_signals.capital_word_ratio,
     "num_stop_words": word_signals.num_stop_words,
     "newlines_per_word": word_signals.newlines_per_word,
     "distinct_word_ratio": word_signals.distinct_word_ratio,

@@ -181,6 +181,12 @@ def share_in_list(text: AnalyzedText, listed: frozenset[str]) -> float:
     return ratio(sum(map(listed.__contains__, words)), len(words))
 
 
+def capital_word_ratio(text: AnalyzedText, split: Splitter) -> float:
+    """Return the share of words with a capital letter and no small one."""
+    words = text.split(split)
+    return ratio(sum(map(str.isupper, words)), len(words))
+
+
 def distinct_word_ratio(text: AnalyzedText, split: Splitter) -> float:
     """Return the number of different words per word."""
     words = text.split(split)

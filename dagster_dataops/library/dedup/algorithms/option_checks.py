@@ -1,12 +1,19 @@
-"""Options that several operators of the group share: checks, ranks, packages."""
+"""Options that several operators of the group share: ranges, checks, ranks, packages."""
 
 import math
 import sys
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+
+from annotated_types import Interval
 
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.records import Record
 
+MOST_PERMUTATIONS: Final = 4096
+Permutations: TypeAlias = Annotated[int, Interval(ge=1, le=MOST_PERMUTATIONS)]
+NgramSize: TypeAlias = Annotated[int, Interval(ge=1, le=100)]
+Threshold: TypeAlias = Annotated[float, Interval(ge=0.01, le=1)]
+Seed: TypeAlias = Annotated[int, Interval(ge=0, le=2**64 - 1)]
 _LEAST: Final = -sys.float_info.max  # JSON has no infinity
 
 

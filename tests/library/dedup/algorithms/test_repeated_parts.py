@@ -5,13 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops.library.dedup.algorithms.repeated_parts import pack_parts, repeated_parts
+from tests.examples import at_most
 
 
 @given(
     st.lists(st.lists(st.sampled_from(["a", "b", "c", "", " "]), max_size=5), max_size=20),
     st.sampled_from([0, 600, 1 << 20]),
 )
-@settings(max_examples=60)
+@settings(max_examples=at_most(60))
 def test_parts_that_occurred_before_are_numbered(records, max_bytes) -> None:
     seen: set[str] = set()
     expected = []

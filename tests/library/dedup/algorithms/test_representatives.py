@@ -17,6 +17,7 @@ from dagster_dataops.library.dedup.algorithms.representatives import (
     Representatives,
     Similarity,
 )
+from tests.examples import at_most
 
 BANDS = 3
 RECORDS = st.lists(
@@ -79,7 +80,7 @@ def brute_force(records: list[Any], similarity: Similarity) -> list[bool]:
     ranked=st.booleans(),
     max_bytes=st.sampled_from([100, 400, 1 << 20]),
 )
-@settings(max_examples=60)
+@settings(max_examples=at_most(60))
 def test_the_kept_records_are_those_of_all_pairs(
     records: list[Any], linkage: Linkage, limit: float | None, ranked: bool, max_bytes: int
 ) -> None:

@@ -1,0 +1,32 @@
+"""The files of a source, on this machine or on an object store."""
+
+from pathlib import Path
+
+from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.configuration import input_object
+from dagster_dataops.stores.object_file import object_exists
+
+
+def source_file(given: Path | PathPattern, partition: str | None, dataops: DataOpsResource) -> Path:
+    """Return the file of a source, as `JsonlDataset.of_file` takes it.
+
+    Args:
+        given: The path or URL of the file, or the pattern of one file for each partition.
+        partition: The partition of a pattern.
+        dataops: The resource; its ``storage_options`` are those of the object store.
+
+    Raises:
+        InputError: The key of the partition leads to another folder.
+    """
+    path = given.path(partition or "") if isinstance(given, PathPattern) else given
+    return dataops.place(path)
+
+
+def exists(path: Path) -> bool:
+    """Return whether a file from `source_file` exists.
+
+    Raises:
+        InputError: The object store cannot be read.
+    """
+    return path.exists() if input_object(path) is None else object_exists(path)

@@ -1,0 +1,157 @@
+"""``score.Perplexity``: keep texts that a KenLM model finds likely."""
+
+import unicodedata
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
+from dagster_dataops.library.analysis.unicode_normalization import normalized
+from dagster_dataops.library.filters.rules import TextFilter, bounds
+from dagster_dataops.library.text.character_replacement import ASCII_OF_MARKS
+from dagster_dataops.operators.options.ranges import AtLeastZeroFloat
+
+score: Any = data_register.new_group("score")
+
+_REMOVED: Final = {"Mn", "Cc"}  # accents and control characters
+
+
+class Perplexity(TextFilter, score):
+    """Drop texts that a KenLM model finds unlikely: their perplexity is above ``max_ppl``.
+
+    Reads ``input_key``. ``model`` is a file of yours, ``.arpa`` or binary, and ``sentencepiece``
+    the file of the vocabulary that it was trained with; without it, words between white space
+    count. With ``normalize``, a text is changed as CCNet does before it is scored: lower case, no
+    accents, 0 for each digit, ASCII punctuation, no control characters. The record keeps its text.
+
+    Each line is a sentence for the model, with a mark at its end that counts as a word; blank lines
+    do not count. The perplexity is 10 to the power of the negative mean of the logarithms. Prose
+    that resembles the texts of the model has some hundreds. Signal ``perplexity``, which is not
+    rounded; reasons ``empty``, ``low_perplexity``, ``high_perplexity``.
+
+    A path counts as an option, the content of its file does not. Without a model,
+    `score.CharNGram` can be trained. Needs the extra ``kenlm``.
+
+    Source: Wenzek et al. 2020, arXiv:1911.00359; ``perplexity_filter`` of Data-Juicer, which
+    downloads its models. Both see a text as one line.
+
+    Args:
+        model: Path of a KenLM model.
+        sentencepiece: Path of a SentencePiece model; ``None`` takes words between white space.
+        min_ppl: Smallest perplexity to keep; ``None`` for no limit.
+        max_ppl: Largest perplexity to keep; ``None`` for no limit.
+        normalize: Whether texts are normalized as in CCNet.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        sentencepiece: str | Path | None = None,
+        min_ppl: AtLeastZeroFloat | None = None,
+        max_ppl: AtLeastZeroFloat | None = 1500,
+        normalize: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._model = _Scorer(str(model), None if sentencepiece is None else str(sentencepiece))
+        self._normalize = normalize
+        self.nothing = self._has_no_lines
+        self.rules = bounds("perplexity", self._perplexity, min_ppl, max_ppl)
+
+    def _has_no_lines(self, text: AnalyzedText) -> bool:
+        return not text.split(self._lines)
+
+    def _perplexity(self, text: AnalyzedText) -> float:
+        logarithm = 0.0
+        words = 0
+        for line in text.split(self._lines):
+            line_logarithm, line_words = self._model(line)
+            logarithm += line_logarithm
+            words += line_words
+        return float(10.0 ** (-logarithm / words)) if words else 0.0
+
+    def _lines(self, text: str) -> list[str]:
+        """Return the lines to score, which are not blank."""
+        lines = text.encode("utf-8", "replace").decode().splitlines()
+        changed = map(_as_in_ccnet, lines) if self._normalize else lines
+        return [line for line in changed if line and not line.isspace()]
+
+
+def _as_in_ccnet(line: str) -> str:
+    letters = normalized("NFD", line.strip().lower())
+    kept = (_changed(character) for character in letters) if _is_special(letters) else letters
+    return "".join(kept).translate(ASCII_OF_MARKS)
+
+
+def _is_special(line: str) -> bool:
+    return not (line.isascii() and line.isprintable()) or any(map(str.isdigit, line))
+
+
+def _changed(character: str) -> str:
+    category = unicodedata.category(character)
+    if category in _REMOVED:
+        return ""
+    return "0" if category == "Nd" else character
+
+
+class _Scorer:
+    """Scores lines by a KenLM model. It is pickled as paths: each process reads the files once.
+
+    Raises:
+        DefinitionError: A file is missing, or is no model.
+        MissingExtraError: A package is not installed.
+    """
+
+    def __init__(self, model: str, sentencepiece: str | None) -> None:
+        self._paths = (model, sentencepiece)
+        self._score = _kenlm(model).score
+        self._pieces = None if sentencepiece is None else _sentencepiece(sentencepiece)
+
+    @override
+    def __reduce__(self) -> Any:
+        return _Scorer, self._paths
+
+    def __call__(self, line: str) -> tuple[float, int]:
+        """Return the decimal logarithm of the probability of a line, and its number of words."""
+        if self._pieces is not None:
+            line = " ".join(self._pieces(line))
+        return self._score(line), len(line.split()) + 1
+
+
+@cache
+def _kenlm(path: str) -> Any:
+    try:
+        import kenlm
+    except ImportError:
+        raise MissingExtraError("score.Perplexity", "kenlm") from None
+    config = kenlm.Config()
+    config.arpa_complain, config.show_progress = kenlm.ARPALoadComplain.NONE, False
+    return _read("model", path, partial(kenlm.Model, path, config))
+
+
+@cache
+def _sentencepiece(path: str) -> Any:
+    try:
+        from sentencepiece import SentencePieceProcessor
+    except ImportError:
+        raise MissingExtraError("score.Perplexity with sentencepiece", "kenlm") from None
+    return _read(
+        "sentencepiece", path, lambda: SentencePieceProcessor(model_file=path)
+    ).EncodeAsPieces
+
+
+def _read(option: str, path: str, read: Callable[[], Any]) -> Any:
+    if not Path(path).is_file():
+        msg = f"{option} is {path!r}, which is no file; give the path of a model that you have"
+        raise DefinitionError(msg)
+    try:
+        return read()
+    except (OSError, RuntimeError) as error:
+        msg = f"{option} is {path!r}, which cannot be read: {error}"
+        raise DefinitionError(msg) from None
