@@ -98,10 +98,10 @@ def _use_agents(count: int) -> dict[str, float]:
         seconds of the process tree lack them.
     """
     facts = {"messages": 0, "agents_cpu_seconds": 0.0}
-    heard, finish = SubprocessAgents.heard, SubprocessAgent.finish
+    receive, finish = SubprocessAgents.receive, SubprocessAgent.finish
 
     def counted(self: SubprocessAgents, seconds: float) -> Any:
-        found = heard(self, seconds)
+        found = receive(self, seconds)
         facts["messages"] += sum(isinstance(message, Said) for _, message in found)
         return found
 
@@ -109,7 +109,7 @@ def _use_agents(count: int) -> dict[str, float]:
         facts["agents_cpu_seconds"] += cpu_seconds(tree(self.process.pid))
         finish(self)
 
-    SubprocessAgents.heard = counted  # type: ignore[method-assign]
+    SubprocessAgents.receive = counted  # type: ignore[method-assign]
     SubprocessAgent.finish = measured  # type: ignore[method-assign]
     config.cluster = LocalCluster(agents=count, cpus_per_agent=1)
     return facts

@@ -27,7 +27,7 @@ def main(descriptor: int) -> NoReturn:
     agent = Agent(order)
     threading.Thread(target=agent.run, daemon=True).start()
     while not _sent_last(channel, agent):
-        _obey(channel, agent, _WAIT_MS)
+        _follow_orders(channel, agent, _WAIT_MS)
     os._exit(0)
 
 
@@ -41,7 +41,7 @@ def _next_of(channel: Channel) -> Any:
     os._exit(1)
 
 
-def _obey(channel: Channel, agent: Agent, milliseconds: int) -> None:
+def _follow_orders(channel: Channel, agent: Agent, milliseconds: int) -> None:
     """Follow the orders that arrive; end if the head has ended."""
     poll = select.poll()
     poll.register(channel, select.POLLIN)

@@ -94,19 +94,19 @@ class SubprocessAgents(AgentPool):
         return agent
 
     @override
-    def heard(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
+    def receive(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
         poll = select.poll()
         for number, agent in self._agents.items():
             poll.register(number, select.POLLIN | (select.POLLOUT if agent.channel.full else 0))
-        heard: list[tuple[AgentHandle, Message]] = []
+        received: list[tuple[AgentHandle, Message]] = []
         for number, _ in poll.poll(seconds * 1000):
             agent = self._agents[number]
             agent.channel.flush()
-            heard += [(agent, message) for message in agent.channel.receive()]
+            received += [(agent, message) for message in agent.channel.receive()]
             if agent.channel.ended:
-                heard.append((agent, Lost(agent.end(_GRACE_SECONDS))))
+                received.append((agent, Lost(agent.end(_GRACE_SECONDS))))
                 del self._agents[number]
-        return heard
+        return received
 
     @override
     def close(self) -> None:

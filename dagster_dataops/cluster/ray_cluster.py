@@ -21,9 +21,9 @@ from dagster_dataops.execution.agent_pool import (
     Message,
 )
 
-_HEAR_SECONDS: Final = 1.0
+_RECEIVE_SECONDS: Final = 1.0
 _CONNECT_SECONDS: Final = 10.0
-_CALLS: Final = 4  # an agent is heard while it gets orders
+_CALLS: Final = 4  # an agent sends messages while it gets orders
 _SHARES: Final = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
 
 
@@ -126,7 +126,7 @@ class RayAgents(AgentPool):
     def __init__(self, cluster: str, *, disconnect: bool) -> None:
         self._cluster = cluster
         self._disconnect = disconnect
-        self._heard: dict[Any, RayAgent] = {}
+        self._receiving: dict[Any, RayAgent] = {}
 
     @override
     def start(self, order: AgentOrder) -> "RayAgent":
@@ -138,19 +138,19 @@ class RayAgents(AgentPool):
         except (ValueError, TypeError) as error:
             reason = f"refuses _agents={dict(order.resources)}: {error}"
             raise ClusterError(self._cluster, reason) from error
-        self._heard[agent.hear()] = agent
+        self._receiving[agent.receive()] = agent
         return agent
 
     @override
-    def heard(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
+    def receive(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
         ray = _ray()
-        if not self._heard:
+        if not self._receiving:
             threading.Event().wait(seconds)
             return []
-        ready, _ = ray.wait(list(self._heard), num_returns=1, timeout=seconds)
+        ready, _ = ray.wait(list(self._receiving), num_returns=1, timeout=seconds)
         found: list[tuple[AgentHandle, Message]] = []
         for reference in ready:
-            agent = self._heard.pop(reference)
+            agent = self._receiving.pop(reference)
             try:
                 messages = ray.get(reference)
             except ray.exceptions.RayError as error:
@@ -159,14 +159,14 @@ class RayAgents(AgentPool):
                 continue
             found += [(agent, message) for message in messages]
             if not any(isinstance(message, Ended) for message in messages):
-                self._heard[agent.hear()] = agent
+                self._receiving[agent.receive()] = agent
         return found
 
     @override
     def close(self) -> None:
-        for agent in self._heard.values():
+        for agent in self._receiving.values():
             agent.kill()
-        self._heard.clear()
+        self._receiving.clear()
         if self._disconnect:
             _ray().shutdown()
 
@@ -181,9 +181,9 @@ class RayAgent(AgentHandle):
     def __init__(self, actor: Any) -> None:
         self._actor = actor
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         """Return a reference to its next messages."""
-        return self._actor.hear.remote(_HEAR_SECONDS)
+        return self._actor.receive.remote(_RECEIVE_SECONDS)
 
     @override
     def lease(self, lease: Lease) -> None:
@@ -220,9 +220,9 @@ class _Actor:
         self._agent = Agent(order)
         threading.Thread(target=self._agent.run, daemon=True).start()
 
-    def hear(self, seconds: float) -> list[Message]:
+    def receive(self, seconds: float) -> list[Message]:
         """Wait up to ``seconds`` for messages, and return them."""
-        return self._agent.hear(seconds)
+        return self._agent.receive(seconds)
 
     def lease(self, lease: Lease) -> None:
         self._agent.lease(lease)

@@ -139,7 +139,7 @@ class Ended(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """An agent that has died, or cannot be heard any more.
+    """An agent that has died, or can no longer be reached.
 
     Attributes:
         reason: The cause, as far as it is known.
@@ -182,7 +182,7 @@ class AgentPool(Protocol):
         """
         ...
 
-    def heard(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
+    def receive(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
         """Wait up to ``seconds`` for messages, and return them; `Lost` comes last of an agent."""
         ...
 

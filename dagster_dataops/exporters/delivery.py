@@ -28,6 +28,7 @@ from dagster_dataops.datasets.durable_files import (
     sync_tree,
     write_durably,
 )
+from dagster_dataops.datasets.result_names import RESULT
 from dagster_dataops.errors import ExportError, InputError, StorageError
 from dagster_dataops.exporters.exporter import Exporter, ExportRecords, UnfitValueError
 from dagster_dataops.exporters.folder_swap import replace_folder
@@ -223,7 +224,7 @@ class Delivery:
         reason = ""
         if target.exists() and target.samefile(source):
             reason = "it is the file that is to be exported; name another"
-        elif target.name.endswith("_results.jsonl") and manifest.exists():
+        elif target.name.endswith(RESULT) and manifest.exists():
             reason = "it is the result of a node; name another file"
         if reason:
             raise StorageError(str(target), "export to the file", reason)

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import xxhash
 
+from dagster_dataops.datasets.result_names import MANIFEST
 from dagster_dataops.errors import (
     BadReplyError,
     BadRequestError,
@@ -425,7 +426,7 @@ def _failing(error: TransientModelError) -> EndpointFailingError:
 def _published(context: OperatorContext) -> str:
     """Return a text that changes when a result of the node is published; empty if there is none."""
     with suppress(FileNotFoundError):
-        manifest = (context.folder / f"{context.node}_results.jsonl.json").read_bytes()
+        manifest = (context.folder / f"{context.node}{MANIFEST}").read_bytes()
         return xxhash.xxh3_64_hexdigest(manifest)
     return ""
 

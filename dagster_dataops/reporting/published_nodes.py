@@ -12,11 +12,11 @@ from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.artefact import SUFFIX
 from dagster_dataops.datasets.remote_input import place_of
+from dagster_dataops.datasets.result_names import MANIFEST
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.quantities import counted
 
 MOST_NODES: Final = 1000
-_MANIFEST: Final = "_results.jsonl.json"
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ def _in(place: Path) -> list[PublishedNode]:
 def _walked(place: Path) -> Iterator[PublishedNode]:
     for where, folders, files in os.walk(place):
         path = Path(where)
-        names = [name.removesuffix(_MANIFEST) for name in sorted(files) if name.endswith(_MANIFEST)]
+        names = [name.removesuffix(MANIFEST) for name in sorted(files) if name.endswith(MANIFEST)]
         unfinished = _unfinished(path) if "checkpoints" in folders else ""
         for name in names:
-            manifest = Manifest.load(path / f"{name}{_MANIFEST}")
+            manifest = Manifest.load(path / f"{name}{MANIFEST}")
             if manifest is not None and not manifest.part_of:
                 shown = _name(place, path, name)
                 yield PublishedNode(shown, NodeFolder(path, name), manifest, unfinished)

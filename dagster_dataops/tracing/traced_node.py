@@ -12,6 +12,7 @@ from dagster_dataops.byte_ranges import FileState, exists
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
 from dagster_dataops.configuration import bucket_of, input_object
 from dagster_dataops.datasets.remote_input import place_of
+from dagster_dataops.datasets.result_names import MANIFEST, RESULT
 from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.quantities import counted
@@ -26,7 +27,6 @@ from dagster_dataops.tracing.record_map import (
     failed_indices,
 )
 
-_SUFFIX: Final = "_results.jsonl"
 _BY_RECORD: Final = {"record", "selection"}
 _WHOLE: Final = {
     "dataset": "a dataset operator takes all records at once",
@@ -129,7 +129,7 @@ def _at_hand(path: Path) -> Path:
         StorageError: The store cannot be read.
     """
     if bucket_of(path) is not None and input_object(path) is None:
-        published(NodeFolder(path.parent, path.name.removesuffix(_SUFFIX)))
+        published(NodeFolder(path.parent, path.name.removesuffix(RESULT)))
     return path
 
 
@@ -186,7 +186,7 @@ class TracedNode:
         manifest = Manifest.load(path)
         if manifest is None:
             raise TraceError(str(path), "the manifest is missing or damaged; run the node again")
-        return cls(NodeFolder(path.parent, path.name.removesuffix(f"{_SUFFIX}.json")), manifest)
+        return cls(NodeFolder(path.parent, path.name.removesuffix(MANIFEST)), manifest)
 
     def check_input(self, path: Path) -> None:
         """Check that an input is the one that the node has read.

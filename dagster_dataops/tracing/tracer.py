@@ -12,6 +12,7 @@ from typing import Final
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.configuration import check_local
+from dagster_dataops.datasets.result_names import MANIFEST
 from dagster_dataops.errors import ResultMissingError, TraceError
 from dagster_dataops.tracing.crude_origins import crude_files, packed_keys, restore_key_of
 from dagster_dataops.tracing.record_file import FoundLine
@@ -19,7 +20,6 @@ from dagster_dataops.tracing.record_map import MOST_LINES
 from dagster_dataops.tracing.traced_node import NodeEntry, Ref, TracedNode, records_in
 from dagster_dataops.tracing.trail import Place, Step, Trace, TrailEnd, outcome_of, reasons_of
 
-_MANIFESTS: Final = "*_results.jsonl.json"
 _GONE: Final = (
     "the file is gone; it was temporary: the records that a call in Python was given, the result "
     "of a node with _save_data=False, or partitions that were joined to one of several inputs"
@@ -76,7 +76,7 @@ def _results_in(folder: str | os.PathLike[str]) -> list[Path]:
     try:
         return [NodeFolder.at(place).result]
     except ResultMissingError:
-        for path in sorted(place.glob(_MANIFESTS)):
+        for path in sorted(place.glob(f"*{MANIFEST}")):
             manifest = Manifest.load(path)
             if manifest is not None and manifest.outputs:
                 return list(TracedNode.of_manifest(path).results.values())

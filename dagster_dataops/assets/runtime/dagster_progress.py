@@ -47,10 +47,10 @@ class DagsterProgress(Progress):
 
     @override
     def note(self, text: str) -> None:
-        self._say(text)
+        self._write(text)
         self._messenger.wait(_PATIENCE_SECONDS)
 
-    def _say(self, text: str) -> None:
+    def _write(self, text: str) -> None:
         self._messenger.send(partial(self._log.info, f"{self._name}: {text}".removeprefix(": ")))
 
     @override
@@ -59,7 +59,7 @@ class DagsterProgress(Progress):
         if self._messenger.busy:
             return
         if self._pace.due():
-            self._say(state.describe(self._pace.seconds()))
+            self._write(state.describe(self._pace.seconds()))
         if self._observations is not None and self._observations.due():
             self._observe(self._observations, state)
 

@@ -25,11 +25,11 @@ from dagster_dataops.datasets.artefact import SUFFIX, Artefact, damage, is_versi
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, write_durably
 from dagster_dataops.datasets.parted_writer import is_intact, remove_other_parts
+from dagster_dataops.datasets.result_names import MANIFEST, RESULT, parts_of
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, ResultMissingError
 from dagster_dataops.quantities import counted
 
-_SUFFIX: Final = "_results.jsonl"
 OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`
 
 
@@ -62,15 +62,15 @@ class NodeFolder:
         if bucket_of(given) is not None:
             from dagster_dataops.checkpoints.homes.node_home import refreshed_at
 
-            refreshed_at(given, _SUFFIX)
-        found = [given] if given.name.endswith(_SUFFIX) else sorted(given.glob(f"*{_SUFFIX}"))
+            refreshed_at(given)
+        found = [given] if given.name.endswith(RESULT) else sorted(given.glob(f"*{RESULT}"))
         if not found:
             reason = (
-                f"no *{_SUFFIX} is there; for a partitioned node, give a partition's folder, for a "
+                f"no *{RESULT} is there; for a partitioned node, give a partition's folder, for a "
                 "node with several results the folder of one of them"
             )
             raise ResultMissingError(str(given), reason)
-        return cls(found[0].parent, found[0].name.removesuffix(_SUFFIX))
+        return cls(found[0].parent, found[0].name.removesuffix(RESULT))
 
     def with_outputs(self, names: Iterable[str]) -> "NodeFolder":
         """Return the folder with a folder in it for each named output, unless it has them."""
@@ -86,12 +86,12 @@ class NodeFolder:
     @property
     def result(self) -> Path:
         """The published result."""
-        return self.path / f"{self.name}{_SUFFIX}"
+        return self.path / f"{self.name}{RESULT}"
 
     @property
     def manifest(self) -> Path:
         """The manifest of the published result: counts, fingerprints, the run."""
-        return self.path / f"{self.name}_results.jsonl.json"
+        return self.path / f"{self.name}{MANIFEST}"
 
     @property
     def artefact(self) -> Path:
@@ -101,7 +101,7 @@ class NodeFolder:
     @property
     def parts(self) -> Path:
         """The folder of the parts of a result that is split; other results have none."""
-        return self.path / f"{self.name}_parts"
+        return parts_of(self.result)
 
     @property
     def receipt(self) -> Path:
@@ -287,7 +287,7 @@ class Manifest:
         path = folder.errors
         if self.part_of:
             node = Path(os.path.normpath(folder.path / self.part_of))
-            path = NodeFolder(node.parent, node.name.removesuffix(f"{_SUFFIX}.json")).errors
+            path = NodeFolder(node.parent, node.name.removesuffix(MANIFEST)).errors
         return path if self.failed and path.exists() else None
 
     def dataset(self, path: Path) -> JsonlDataset:
@@ -412,7 +412,7 @@ def published_uri(path: Path) -> str:
         return shown_place(path)
     from dagster_dataops.checkpoints.homes.node_home import home_of
 
-    return home_of(path.parent, path.name.removesuffix(_SUFFIX)).url(path)
+    return home_of(path.parent, path.name.removesuffix(RESULT)).url(path)
 
 
 def _refresh(folder: NodeFolder) -> None:

@@ -19,13 +19,13 @@ from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.datasets.durable_files import draft_of, make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_writer import link_draft, remove_other_parts
+from dagster_dataops.datasets.result_names import MANIFEST, RESULT, parts_of
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.stores.open_stores import store_of
 from dagster_dataops.stores.result_store import ConflictError, ResultStore, Version
 
 HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
 LOCK_ENDING: Final = "_home.lock"
-_SUFFIX: Final = "_results.jsonl.json"
 _HOME: Final = "home"  # in the head: what is not part of the manifest
 _TRIES: Final = 5
 
@@ -75,7 +75,7 @@ class NodeHome:
 
     @property
     def _head_key(self) -> str:
-        return f"{self.key}/{self.name}{_SUFFIX}"
+        return f"{self.key}/{self.name}{MANIFEST}"
 
     @property
     def _mirrored(self) -> Path:
@@ -146,10 +146,10 @@ class NodeHome:
             reason = "files of the published result are missing in the store"
             raise ResultMissingError(f"{self.store.url}/{self._head_key}", reason)
         node = Path(os.path.normpath(self.folder / head.content["part_of"]))
-        return home_of(node.parent, node.name.removesuffix(_SUFFIX)).refresh()
+        return home_of(node.parent, node.name.removesuffix(MANIFEST)).refresh()
 
     def _intact(self, head: Head) -> bool:
-        return (self.folder / f"{self.name}{_SUFFIX}").exists() and all(
+        return (self.folder / f"{self.name}{MANIFEST}").exists() and all(
             _is_there(self.folder / name, file) for name, file in head.files.items()
         )
 
@@ -167,7 +167,7 @@ class NodeHome:
                     os.utime(path, ns=(file["modified_ns"], file["modified_ns"]))
         for name in before.keys() - head.files.keys():
             _removed(self.folder / name)
-        manifest = self.folder / f"{self.name}{_SUFFIX}"
+        manifest = self.folder / f"{self.name}{MANIFEST}"
         make_folder(manifest.parent)
         for place, version in _parted(head.content, self.folder, self.name):
             _link_parts(place, version)
@@ -178,7 +178,7 @@ class NodeHome:
         """Delete the local files of a result that was deleted from the store."""
         known = self._known()
         if known is not None:
-            for name in (*known.files, f"{self.name}{_SUFFIX}", self._mirrored.name):
+            for name in (*known.files, f"{self.name}{MANIFEST}", self._mirrored.name):
                 _removed(self.folder / name)
 
     def _known(self) -> Head | None:
@@ -256,9 +256,9 @@ class NodeHome:
             raise LostError(place, "publish the result", reason) from None
         head = Head(content, version)
         for name in files:
-            if "/" in name and name.endswith(_SUFFIX):  # of a named output
+            if "/" in name and name.endswith(MANIFEST):  # of a named output
                 folder = name.rpartition("/")[0]
-                up = os.path.relpath(f"{self.name}{_SUFFIX}", folder)
+                up = os.path.relpath(f"{self.name}{MANIFEST}", folder)
                 self.store.put(f"{self.key}/{name}", orjson.dumps({"part_of": up}))
         return head
 
@@ -318,21 +318,20 @@ def publish_files(folder: Path, name: str, files: Mapping[Path, Path], manifest:
             return
 
 
-def refreshed_at(path: Path, suffix: str) -> None:
+def refreshed_at(path: Path) -> None:
     """Make the working copies of the nodes in a folder hold their published files.
 
     Args:
         path: The folder, or a result in it.
-        suffix: Of the names of results.
     """
-    if path.name.endswith(suffix):
-        home_of(path.parent, path.name.removesuffix(suffix)).refresh()
+    if path.name.endswith(RESULT):
+        home_of(path.parent, path.name.removesuffix(RESULT)).refresh()
         return
     home = home_of(path, "")
     store, key = home.store, home.key
     for name in store.names_in(key):
-        if name.endswith(_SUFFIX):
-            home_of(path, name.rpartition("/")[2].removesuffix(_SUFFIX)).refresh()
+        if name.endswith(MANIFEST):
+            home_of(path, name.rpartition("/")[2].removesuffix(MANIFEST)).refresh()
 
 
 def _is_there(path: Path, file: Mapping[str, Any]) -> bool:
@@ -359,13 +358,13 @@ def _parted(content: Mapping[str, Any], folder: Path, name: str) -> Iterator[tup
     outputs = content.get("outputs") or {"": content}
     for facts in outputs.values():
         place = Path(os.path.normpath(folder / facts.get("folder", ".")))
-        result = f"{facts.get('name', name)}{_SUFFIX}".removesuffix(".json")
+        result = f"{facts.get('name', name)}{RESULT}"
         yield place / result, facts.get("parted", "")
 
 
 def _link_parts(result: Path, version: str) -> None:
     """Make the link to the parts of a result, which are there; remove other parts."""
-    parts = result.with_name(f"{result.name.removesuffix('_results.jsonl')}_parts")
+    parts = parts_of(result)
     with storage(result, "link it to its parts"):
         if version:
             link_draft(result, parts / version)

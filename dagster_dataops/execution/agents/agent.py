@@ -65,14 +65,14 @@ class Agent:
         if self._job is not None:
             self._job.stop()
 
-    def hear(self, seconds: float) -> list[Message]:
+    def receive(self, seconds: float) -> list[Message]:
         """Wait up to ``seconds`` for messages, and return them."""
-        heard: list[Message] = []
+        messages: list[Message] = []
         with suppress(queue.Empty):
-            heard.append(self.messages.get(timeout=seconds))
+            messages.append(self.messages.get(timeout=seconds))
             while True:
-                heard.append(self.messages.get_nowait())
-        return heard
+                messages.append(self.messages.get_nowait())
+        return messages
 
     def run(self) -> None:
         """Work until the end; errors become messages."""

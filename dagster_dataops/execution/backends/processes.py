@@ -45,7 +45,7 @@ from dagster_dataops.execution.workers.worker_process import Overdue, WorkerProc
 _WAIT_SECONDS: Final = 0.1
 _STUCK_SECONDS: Final = 2.0  # seconds beyond the time limit; workers end most calls themselves
 _DEATHS: Final = 3
-_IMPATIENCE_SECONDS: Final = 0.01
+_START_CHECK_SECONDS: Final = 0.01
 _FORK_SECONDS: Final = 0.05
 _SPAWN_SECONDS: Final = 0.3
 _COMPUTING_DEMAND: Final = 0.4  # of a core
@@ -91,21 +91,21 @@ class _Run:
         most = job.settings.max_workers
         self._missing = (most if job.growing else min(most, size)) - 1
         self._last_done = 0.0  # time at which a range was finished, or the first worker was ready
-        self._stillborn = 0  # consecutive workers that died before they were ready
+        self._failed_starts = 0  # consecutive workers that died before they were ready
 
     def run(self) -> None:
         try:
             self._start_worker()
             while self._failed is None and self._busy():
-                impatient = self._missing and self._ever_ready and not self._is_idle()
-                if impatient:
+                starting = self._missing and self._ever_ready and not self._is_idle()
+                if starting:
                     self._start_missing()
-                self._listen(_IMPATIENCE_SECONDS if impatient else _WAIT_SECONDS)
+                self._listen(_START_CHECK_SECONDS if starting else _WAIT_SECONDS)
                 self._job.tick()
                 if self._job.growing:
                     self._take_orders()
             if self._failed is None:
-                self._pool.dismiss()
+                self._pool.stop()
         finally:
             self._end()
         if self._failed is not None:
@@ -199,22 +199,22 @@ class _Run:
         return self._scheduler.take(len(self._pool.workers))
 
     def _listen(self, seconds: float) -> None:
-        for worker, said in self._pool.heard(seconds).items():
-            if not (said and self._heard(worker)):
-                self._bury(worker)
+        for worker, has_message in self._pool.wait_for_messages(seconds).items():
+            if not (has_message and self._receive(worker)):
+                self._handle_death(worker)
         if self._job.settings.timeout is not None:
             self._end_overdue(self._job.settings.timeout, time.monotonic())
 
-    def _heard(self, worker: WorkerProcess) -> bool:
+    def _receive(self, worker: WorkerProcess) -> bool:
         """Handle a worker's message; return whether the worker is alive."""
         try:
-            message = worker.hear()
+            message = worker.receive()
         except (EOFError, OSError):
             return False
         if worker.behind:
             worker.behind -= message[0] == Kind.IDLE
         else:
-            self._hear(worker, message)
+            self._handle(worker, message)
         return True
 
     def _end_overdue(self, limit: float, now: float) -> None:
@@ -232,10 +232,10 @@ class _Run:
                     worker.overdue = Overdue(offset, now + _GRACE_SECONDS)
                     worker.signal(signal.SIGTERM)
 
-    def _hear(self, worker: WorkerProcess, message: bytes) -> None:
+    def _handle(self, worker: WorkerProcess, message: bytes) -> None:
         match message[0]:
             case Kind.READY:
-                self._welcome(worker)
+                self._handle_ready(worker)
             case Kind.SPAN:
                 worker.take_note(self._settle(worker, message))
             case Kind.DONE:
@@ -246,13 +246,13 @@ class _Run:
                 self._pool.discard(worker)
                 self._start_worker()
             case Kind.FAILED | Kind.LAST_FAILED:
-                self._hear_failures(message)
+                self._record_failures(message)
             case Kind.UNOPENED:
                 raise OperatorOpenError(*protocol.unpack(message))
             case _:
                 self._raise_fault(message[0], *protocol.unpack(message))
 
-    def _hear_failures(self, message: bytes) -> None:
+    def _record_failures(self, message: bytes) -> None:
         """Record the failure that ends the run, or the records that failed last in a worker."""
         if message[0] == Kind.FAILED:
             self._failed = self._failed or Failure(*protocol.unpack(message))
@@ -267,12 +267,12 @@ class _Run:
             self._deaths.succeeded()
         return span
 
-    def _welcome(self, worker: WorkerProcess) -> None:
+    def _handle_ready(self, worker: WorkerProcess) -> None:
         if not self._ever_ready:
             self._last_done = time.monotonic()
         self._ever_ready = True
-        self._pool.welcome(worker)
-        self._stillborn = 0
+        self._pool.mark_ready(worker)
+        self._failed_starts = 0
         self._supply(worker)
 
     def _finished(self, worker: WorkerProcess, seconds: float) -> None:
@@ -302,14 +302,14 @@ class _Run:
             raise WorkerError(self._job.name, text)
         raise StorageError(str(self._job.folder), "settle records", text)
 
-    def _bury(self, worker: WorkerProcess) -> None:
+    def _handle_death(self, worker: WorkerProcess) -> None:
         """Replace a worker that died; another one processes its unsettled lines again."""
         self._pool.discard(worker)
         if self._failed is not None:
             return
         untouched = list(worker.ranges)
         if not worker.ready:
-            self._count_stillborn(worker)
+            self._count_failed_start(worker)
         elif untouched:
             given = untouched.pop(0)
             self._job.finish(given.start, max(given.start, worker.settled_to))
@@ -342,15 +342,15 @@ class _Run:
         self._scheduler.give_back(given._replace(start=start, end=overdue.offset))
         self._blame(Range(overdue.offset, after), timed_out(limit))
 
-    def _count_stillborn(self, worker: WorkerProcess) -> None:
+    def _count_failed_start(self, worker: WorkerProcess) -> None:
         """Tolerate workers killed from outside while they start; fail if they crash themselves.
 
         SIGKILL comes from outside. Any other end is a crash, unless another worker has started or
         this one was idle before.
         """
-        self._stillborn += worker.fresh
+        self._failed_starts += worker.fresh
         from_outside = self._ever_ready or not worker.fresh or worker.status == -signal.SIGKILL
-        if not from_outside or self._stillborn > _MOST_STILLBORN:
+        if not from_outside or self._failed_starts > _MOST_STILLBORN:
             reason = f"a worker died before it was ready ({worker.cause_of_death})"
             raise WorkerError(self._job.name, reason)
 
@@ -419,8 +419,8 @@ class _Run:
         """
         for worker in self._pool.workers:
             try:
-                while not worker.hearing and worker.connection.poll(_from_now(until)):
-                    self._settle_last(worker, worker.hear())
+                while not worker.receiving and worker.connection.poll(_from_now(until)):
+                    self._settle_last(worker, worker.receive())
             except (EOFError, OSError):
                 continue
 
@@ -428,7 +428,7 @@ class _Run:
         if message[0] == Kind.SPAN:
             self._settle(worker, message)
         elif message[0] == Kind.LAST_FAILED:
-            self._hear_failures(message)
+            self._record_failures(message)
 
 
 def _from_now(until: float) -> float:

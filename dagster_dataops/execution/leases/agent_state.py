@@ -19,7 +19,7 @@ class AgentState:
         node: The name of its machine; empty until it is ready.
         ready: Whether it has reported that it is ready.
         silent: Whether its leases were revoked because it was silent. It gets no other.
-        heard_at: When it was last heard; a monotonic time.
+        last_message_at: When its last message arrived; a monotonic time.
     """
 
     def __init__(self, handle: AgentHandle) -> None:
@@ -27,10 +27,10 @@ class AgentState:
         self.node = ""
         self.ready = False
         self.silent = False
-        self.heard_at = time.monotonic()
+        self.last_message_at = time.monotonic()
         self._settled = 0.0  # bytes in the last seconds
         self._seconds = 0.0
-        self._measured_at = self.heard_at
+        self._measured_at = self.last_message_at
         self._recall_at = 0.0
         self._idle = True
 
@@ -38,7 +38,7 @@ class AgentState:
         """Set the agent to idle: it holds no lease."""
         self._idle = True
 
-    def welcome(self, node: str) -> None:
+    def mark_ready(self, node: str) -> None:
         """Set the agent to ready, on the machine ``node``."""
         self.ready, self.node = True, node
         self._measured_at = time.monotonic()

@@ -108,24 +108,24 @@ class Head:
         self._agents[handle] = AgentState(handle)
 
     def _listen(self, seconds: float) -> None:
-        for handle, message in self._pool.heard(seconds):
+        for handle, message in self._pool.receive(seconds):
             if handle in self._agents:
-                self._hear(handle, message)
+                self._handle(handle, message)
 
-    def _hear(self, handle: AgentHandle, message: Message) -> None:
+    def _handle(self, handle: AgentHandle, message: Message) -> None:
         agent = self._agents[handle]
-        agent.heard_at = time.monotonic()
+        agent.last_message_at = time.monotonic()
         match message:
             case Said():
                 self._settle(agent, message)
             case Ready():
-                self._welcome(agent, message)
+                self._handle_ready(agent, message)
             case Ended():
                 self._hear_end(handle, message)
             case Lost():
                 self._lose(handle, message.reason)
 
-    def _welcome(self, agent: AgentState, ready: Ready) -> None:
+    def _handle_ready(self, agent: AgentState, ready: Ready) -> None:
         here = self._orders.environment
         for part, there, expected in zip(
             AgentEnvironment._fields, ready.environment, here, strict=True
@@ -134,7 +134,7 @@ class Head:
                 name = _PARTS[part]
                 found = there[:12], expected[:12]
                 raise EnvironmentDiffersError(str(self._cluster), name, ready.node, *found)
-        agent.welcome(ready.node)
+        agent.mark_ready(ready.node)
         self._ever_ready = True
 
     def _settle(self, agent: AgentState, said: Said) -> None:
@@ -205,7 +205,7 @@ class Head:
         then count if they are the first, and it ends after its work.
         """
         for agent in list(self._agents.values()):
-            if agent.silent or not agent.ready or now - agent.heard_at < _SILENT_SECONDS:
+            if agent.silent or not agent.ready or now - agent.last_message_at < _SILENT_SECONDS:
                 continue
             agent.silent = True
             self._schedule.revoke(agent)
@@ -226,15 +226,15 @@ class Head:
 
     def _supply(self) -> None:
         """Lease free bytes to agents with little work; if none is free, recall some."""
-        hungry = False
+        some_idle = False
         for agent in self._agents.values():
             if not agent.ready or agent.silent:
                 continue
             size = self._lease_size(agent)
             while self._schedule.leased(agent) <= size and self._lease(agent, size):
                 pass
-            hungry = hungry or not self._schedule.leased(agent)
-        if hungry and not self._schedule.free:
+            some_idle = some_idle or not self._schedule.leased(agent)
+        if some_idle and not self._schedule.free:
             self._recall()
 
     def _lease(self, agent: AgentState, size: int) -> bool:
@@ -282,7 +282,7 @@ class Head:
         """Settle the spans that agents still report, until all have ended."""
         waiting = self._answering()
         while waiting and time.monotonic() < until:
-            for handle, message in self._pool.heard(_WAIT_SECONDS):
+            for handle, message in self._pool.receive(_WAIT_SECONDS):
                 if isinstance(message, Said) and handle in self._agents:
                     self._settle(self._agents[handle], message)
                 elif isinstance(message, Ended):
@@ -302,7 +302,7 @@ class Head:
         try:
             while waiting and time.monotonic() < until:
                 ended = [
-                    h for h, m in self._pool.heard(_WAIT_SECONDS) if isinstance(m, Ended | Lost)
+                    h for h, m in self._pool.receive(_WAIT_SECONDS) if isinstance(m, Ended | Lost)
                 ]
                 waiting.difference_update(ended)
         finally:

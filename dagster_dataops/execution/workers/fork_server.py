@@ -85,12 +85,12 @@ class ForkServer:
         """Process id of the server."""
         return self._process.pid
 
-    def fork(self, connection: int, lifeline: int) -> ServedProcess:
+    def fork(self, connection: int, parent_pipe: int) -> ServedProcess:
         """Return a new worker process that receives these descriptors.
 
         Args:
             connection: The worker's end.
-            lifeline: The pipe whose closing ends the worker.
+            parent_pipe: The pipe whose closing ends the worker.
 
         Raises:
             EOFError: The server has ended.
@@ -98,7 +98,7 @@ class ForkServer:
         """
         status, write_status = os.pipe()
         try:
-            socket.send_fds(self._channel, [environment()], [connection, lifeline, write_status])
+            socket.send_fds(self._channel, [environment()], [connection, parent_pipe, write_status])
             pid, pidfd = self._answer()
         except BaseException:
             os.close(status)
@@ -171,7 +171,7 @@ def server_pid() -> int | None:
     return None if server is None else server.pid
 
 
-def forked(connection: int, lifeline: int) -> ServedProcess | None:
+def forked(connection: int, parent_pipe: int) -> ServedProcess | None:
     """Return a process that the server has forked; arguments as for `ForkServer.fork`.
 
     A server is started if there is none, or if the environment has changed since it was started.
@@ -185,7 +185,7 @@ def forked(connection: int, lifeline: int) -> ServedProcess | None:
     """
     with _kept.lock:
         try:
-            return _server().fork(connection, lifeline)
+            return _server().fork(connection, parent_pipe)
         except _CannotForkError:
             raise
         except (EOFError, OSError):

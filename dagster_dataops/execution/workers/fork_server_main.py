@@ -20,7 +20,7 @@ from dagster_dataops.execution.workers import worker_main
 from dagster_dataops.execution.workers.standard_streams import leave_streams
 
 _REQUEST_BYTES: Final = 1 << 20  # bytes; five times the largest environment with its message
-_MOST_DESCRIPTORS: Final = 3  # connection, lifeline, status
+_MOST_DESCRIPTORS: Final = 3  # connection, parent pipe, status
 
 
 def main(channel: int, modules: Sequence[str]) -> NoReturn:
@@ -74,17 +74,17 @@ class _Service:
                 os.close(descriptor)
         return True
 
-    def _fork(self, environment: bytes, connection: int, lifeline: int, status: int) -> None:
+    def _fork(self, environment: bytes, connection: int, parent_pipe: int, status: int) -> None:
         pid = os.fork()
         if not pid:
-            self._live_as_worker(environment, connection, lifeline, status)
+            self._run_as_worker(environment, connection, parent_pipe, status)
         pidfd = os.pidfd_open(pid)
         self._forked[pidfd] = (pid, os.dup(status))
         self._poll.register(pidfd, select.POLLIN)
         socket.send_fds(self._channel, [orjson.dumps({"pid": pid})], [pidfd])
 
-    def _live_as_worker(
-        self, environment: bytes, connection: int, lifeline: int, status: int
+    def _run_as_worker(
+        self, environment: bytes, connection: int, parent_pipe: int, status: int
     ) -> NoReturn:
         try:
             for descriptor in (self._channel.fileno(), status):
@@ -93,7 +93,7 @@ class _Service:
                 os.close(pidfd)
                 os.close(other_status)
             _take_environment(environment)
-            worker_main.main(connection, lifeline)
+            worker_main.main(connection, parent_pipe)
         except BaseException:  # noqa: BLE001 - nothing may reach the code above, no worker's
             sys.excepthook(*sys.exc_info())
         os._exit(70)

@@ -1,4 +1,4 @@
-"""Parent death: end a worker when its parent ends, by a pipe (the lifeline).
+"""Parent death: end a worker when its parent ends, by a pipe.
 
 The parent holds the only writing end. When that end closes, the kernel kills the worker at once.
 """
@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 _F_SETSIG: Final = getattr(fcntl, "F_SETSIG", None)  # Linux
 
 
-def bind_to_lifeline(descriptor: int) -> None:
+def end_with_parent(descriptor: int) -> None:
     """Make the kernel kill this process when the other end of ``descriptor`` closes."""
     bound = _signalled_by(descriptor)
     poll = select.poll()

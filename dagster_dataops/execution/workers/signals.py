@@ -30,7 +30,7 @@ class Termination:
     """
 
     def __init__(self) -> None:
-        self._welcome = False
+        self._handle_ready = False
         self._waiting = False
         self._requested = False
         self._raised = False
@@ -45,7 +45,7 @@ class Termination:
     def request(self, _number: int, _frame: FrameType | None) -> None:
         """Handle the signal."""
         self._requested = True
-        if self._welcome:
+        if self._handle_ready:
             self._raised = True
             raise Terminated
 
@@ -56,12 +56,12 @@ class Termination:
         self._requested = True  # raised at the start of the next block
 
     def __enter__(self) -> None:
-        self._welcome = True
+        self._handle_ready = True
         if self._requested:
             raise Terminated
 
     def __exit__(self, *_: object) -> None:
-        self._welcome = False
+        self._handle_ready = False
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

@@ -36,7 +36,7 @@ from dagster_dataops.execution.timeouts.sigalrm import Alarm
 from dagster_dataops.execution.workers import protocol
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
 from dagster_dataops.execution.workers.loaded_modules import LoadedModules
-from dagster_dataops.execution.workers.parent_death import bind_to_lifeline
+from dagster_dataops.execution.workers.parent_death import end_with_parent
 from dagster_dataops.execution.workers.process_environment import place
 from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
 from dagster_dataops.execution.workers.signals import (
@@ -181,7 +181,7 @@ class _Worker:
         # Created with the first span: the parent may already delete the folder of an idle worker.
         self._segment: SegmentWriter | None = None
         self._one_by_one = assignment.one_by_one
-        self._speaking = Lock()  # one message at a time
+        self._sending = Lock()  # one message at a time
         self._breaker = means.breaker
         self._loop = self._made_loop(assignment, operator, means)
         self._ended = Event()
@@ -216,15 +216,15 @@ class _Worker:
         """
         try:
             try:
-                return self._obey()
+                return self._serve_ranges()
             finally:
                 if failed := self._breaker.last_failed:
-                    self._say(protocol.pack(Kind.LAST_FAILED, *failed))
+                    self._send(protocol.pack(Kind.LAST_FAILED, *failed))
         except StopRun as stop:
-            self._say(protocol.pack_fault(stop.reason, Kind.STOPPED))
+            self._send(protocol.pack_fault(stop.reason, Kind.STOPPED))
             return False
         except DataOpsError as error:  # the disk
-            self._say(protocol.pack_fault(str(error)))
+            self._send(protocol.pack_fault(str(error)))
             return False
 
     def close(self) -> None:
@@ -236,8 +236,8 @@ class _Worker:
         if self._segment is not None:
             self._segment.close()
 
-    def _say(self, message: bytes) -> None:
-        with self._speaking:
+    def _send(self, message: bytes) -> None:
+        with self._sending:
             self._connection.send_bytes(message)
 
     def _watch_range(self) -> None:
@@ -248,9 +248,9 @@ class _Worker:
 
     def _shorten(self, end: int) -> None:
         with suppress(OSError):  # the parent has ended
-            self._say(protocol.pack(Kind.SHORTENED, end))
+            self._send(protocol.pack(Kind.SHORTENED, end))
 
-    def _obey(self) -> bool:
+    def _serve_ranges(self) -> bool:
         while (message := self._next_order()) != STOP:
             if not self._work(protocol.unpack_range(message)):
                 return False
@@ -269,13 +269,13 @@ class _Worker:
             patience=order.patience,
         )
         if failure is not None:
-            self._say(protocol.pack(Kind.FAILED, *failure._replace(error=None)[:-1]))
+            self._send(protocol.pack(Kind.FAILED, *failure._replace(error=None)[:-1]))
             return False
         self._report_done(time.monotonic() - self._loop.began)
         return True
 
     def _report_done(self, seconds: float) -> None:
-        self._say(protocol.pack(Kind.DONE, seconds))
+        self._send(protocol.pack(Kind.DONE, seconds))
 
     def _settle(self, settled: SettledSpan) -> None:
         """Append a finished span to the segment and report it."""
@@ -283,7 +283,7 @@ class _Worker:
             self._segment = SegmentWriter(*self._segment_place)
         offset = self._segment.append(settled.output, settled.errors)
         notes = "" if settled.notes is None else settled.notes.to_text()
-        self._say(protocol.pack(Kind.SPAN, offset, notes, *settled.span))
+        self._send(protocol.pack(Kind.SPAN, offset, notes, *settled.span))
 
 
 register_waiting_threads(_watching.copy)
@@ -305,14 +305,14 @@ def end() -> NoReturn:
     os._exit(0)
 
 
-def main(connection_descriptor: int, lifeline: int) -> NoReturn:
+def main(connection_descriptor: int, parent_pipe: int) -> NoReturn:
     """Serve run after run, in a worker that shares no memory with its parent.
 
     Args:
         connection_descriptor: Descriptor of the pipe to the parent.
-        lifeline: Descriptor of a pipe; the worker ends when its other end closes.
+        parent_pipe: Descriptor of a pipe; the worker ends when its other end closes.
     """
-    bind_to_lifeline(lifeline)
+    end_with_parent(parent_pipe)
     termination = set_signals()
     connection: Connection[bytes, bytes] = Connection(connection_descriptor)
     modules = LoadedModules()

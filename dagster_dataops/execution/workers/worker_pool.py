@@ -22,7 +22,7 @@ from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.execution.workers import fork_server
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
 from dagster_dataops.execution.workers.idle_workers import idle_workers
-from dagster_dataops.execution.workers.parent_death import bind_to_lifeline
+from dagster_dataops.execution.workers.parent_death import end_with_parent
 from dagster_dataops.execution.workers.process_environment import (
     circumstances,
     start_interpreter,
@@ -40,11 +40,11 @@ from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.pickling import ship
 
 _GRACE_SECONDS: Final = 1.0
-_FORGET_SECONDS: Final = 5.0  # seconds on a busy machine; a new worker takes longer
+_IDLE_SECONDS: Final = 5.0  # seconds on a busy machine; a new worker takes longer
 _SERVERS: Final = 2  # the first may have been killed
 _BOOT: Final = (
     "from dagster_dataops.execution.workers.worker_main import main; "
-    "main(given['connection'], given['lifeline'])"
+    "main(given['connection'], given['parent_pipe'])"
 )
 _NO_SEGMENT: Final = -1
 
@@ -69,13 +69,15 @@ class WorkerPool:
         self._settings = operator.__dataops__.resolved
         self._unshared = unshared
         self._payload: bytes | None = None
-        self._dismissed = False
+        self._stopped = False
         self.workers: list[WorkerProcess] = []
         self._poll = select.poll()
         self._by_descriptor: dict[int, WorkerProcess] = {}
 
     def start(self, assignment: Assignment) -> WorkerProcess:
-        """Start one worker, or take an idle one. If it dies at once, `heard` reports its end.
+        """Start one worker, or take an idle one.
+
+        If it dies at once, `wait_for_messages` reports its end.
 
         Raises:
             WorkerError: The operator cannot be sent to another process.
@@ -95,9 +97,9 @@ class WorkerPool:
         """Seconds until a new worker with the operator's module was ready; 0 if unknown."""
         return _start_seconds.get(self._module, 0.0)
 
-    def welcome(self, worker: WorkerProcess) -> None:
+    def mark_ready(self, worker: WorkerProcess) -> None:
         """Record that a worker is ready."""
-        worker.welcome()
+        worker.mark_ready()
         if worker.circumstances is not None:
             seconds = worker.ready_at - worker.begun_at
             known = 0.0 if worker.fresh else self.start_seconds
@@ -127,7 +129,7 @@ class WorkerPool:
             worker.connection.send_bytes(payload)
             worker.connection.send_bytes(orjson.dumps(asdict(assignment), tuple))
 
-    def heard(self, seconds: float) -> dict[WorkerProcess, bool]:
+    def wait_for_messages(self, seconds: float) -> dict[WorkerProcess, bool]:
         """Wait up to ``seconds`` until workers send a message or end.
 
         Returns:
@@ -150,26 +152,26 @@ class WorkerPool:
         try:
             pid = os.fork()
             if not pid:
-                self._live_as_worker(assignment, theirs, reader, (mine.fileno(), writer))
+                self._run_as_worker(assignment, theirs, reader, (mine.fileno(), writer))
         except OSError:
             os.close(writer)
             raise
         finally:
             os.close(reader)
             theirs.close()
-        return WorkerProcess(pid, mine, assignment.segment, heartbeat, lifeline=writer)
+        return WorkerProcess(pid, mine, assignment.segment, heartbeat, parent_pipe=writer)
 
-    def _live_as_worker(
+    def _run_as_worker(
         self,
         assignment: Assignment,
         connection: "Connection[bytes, bytes]",
-        lifeline: int,
+        parent_pipe: int,
         parents: tuple[int, ...],
     ) -> NoReturn:
         try:
             for descriptor in (*parents, *self._unshared):
                 os.close(descriptor)
-            bind_to_lifeline(lifeline)
+            end_with_parent(parent_pipe)
             termination = set_signals()
             serve(connection, assignment, self._operator, termination)
         except BaseException:  # noqa: BLE001 - nothing may reach the parent's code above us
@@ -183,22 +185,22 @@ class WorkerPool:
         self._remove(worker)
         worker.end(_GRACE_SECONDS)
 
-    def dismiss(self) -> None:
+    def stop(self) -> None:
         """Send the workers the message that the run is over."""
-        self._dismissed = True
+        self._stopped = True
         for worker in self.workers:
             with suppress(OSError):
                 worker.connection.send_bytes(STOP)
 
     def drain(self) -> None:
         """Make the workers end the calls that they have begun, settle the records and end."""
-        self._dismissed = False
+        self._stopped = False
         for worker in self.workers:
             worker.signal(DRAIN)
 
     def terminate(self) -> None:
         """Make the workers settle their finished records and end."""
-        self._dismissed = False
+        self._stopped = False
         for worker in self.workers:
             worker.signal(signal.SIGTERM)
 
@@ -213,7 +215,7 @@ class WorkerPool:
             for worker in list(self.workers):
                 since = time.monotonic() - began
                 if self._serves_others(worker):
-                    self._give_back(worker, max(0.0, _FORGET_SECONDS - since))
+                    self._give_back(worker, max(0.0, _IDLE_SECONDS - since))
                 else:
                     worker.wait(max(0.0, seconds - since))
             for worker in self.workers:
@@ -228,11 +230,11 @@ class WorkerPool:
     def _serves_others(self, worker: WorkerProcess) -> bool:
         """Return whether a worker has finished its work in this run, and may serve others."""
         shared = worker.circumstances is not None and not self._settings.fresh_workers
-        return self._dismissed and shared and worker.overdue is None
+        return self._stopped and shared and worker.overdue is None
 
     def _give_back(self, worker: WorkerProcess, seconds: float) -> None:
         """Keep a worker for other runs, if it becomes idle in time."""
-        if worker.ready and not worker.has_forgotten(seconds):
+        if worker.ready and not worker.becomes_idle(seconds):
             return
         with signals_held_back():
             worker.behind += not worker.ready  # it still loads the operator
@@ -256,10 +258,10 @@ def _started() -> WorkerProcess:
         os.close(reader)
 
 
-def _served(lifeline: int, writer: int) -> WorkerProcess | None:
+def _served(parent_pipe: int, writer: int) -> WorkerProcess | None:
     mine, theirs = Pipe()
     with theirs:
-        process = fork_server.forked(theirs.fileno(), lifeline)
+        process = fork_server.forked(theirs.fileno(), parent_pipe)
     if process is None:
         mine.close()
         return None
@@ -268,21 +270,21 @@ def _served(lifeline: int, writer: int) -> WorkerProcess | None:
         mine,
         _NO_SEGMENT,
         served=process,
-        lifeline=writer,
+        parent_pipe=writer,
         circumstances=circumstances(),
     )
 
 
-def _spawned(lifeline: int, writer: int) -> WorkerProcess:
+def _spawned(parent_pipe: int, writer: int) -> WorkerProcess:
     mine, theirs = Pipe()
     with theirs:  # closed before sending: a full pipe without a reader would block
         connection = theirs.fileno()
         process = start_interpreter(
-            _BOOT, [connection, lifeline], connection=connection, lifeline=lifeline
+            _BOOT, [connection, parent_pipe], connection=connection, parent_pipe=parent_pipe
         )
     process.returncode = 0  # it is reaped by its pid
     return WorkerProcess(
-        process.pid, mine, _NO_SEGMENT, lifeline=writer, circumstances=circumstances()
+        process.pid, mine, _NO_SEGMENT, parent_pipe=writer, circumstances=circumstances()
     )
 
 

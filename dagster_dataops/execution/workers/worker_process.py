@@ -41,7 +41,7 @@ class WorkerProcess:
         segment: As the attribute.
         heartbeat: As the attribute.
         served: The process, if the fork server forked it.
-        lifeline: The writing end of a pipe; the worker ends when it closes; -1 for none.
+        parent_pipe: The writing end of a pipe; the worker ends when it closes; -1 for none.
         circumstances: The environment in which it was started, if it can serve several runs.
 
     Attributes:
@@ -54,7 +54,7 @@ class WorkerProcess:
             until then.
         ranges: The unfinished ranges of the worker, in order.
         late: Whether the first of these takes too long. It gets no other range meanwhile.
-        hearing: Whether a message is being read. If that is interrupted, the pipe still holds the
+        receiving: Whether a message is being read. If that is interrupted, the pipe still holds the
             rest of the message, and no later message can be read.
         heartbeat: Shared memory with its current record, if there is a time limit.
         overdue: The record for which it was terminated.
@@ -69,15 +69,15 @@ class WorkerProcess:
         heartbeat: Heartbeat | None = None,
         served: "ServedProcess | None" = None,
         *,
-        lifeline: int = _NONE,
+        parent_pipe: int = _NONE,
         circumstances: object = None,
     ) -> None:
         self.pid = pid
         self._served = served
-        self._lifeline = lifeline
+        self._parent_pipe = parent_pipe
         self.connection = connection
         self.circumstances = circumstances
-        self.hearing = False
+        self.receiving = False
         self.fresh = True
         self.behind = 0
         self.status: int | None = None
@@ -107,7 +107,7 @@ class WorkerProcess:
         self.settled_to = 0
         self._busy_before = 0.0
 
-    def welcome(self) -> None:
+    def mark_ready(self) -> None:
         """Record that the worker is ready."""
         self.ready = True
         self.ready_at = time.monotonic()
@@ -135,15 +135,15 @@ class WorkerProcess:
         """Descriptors that become readable when it sends a message or ends."""
         return [number for number in (self.connection.fileno(), self._pidfd) if number >= 0]
 
-    def hear(self) -> bytes:
+    def receive(self) -> bytes:
         """Return its next message.
 
         Raises:
             OSError: It has ended; likewise `EOFError`.
         """
-        self.hearing = True
+        self.receiving = True
         message = self.connection.recv_bytes()
-        self.hearing = False
+        self.receiving = False
         return message
 
     def take_note(self, span: "Span") -> None:
@@ -186,12 +186,12 @@ class WorkerProcess:
                 else:  # its id may be reused once the server has reaped it
                     signal.pidfd_send_signal(self._pidfd, number)
 
-    def has_forgotten(self, seconds: float) -> bool:
+    def becomes_idle(self, seconds: float) -> bool:
         """Return whether it reports within ``seconds`` that it is idle."""
         until = time.monotonic() + seconds
         try:
             while self.connection.poll(max(0.0, until - time.monotonic())):
-                if self.hear()[0] == Kind.IDLE:
+                if self.receive()[0] == Kind.IDLE:
                     return True
         except (EOFError, OSError):
             pass
@@ -204,13 +204,13 @@ class WorkerProcess:
         self.close()
 
     def close(self) -> None:
-        """Close all descriptors of the process, which ends with its lifeline."""
+        """Close all descriptors of the process, which then ends."""
         if self not in _open:
             return
         _open.discard(self)
         self.connection.close()
-        if self._lifeline >= 0:
-            os.close(self._lifeline)
+        if self._parent_pipe >= 0:
+            os.close(self._parent_pipe)
         if self._pidfd >= 0:
             os.close(self._pidfd)
         if self._served is not None:

@@ -21,7 +21,7 @@ def _order(tmp_path: Path) -> AgentOrder:
 def _messages(order: AgentOrder) -> list[Message]:
     agent = Agent(order)
     agent.run()
-    return agent.hear(0.0)
+    return agent.receive(0.0)
 
 
 def _error(order: AgentOrder) -> BaseException | None:
@@ -66,6 +66,6 @@ def test_an_agent_that_is_stopped_early_ends_without_an_error(tmp_path: Path) ->
     agent = Agent(order)
     agent.stop()
     agent.run()
-    messages = agent.hear(0.0)
+    messages = agent.receive(0.0)
     assert isinstance(messages[0], Ready)
     assert messages[-1] == Ended()

@@ -66,7 +66,7 @@ class _Cluster(LocalCluster):
         self.started.append(made)
         return made
 
-    def heard(self, seconds: float) -> list[tuple[_Fake, Message]]:
+    def receive(self, seconds: float) -> list[tuple[_Fake, Message]]:
         found = [(agent, message) for agent in self.started for message in agent.messages]
         for agent in self.started:
             agent.messages.clear()
@@ -153,12 +153,12 @@ def test_a_batch_of_which_only_some_spans_count_keeps_their_places(
         thread = threading.Thread(target=agent.run)
         thread.start()
         while not any(isinstance(one, Ready) for one in said):
-            said += agent.hear(1.0)
+            said += agent.receive(1.0)
         for start, end in _lines_of(dataset.path):
             agent.lease(Lease([Interval(start, end)], []))
         agent.finish()
         thread.join()
-        said += agent.hear(0.0)
+        said += agent.receive(0.0)
         batches = [batch for one in said if isinstance(one, Said) for batch in one.batches]
         spans = [span for batch in batches for span in batch.spans]
         notes = [note for batch in batches for note in batch.notes]

@@ -38,7 +38,7 @@ def test_workers_see_modules_as_they_are_and_not_as_they_were(where) -> None:
 
 
 def test_workers_have_only_the_necessary_descriptors_open(where) -> None:
-    # Standard streams, connection, lifeline and the one that is its own, input, two segments,
+    # Standard streams, connection, parent pipe and the one that is its own, input, two segments,
     # and the folder that is being listed.
     assert len(where(1)["open"]) <= 10
 

@@ -6,18 +6,18 @@ from collections.abc import Callable
 import pytest
 
 from dagster_dataops.execution.workers import parent_death
-from dagster_dataops.execution.workers.parent_death import bind_to_lifeline
+from dagster_dataops.execution.workers.parent_death import end_with_parent
 from tests.faults.crashing import in_child
 
 
 def _bound(work: Callable[[], None]) -> tuple[int, int]:
-    """Start a process on a lifeline; return it and the end that keeps it alive."""
+    """Start a process with a pipe to its parent; return it and the end that must stay open."""
     reader, writer = os.pipe()
     ready, told = os.pipe()
     child = os.fork()
     if not child:
         os.close(writer)
-        bind_to_lifeline(reader)
+        end_with_parent(reader)
         os.write(told, b"x")
         work()
         os._exit(0)
@@ -49,13 +49,13 @@ def _hold_the_interpreter() -> None:
 
 
 @pytest.mark.parametrize("work", [_ignore_everything, _hold_the_interpreter])
-def test_any_process_ends_with_its_lifeline(work: Callable[[], None]) -> None:
+def test_any_process_ends_with_the_pipe_to_its_parent(work: Callable[[], None]) -> None:
     child, writer = _bound(work)
     os.close(writer)
     assert _ended(child) == -signal.SIGKILL
 
 
-def test_a_process_lives_as_long_as_its_lifeline() -> None:
+def test_a_process_lives_as_long_as_the_pipe_to_its_parent() -> None:
     child, writer = _bound(lambda: time.sleep(0.3))
     assert _ended(child) == 0
     os.close(writer)
@@ -84,5 +84,5 @@ def test_without_proc_a_thread_watches(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_that_closed_before_it_was_bound_ends_the_process() -> None:
     reader, writer = os.pipe()
     os.close(writer)
-    assert in_child(lambda: bind_to_lifeline(reader)) in {1, -signal.SIGKILL}
+    assert in_child(lambda: end_with_parent(reader)) in {1, -signal.SIGKILL}
     os.close(reader)

@@ -10,7 +10,7 @@ from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.workers import protocol
-from dagster_dataops.execution.workers.parent_death import bind_to_lifeline
+from dagster_dataops.execution.workers.parent_death import end_with_parent
 from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
 from dagster_dataops.execution.workers.signals import Termination
 from dagster_dataops.execution.workers.worker_main import Assignment, serve
@@ -103,12 +103,12 @@ def test_a_worker_ends_when_its_connection_closes(tmp_path: Path) -> None:
     theirs.close()
 
 
-def test_a_process_bound_to_a_lifeline_that_has_closed_ends_at_once() -> None:
+def test_a_process_bound_to_a_pipe_that_has_closed_ends_at_once() -> None:
     reader, writer = os.pipe()
 
     def bind() -> None:
         os.close(writer)
-        bind_to_lifeline(reader)
+        end_with_parent(reader)
 
     os.close(writer)
     writer = os.dup(reader)  # something that the child may close
@@ -117,7 +117,7 @@ def test_a_process_bound_to_a_lifeline_that_has_closed_ends_at_once() -> None:
     os.close(writer)
 
 
-def test_every_process_bound_to_a_lifeline_ends_with_it() -> None:
+def test_every_process_bound_to_a_pipe_ends_with_it() -> None:
     import time
 
     reader, writer = os.pipe()
@@ -127,7 +127,7 @@ def test_every_process_bound_to_a_lifeline_ends_with_it() -> None:
         child = os.fork()
         if not child:
             os.close(writer)
-            bind_to_lifeline(reader)
+            end_with_parent(reader)
             os.write(binds, b".")
             time.sleep(60)
             os._exit(0)

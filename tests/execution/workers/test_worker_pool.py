@@ -27,7 +27,7 @@ def test_workers_start_and_end_on_demand(tmp_path: Path, spawned: bool) -> None:
         workers = [pool.start(first), pool.start(replace(first, segment=2))]
     pids = [worker.pid for worker in workers]
     assert [worker.connection.recv_bytes()[0] for worker in workers] == [Kind.READY] * 2
-    pool.dismiss()
+    pool.stop()
     pool.close(10.0)
     assert pool.workers == []
     if spawned:
@@ -86,5 +86,5 @@ def test_forked_workers_close_descriptors_of_the_parent(tmp_path: Path) -> None:
     os.close(writer)
     assert os.read(reader, 1) == b""  # no other process holds the writing end
     os.close(reader)
-    pool.dismiss()
+    pool.stop()
     pool.close(10.0)

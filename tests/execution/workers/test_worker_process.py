@@ -76,22 +76,22 @@ def test_a_message_whose_reading_was_interrupted_leaves_a_mark(worker: WorkerPro
     signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
         with pytest.raises(Interrupted):
-            worker.hear()
+            worker.receive()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert worker.hearing
+    assert worker.receiving
 
 
 def test_a_message_that_was_read_leaves_no_mark() -> None:
     mine, theirs = Pipe()
     handle = WorkerProcess(os.getpid(), mine, segment=1)
     theirs.send_bytes(b"said")
-    assert handle.hear() == b"said"
-    assert not handle.hearing
+    assert handle.receive() == b"said"
+    assert not handle.receiving
     theirs.close()
     with pytest.raises(EOFError):
-        handle.hear()
+        handle.receive()
     handle.close()
 
 

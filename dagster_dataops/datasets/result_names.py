@@ -1,0 +1,13 @@
+"""The names of a node's published files: its name and one of these suffixes."""
+
+from pathlib import Path
+from typing import Final
+
+RESULT: Final = "_results.jsonl"
+MANIFEST: Final = f"{RESULT}.json"
+_PARTS: Final = "_parts"
+
+
+def parts_of(result: Path) -> Path:
+    """Return the folder of the parts of a result; only a result in parts has one."""
+    return result.with_name(result.name.removesuffix(RESULT) + _PARTS)
