@@ -215,7 +215,8 @@ class Mix(sample):
     ``weights`` has the relative share of each group by its value of ``key``, such as
     ``{"web": 0.7, "code": 0.3}``. Records of other groups are dropped. ``total`` limits the number
     of records. The choice is random, by the hash of the whole record with ``seed``. The result is
-    in input order. To combine several inputs instead, use `combine.sample`.
+    in input order. To combine several inputs instead, use `combine.sample`. If a group has no
+    record, the run fails with a `ValueError`: its share could only be kept by an empty result.
 
     The selection uses up to ``max_memory_mb`` MB and one bit per record, then files.
 
@@ -243,7 +244,7 @@ class Mix(sample):
             raise DefinitionError(msg)
         whole = sum(weights.values())
         self._shares = {group: weight / whole for group, weight in weights.items()}
-        self._column, self._total = FieldKey(key), total
+        self._column, self._name, self._total = FieldKey(key), key, total
         self._hash = RecordHash(None, seed)
         self._max_bytes = max_memory_mb << 20
 
@@ -253,9 +254,21 @@ class Mix(sample):
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
         ranked = _Ranked(sketches, scratch, self._max_bytes)
-        sizes = {group: size for group, size in ranked.sizes() if group in self._shares}
-        whole = min(sizes.get(group, 0) / share for group, share in self._shares.items())
+        sizes = dict.fromkeys(self._shares, 0)
+        sizes |= {group: size for group, size in ranked.sizes() if group in sizes}
+        if ranked.count:
+            self._check_no_group_is_empty(sizes)
+        whole = min(sizes[group] / share for group, share in self._shares.items())
         if self._total is not None:
             whole = min(whole, self._total)
         most = {group: int(round(whole * share, 6)) for group, share in self._shares.items()}
         return ranked.kept(lambda group, _: most.get(group, 0))
+
+    def _check_no_group_is_empty(self, sizes: Mapping[str, int]) -> None:
+        empty = [group for group, size in sizes.items() if not size]
+        if empty:
+            msg = (
+                f"no record has {self._name!r} = {', '.join(map(repr, empty))}, so these shares "
+                "cannot be kept; remove these groups from weights, or correct key"
+            )
+            raise ValueError(msg)

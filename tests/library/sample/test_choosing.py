@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.errors import DatasetOperatorError, DefinitionError
 from tests.examples import at_most
 from tests.execution.helpers import MODES, node, run, write_input
 
@@ -92,7 +92,12 @@ def test_groups_are_mixed_by_weight(root: Path) -> None:
     mixed = data.sample.Mix({"a": 3, "b": 1}, key="g")(ROWS)
     assert sizes(mixed) == {"a": sizes(ROWS)["a"], "b": sizes(ROWS)["a"] // 3}
     assert sizes(data.sample.Mix({"a": 3, "b": 1}, key="g", total=40)(ROWS)) == {"a": 30, "b": 10}
-    assert data.sample.Mix({"a": 1, "x": 1}, key="g")(ROWS) == []
+    assert data.sample.Mix({"a": 3, "b": 1}, key="g")([]) == []
+
+
+def test_a_mix_with_a_group_without_records_fails_with_the_name_of_the_group(root: Path) -> None:
+    with pytest.raises(DatasetOperatorError, match="no record has 'g' = 'x', so"):
+        data.sample.Mix({"a": 1, "x": 1}, key="g")(ROWS)
 
 
 @pytest.mark.parametrize(
