@@ -44,6 +44,15 @@ def works(record, seconds=0.0, flag=""):
     return record
 
 
+@data_register("data.over_agents", _concurrency_mode="process", _max_workers=2)
+def logs(record, log, seconds=0.0):
+    """Append the number of the record to a file, and take some time."""
+    with Path(log).open("ab", buffering=0) as file:
+        file.write(f"{record['n']}\n".encode())
+    time.sleep(seconds)
+    return record
+
+
 data_register.new_group("over_agents")
 
 

@@ -52,7 +52,7 @@ _COMPUTING_DEMAND: Final = 0.4  # of a core
 _LITTLE_GAIN: Final = 10
 _MOST_STILLBORN: Final = 3
 _GRACE_SECONDS: Final = 1.0
-_LAST_WORDS_SECONDS: Final = 1.0  # for all workers together
+_LAST_MESSAGES_SECONDS: Final = 1.0  # for all workers together
 
 
 def run(job: Settlement) -> None:
@@ -392,7 +392,7 @@ class _Run:
         try:
             self._drain(self._job.settings.drain_seconds)
             self._pool.terminate()
-            self._hear_last_words(time.monotonic() + _LAST_WORDS_SECONDS)
+            self._receive_last_messages(time.monotonic() + _LAST_MESSAGES_SECONDS)
         finally:
             self._pool.close(0.0)  # they had enough time to report
             self._close_own_segment()
@@ -406,13 +406,13 @@ class _Run:
                 "to abandon them"
             )
             self._pool.drain()
-            self._hear_last_words(time.monotonic() + seconds)
+            self._receive_last_messages(time.monotonic() + seconds)
 
     def _close_own_segment(self) -> None:
         if self._own_segment is not None:
             self._own_segment.close()
 
-    def _hear_last_words(self, until: float) -> None:
+    def _receive_last_messages(self, until: float) -> None:
         """Settle the spans that workers still report; ignore other messages.
 
         An interrupt may have occurred between any two steps.

@@ -36,7 +36,7 @@ _FIRST_BYTES: Final = 1 << 20
 _LEAST_SECONDS: Final = 0.25
 _SILENT_SECONDS: Final = 15.0
 _MOST_LOST: Final = 5
-_LAST_WORDS_SECONDS: Final = 5.0  # agents sync their segments before they report them
+_LAST_MESSAGES_SECONDS: Final = 5.0  # agents sync their segments before they report them
 _GRACE_SECONDS: Final = 3.0
 _PARTS: Final = {
     "python": "the version of Python",
@@ -274,11 +274,11 @@ class Head:
             drain = self._job.settings.drain_seconds
             for agent in self._agents.values():
                 agent.stop()
-            self._hear_last_words(time.monotonic() + drain + _LAST_WORDS_SECONDS)
+            self._receive_last_messages(time.monotonic() + drain + _LAST_MESSAGES_SECONDS)
         finally:
             self._pool.close()
 
-    def _hear_last_words(self, until: float) -> None:
+    def _receive_last_messages(self, until: float) -> None:
         """Settle the spans that agents still report, until all have ended."""
         waiting = self._answering()
         while waiting and time.monotonic() < until:

@@ -34,7 +34,7 @@ _BOOT: Final = (
 )
 _PATIENCE_SECONDS: Final = 30.0  # seconds for an answer; the first includes the start
 _PARTING_SECONDS: Final = 0.5
-_LAST_WORDS_MS: Final = 1000
+_LAST_MESSAGE_MS: Final = 1000
 _REPLY_BYTES: Final = 256
 _PACKAGE: Final = __name__.partition(".")[0]
 _NOT_LEAN: Final = ("assets", "readers", "streams")  # may import Dagster, formats, PyTorch
@@ -61,7 +61,7 @@ class ServedProcess:
         """
         if not _readable(self.pidfd, 0):
             return None
-        code = os.read(self._status, 16) if _readable(self._status, _LAST_WORDS_MS) else b""
+        code = os.read(self._status, 16) if _readable(self._status, _LAST_MESSAGE_MS) else b""
         return int(code) if code else -signal.SIGKILL
 
     def close(self) -> None:
