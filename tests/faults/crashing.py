@@ -1,10 +1,9 @@
 """Runs that die: at a chosen line, or at any moment from outside."""
 
 import os
-import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ import psutil
 
 from dagster_dataops.execution.workers import fork_server
 from dagster_dataops.execution.workers.idle_workers import idle_workers
+from tests.faults.warm_starts import StartedProcess, warm_interpreter
 
 HANG_SECONDS: Final = 1200.0  # seconds; only a hanging call takes longer, even on a busy machine
 _BUSY: Final = 60
@@ -93,30 +93,36 @@ class Script:
     Args:
         folder: The folder of script, input and logs.
         code: The code after the prelude; it may use ``run``, ``log`` and ``HOME``.
+        *modules: Large modules that it needs besides the engine.
     """
 
-    def __init__(self, folder: Path, code: str) -> None:
+    def __init__(self, folder: Path, code: str, *modules: str) -> None:
         self.folder = folder
         self.path = folder / "script.py"
         self.path.write_text(_PRELUDE + code)
-        self._process: subprocess.Popen[str] | None = None  # the latest
+        self._modules = modules
+        self._process: StartedProcess | None = None  # the latest
 
-    def start(self, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str, env: Mapping[str, str] | None = None) -> StartedProcess:
         """Start it; its output goes to ``output.txt``."""
+        interpreter = warm_interpreter(*self._modules)
         with (self.folder / "output.txt").open("a") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, str(self.path), *arguments],
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                text=True,
-                **options,
+            self._process = interpreter.start(
+                [str(self.path), *arguments],
+                output.fileno(),
+                folder=Path.cwd(),
+                environment=os.environ if env is None else env,
             )
         return self._process
 
-    def finish(self, *arguments: str, seconds: float = HANG_SECONDS, **options: Any) -> str:
+    def finish(
+        self,
+        *arguments: str,
+        seconds: float = HANG_SECONDS,
+        env: Mapping[str, str] | None = None,
+    ) -> str:
         """Run the script to its end and return all its output."""
-        with self.start(*arguments, **options) as process:
+        with self.start(*arguments, env=env) as process:
             status = process.wait(seconds)
         assert status == 0, self.output()
         return self.output()

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from tests.execution.helpers import lines, write_input
 from tests.faults.crashing import HANG_SECONDS, Script, alive_in_session, wait_until
+from tests.faults.warm_starts import StartedProcess
 from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
@@ -51,7 +51,7 @@ if __name__ == "__main__":
 """
 
 
-def _interrupt(script: Script, process: "subprocess.Popen[str]") -> None:
+def _interrupt(script: Script, process: StartedProcess) -> None:
     os.kill(process.pid, signal.SIGINT)
     process.wait(HANG_SECONDS)
     wait_until(lambda: not alive_in_session(process.pid), 5, "nothing is left")

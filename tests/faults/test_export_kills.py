@@ -16,6 +16,7 @@ from tests.subprocesses import killed_at_exit
 
 _ROWS = 1500
 _KILLS = cases(3, campaign=60)  # of one format
+_FORMATS = ("pyarrow.parquet", "datasets", "webdataset")
 _CODE = """
 FORMATS = {{
     "parquet": lambda: data.export.Parquet("out/x.parquet", row_group_rows=100),
@@ -62,7 +63,7 @@ def numbers_in(kind: str, folder: Path) -> set[int]:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", ["parquet", "jsonl", "huggingface", "webdataset"])
 def test_an_export_is_whole_after_a_kill_at_any_instant(tmp_path: Path, kind: str) -> None:
-    script = Script(tmp_path, _CODE.format(rows=_ROWS).replace("\\\\n", "\\n"))
+    script = Script(tmp_path, _CODE.format(rows=_ROWS).replace("\\\\n", "\\n"), *_FORMATS)
     chance = random.Random(f"{kind} {_KILLS}")
     latest = -1
     for _ in range(_KILLS):
@@ -84,7 +85,7 @@ def test_an_export_is_whole_after_a_kill_at_any_instant(tmp_path: Path, kind: st
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", ["jsonl", "huggingface"])
 def test_two_runs_that_export_to_one_path_leave_a_whole_export(tmp_path: Path, kind: str) -> None:
-    script = Script(tmp_path, _CODE.format(rows=_ROWS).replace("\\\\n", "\\n"))
+    script = Script(tmp_path, _CODE.format(rows=_ROWS).replace("\\\\n", "\\n"), *_FORMATS)
     with (
         killed_at_exit(script.start(kind, "100000", "node1")) as first,
         killed_at_exit(script.start(kind, "200000", "node2")) as second,

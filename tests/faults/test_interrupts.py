@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from dagster_dataops.checkpoints.folder_lock import FolderLock
 from tests.execution.helpers import act, lines, node, plan, write_input
 from tests.execution.helpers import run as run_here
 from tests.faults.crashing import HANG_SECONDS, Script, alive, alive_in_session, wait_until
+from tests.faults.warm_starts import StartedProcess
 from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
@@ -96,7 +96,7 @@ class _Run:
         self.environment = os.environ | {"KIND": kind}
 
     @contextmanager
-    def busy(self) -> "Iterator[tuple[subprocess.Popen[str], set[int]]]":
+    def busy(self) -> Iterator[tuple[StartedProcess, set[int]]]:
         """Start the run; yield its process and the processes that work in the operator."""
         with killed_at_exit(self.script.start(self.mode, env=self.environment)) as process:
             self.script.wait_for("calls.log", _QUICK)
@@ -114,7 +114,7 @@ class _Run:
         return Counter(entry[1] for entry in self.script.log("calls.log"))
 
 
-def _check_ends(run: _Run, process: "subprocess.Popen[str]", workers: set[int]) -> None:
+def _check_ends(run: _Run, process: StartedProcess, workers: set[int]) -> None:
     """Check that the run ends as interrupted Python does, without a remaining process."""
     wait_until(lambda: not alive(workers - {process.pid}), 2, "all workers are gone")
     assert process.wait(HANG_SECONDS) == -signal.SIGINT, run.script.output()

@@ -78,7 +78,7 @@ def test_workers_end_with_an_interrupted_parent(tmp_path: Path, operator: str, h
 
 
 _HALF = """
-@data_register("data.half", _max_workers=64)
+@data_register("data.half", _max_workers=64, _drain_seconds=1)
 def half(record):
     if record["n"] % 2:
         log("waiting.log")
@@ -86,7 +86,7 @@ def half(record):
     log("calls.log", record["n"])
     return {"n": record["n"]}
 
-@data_register("data.half", _max_workers=64)
+@data_register("data.half", _max_workers=64, _drain_seconds=1)
 async def half_async(record):
     if record["n"] % 2:
         log("waiting.log")
@@ -187,7 +187,7 @@ def test_calls_in_flight_after_an_interrupt_settle_nothing_more(tmp_path: Path) 
     """Abandoned threads end by and by; nothing of them may reach files that are closed."""
     release, started = threading.Event(), threading.Semaphore(0)
 
-    @data_register("data.busy", _concurrency_mode="thread", _max_workers=8)
+    @data_register("data.busy", _concurrency_mode="thread", _max_workers=8, _drain_seconds=1)
     def waits(record):
         started.release()
         release.wait(HANG_SECONDS)

@@ -125,7 +125,7 @@ def test_runs_of_dagster_killed_at_random_instants_go_on_and_finish(
 ) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_RECORDS)])
     operators = _CODE.partition("if __name__")[0]
-    script = Script(tmp_path, operators + _DAGSTER)
+    script = Script(tmp_path, operators + _DAGSTER, "dagster", "dagster_dataops.assets.definitions")
     chance = random.Random(mode)
     folder = NodeFolder(tmp_path / "root" / "docs" / "split", "split").with_outputs(OUTPUTS)
     for number in range(_DAGSTER_KILLS):
