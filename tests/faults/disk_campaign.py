@@ -14,8 +14,10 @@ import argparse
 import errno
 import os
 import random
+import select
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -221,18 +223,13 @@ def _same(found: State, known: State) -> bool:
 
 
 def _ended(child: int) -> int | str:
-    until = time.monotonic() + _LONGEST
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done or time.monotonic() > until:
-            break
-        time.sleep(0.001)
+    pidfd = os.pidfd_open(child)
+    in_time = select.select([pidfd], [], [], _LONGEST)[0]
+    os.close(pidfd)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)  # workers that outlive it
-    if not done:
-        os.waitpid(child, 0)
-        return _HUNG
-    return os.waitstatus_to_exitcode(status)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status) if in_time else _HUNG
 
 
 # ------------------------------------------------------------------------ the campaigns
@@ -397,18 +394,15 @@ def main() -> int:
         if compiler() is None:
             sys.stderr.write("the calls are recorded by a library that needs cc on Linux\n")
             return 2
-        folder = Path(tempfile.mkdtemp())
-        environment = preloaded(built(folder), folder)
-        os.execve(sys.executable, [sys.executable, *sys.argv], environment)  # noqa: S606
-    folder = Path(os.environ["FILECALLS"]).parent
+        with tempfile.TemporaryDirectory() as folder:
+            environment = preloaded(built(Path(folder)), Path(folder))
+            command = [sys.executable, *sys.argv]
+            return subprocess.run(command, env=environment, check=False).returncode
     tried = wrong = 0
-    try:
-        for tally in _tallies(given, folder):
-            sys.stdout.write("\n  ".join([tally.line(), *tally.wrong]) + "\n")
-            sys.stdout.flush()
-            tried, wrong = tried + tally.tried, wrong + len(tally.wrong)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    for tally in _tallies(given, Path(os.environ["FILECALLS"]).parent):
+        sys.stdout.write("\n  ".join([tally.line(), *tally.wrong]) + "\n")
+        sys.stdout.flush()
+        tried, wrong = tried + tally.tried, wrong + len(tally.wrong)
     sys.stdout.write(f"{tried} tried, {wrong} wrong\n")
     return 1 if wrong else 0
 

@@ -5,15 +5,15 @@ every case of every scenario.
 """
 
 import random
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.faults.cases import cases
 from tests.faults.filecalls import built, compiler, preloaded
+from tests.faults.warm_starts import ENGINE, WarmInterpreter
+from tests.subprocesses import killed_at_exit
 
 _CAMPAIGN = Path(__file__).with_name("disk_campaign.py")
 _BY_POWER_ALONE = ["power"]
@@ -54,34 +54,45 @@ pytestmark = [
 ]
 
 
+Environment = dict[str, str]
+
+
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("filecalls"))
+def preloading(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    folder = tmp_path_factory.mktemp("filecalls")
+    return preloaded(built(folder), folder)
+
+
+@pytest.fixture(scope="module")
+def interpreter(preloading: Environment) -> Iterator[WarmInterpreter]:
+    """Return an interpreter with the library; its processes run one after another."""
+    interpreter = WarmInterpreter([*ENGINE, "tests.faults.disk_campaign"], preloading)
+    yield interpreter
+    interpreter.end()
 
 
 Run = Callable[..., str]
 
 
 @pytest.fixture
-def run(library: Path, tmp_path: Path) -> Run:
+def run(interpreter: WarmInterpreter, preloading: Environment, tmp_path: Path) -> Run:
     """Run campaigns of one scenario, in some modes, in a process with the library."""
 
     def run(campaigns: list[str], scenario: str, modes: list[str], *numbers: str) -> str:
-        folder = tmp_path / "campaign"
-        folder.mkdir()
         seed = cases(random.SystemRandom().randrange(1_000_000), campaign=1)
         given = [*campaigns, "--scenarios", scenario, "--modes", *modes, *numbers]
         given += ["--seed", str(seed)]
-        done = subprocess.run(
-            [sys.executable, str(_CAMPAIGN), *given],
-            env=preloaded(library, folder),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"seed {seed}\n{done.stdout}{done.stderr}"
-        assert " 0 wrong" in done.stdout
-        return done.stdout
+        with (tmp_path / "output.txt").open("w") as output:
+            command = [str(_CAMPAIGN), *given]
+            started = interpreter.start(
+                command, output.fileno(), folder=tmp_path, environment=preloading
+            )
+        with killed_at_exit(started):
+            status = started.wait()
+        told = (tmp_path / "output.txt").read_text()
+        assert status == 0, f"seed {seed}\n{told}"
+        assert " 0 wrong" in told
+        return told
 
     return run
 

@@ -136,7 +136,7 @@ class WarmInterpreter:
         self._channel.close()
 
 
-_ENGINE: Final = (
+ENGINE: Final = (
     "asyncio",
     "dagster_dataops.data",
     "dagster_dataops.datasets.dataset",
@@ -153,7 +153,7 @@ _ENGINE: Final = (
 def warm_interpreter(*modules: str) -> WarmInterpreter:
     """Return the interpreter of this process that has imported the engine and these modules."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DATAOPS_")}
-    return WarmInterpreter([*_ENGINE, *modules], kept)
+    return WarmInterpreter([*ENGINE, *modules], kept)
 
 
 def _tell(place: socket.socket, number: int) -> None:
