@@ -113,7 +113,9 @@ async def work_async(record):
 
 
 def _operator(mode: str) -> Any:
-    return work_async() if mode == "async" else work(_concurrency_mode=mode)
+    # Calls that wait when the run is interrupted end only after it: 1 s is as good as 20.
+    more = {"_drain_seconds": 1} if mode in {"thread", "async"} else {}
+    return work_async(**more) if mode == "async" else work(_concurrency_mode=mode, **more)
 
 
 class _Interrupting(Listener):

@@ -14,7 +14,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -37,6 +36,7 @@ from dagster_dataops import (
 )
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.sharding import crew
+from tests.faults.warm_starts import warm_interpreter
 
 MARKS: Final = ("sharding_filter", "sharding_round_robin_dispatch")
 _PLACE: Final = Path(__file__).parents[2]
@@ -98,9 +98,12 @@ class Rank:
         if steps:
             order["state"] = steps[-1][1]
         self._path.write_text("".join(json.dumps(step) + "\n" for step in steps))  # no torn line
-        command = [sys.executable, __file__, "--rank", json.dumps(order)]
-        environment = {**os.environ, "PYTHONPATH": str(_PLACE)}
-        self.process = subprocess.Popen(command, env=environment)
+        self.process = warm_interpreter("dagster_dataops.loading.loader").start(
+            [__file__, "--rank", json.dumps(order)],
+            sys.__stderr__.fileno(),
+            folder=Path.cwd(),
+            environment={**os.environ, "PYTHONPATH": str(_PLACE)},
+        )
 
     def steps(self) -> list[Step]:
         """Return the items with their states, as far as they are complete."""

@@ -26,10 +26,11 @@ if __name__ == "__main__":
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
 from tests.faults.random_pipelines import Expected, Plan, interpret
+from tests.faults.warm_starts import StartedProcess, warm_interpreter
 
 _ROOT: Final = Path(__file__).parents[2]
 _MOST_KILLS: Final = 4
-_LONGEST_WAIT: Final = 2.0  # seconds before a kill
+_LONGEST_WAIT: Final = 1.5  # seconds before a kill
 _HUNG: Final = 300.0  # seconds after which an attempt counts as hung
 
 
@@ -78,7 +79,7 @@ def _play(home: Path, seed: int) -> int:
     for _ in range(chance.randint(0, _MOST_KILLS)):
         process = _start(home, seed)
         try:
-            process.wait(chance.uniform(0.2, _LONGEST_WAIT))
+            process.wait(chance.uniform(0, _LONGEST_WAIT))
             break  # it was done before
         except subprocess.TimeoutExpired:
             kills += 1
@@ -96,16 +97,13 @@ def _play(home: Path, seed: int) -> int:
     return kills
 
 
-def _start(home: Path, seed: int) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "tests.faults.random_pipelines", str(home), str(seed)]
+def _start(home: Path, seed: int) -> StartedProcess:
     with (home / "output.txt").open("ab") as output:
-        return subprocess.Popen(
-            command,
-            cwd=_ROOT,
-            env=os.environ | {"PYTHONPATH": str(_ROOT)},
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
+        return warm_interpreter("dagster_dataops.pipelines.pipeline").start(
+            ["-m", "tests.faults.random_pipelines", str(home), str(seed)],
+            output.fileno(),
+            folder=_ROOT,
+            environment=os.environ | {"PYTHONPATH": str(_ROOT)},
         )
 
 

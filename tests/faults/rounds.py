@@ -5,7 +5,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from dagster_dataops.datasets.durable_files import draft_of
 from tests.faults.calls import calls_in
 from tests.faults.crashing import HANG_SECONDS, alive_in_session, children_of, wait_until
 from tests.faults.tally import Campaign
+from tests.faults.warm_starts import StartedProcess, warm_interpreter
 
 _ROOT: Final = Path(__file__).parents[2]
 _MOST_IN_A_ROW: Final = 5
@@ -65,6 +65,7 @@ class Round(ABC):
     """
 
     victim: ClassVar[str]  # module whose `main` is an attempt
+    modules: ClassVar[tuple[str, ...]] = ()  # that it imports besides the engine
     ending_seconds: ClassVar[float]  # the longest that other processes may outlive their parent
     begun: ClassVar[float]  # share of the kills at random that come after the first call
     victims: tuple[str, ...]  # seconds before kills at random
@@ -154,20 +155,18 @@ class Round(ABC):
         self.check_attempt(kills, status, committed=committed)
         return status != 0
 
-    def _start(self, moment: str) -> "subprocess.Popen[bytes]":
+    def _start(self, moment: str) -> StartedProcess:
         (self.home / "struck").unlink(missing_ok=True)
         added = {"CALLS": str(self._calls_path), "PYTHONPATH": str(_ROOT)}
         if moment:
             added["MOMENT"] = moment
         runs = [f"attempt-{number}" for number in range(self.attempts, 0, -1)]
         with (self.home / "output.txt").open("ab") as output:
-            return subprocess.Popen(
-                [sys.executable, "-m", self.victim, str(self.home), *self.arguments, *runs],
-                cwd=_ROOT,
-                env=os.environ | added,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
+            return warm_interpreter(*self.modules).start(
+                ["-m", self.victim, str(self.home), *self.arguments, *runs],
+                output.fileno(),
+                folder=_ROOT,
+                environment=os.environ | added,
             )
 
     @property
@@ -176,7 +175,7 @@ class Round(ABC):
 
     # ------------------------------------------------------------ kills
 
-    def _kill(self, process: "subprocess.Popen[bytes]", moment: str) -> Iterator[Kill]:
+    def _kill(self, process: StartedProcess, moment: str) -> Iterator[Kill]:
         if moment:
             process.wait(HANG_SECONDS)
             struck = self.home / "struck"

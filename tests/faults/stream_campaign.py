@@ -48,6 +48,7 @@ class _Round(Round):
     """One stream."""
 
     victim = "tests.faults.stream_victim"
+    modules = ("dagster_dataops.streams.factories",)
     ending_seconds = 4
     begun = 0.9
     victims = VICTIMS

@@ -19,6 +19,7 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext
 from tests.faults import store_victim
+from tests.faults.warm_starts import StartedProcess, warm_interpreter
 from tests.object_stores import SECRETS, FakeStore, machine, s3_server
 
 RECORDS = 1500
@@ -50,11 +51,17 @@ def expected(folder: Path, source: Path) -> list[bytes]:
     return files_of(node.path)
 
 
-def start(root: str, scratch: Path, source: Path, mode: str) -> "subprocess.Popen[str]":
-    script = Path(store_victim.__file__)
-    arguments = [sys.executable, str(script), root, str(scratch), str(source), mode]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True)
+def start(root: str, scratch: Path, source: Path, mode: str) -> StartedProcess:
+    command = [store_victim.__file__, root, str(scratch), str(source), mode]
+    with output_of(scratch).open("w") as output:
+        return warm_interpreter("dagster_dataops.stores.object_store").start(
+            command, output.fileno(), folder=Path.cwd(), environment=os.environ
+        )
+
+
+def output_of(scratch: Path) -> Path:
+    """Return the file with what the latest run with this scratch folder said."""
+    return scratch.with_name(f"{scratch.name}-output.txt")
 
 
 def kill_until_done(root: str, place: Path, source: Path, seed: int, kills: int) -> tuple[int, str]:
@@ -66,12 +73,12 @@ def kill_until_done(root: str, place: Path, source: Path, seed: int, kills: int)
     chance, killed, output = random.Random(seed), 0, ""
     for attempt in range(kills + 1):
         mode = chance.choice(["single", "thread", "process"])
-        with start(root, place / f"scratch{attempt % 2}", source, mode) as process:
-            last = attempt == kills
+        scratch = place / f"scratch{attempt % 2}"
+        with start(root, scratch, source, mode) as process:
             with suppress(subprocess.TimeoutExpired):
-                seconds = None if last else chance.uniform(0.4, 4)
-                output, errors = process.communicate(timeout=seconds)
-                assert process.returncode == 0, errors
+                status = process.wait(None if attempt == kills else chance.uniform(0.1, 3))
+                output = output_of(scratch).read_text()
+                assert status == 0, output
                 break
             process.kill()
             killed += 1
@@ -110,12 +117,13 @@ def test_a_killed_run_is_resumed_on_another_machine(address, monkeypatch, tmp_pa
 
         store, key = store_of(config.data_process_path)
         while not [name for name in store.names(f"{key}/work/.journal") if "/data/" in name]:
-            assert process.poll() is None, process.communicate()
+            assert process.poll() is None, output_of(tmp_path / "one").read_text()
             time.sleep(0.02)
         process.kill()
     with start(root, tmp_path / "two", source, mode) as process:
-        output, errors = process.communicate()
-        assert process.returncode == 0, errors
+        status = process.wait()
+    output = output_of(tmp_path / "two").read_text()
+    assert status == 0, output
     resumed, attempts = output.split()
     assert int(resumed) > 0
     assert int(attempts) == 2
