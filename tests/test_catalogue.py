@@ -4,12 +4,11 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from dagster_dataops import data_register
 from dagster_dataops.library import GROUPS
 from dagster_dataops.operators.options.docstrings import described_parameters
 from docs import operator_catalogue as catalogue
+from tests.each import each
 
 FOLDER = Path(catalogue.__file__).parent / "catalogue"
 ENTRIES = {one.qualified_name: one for group in GROUPS for one in catalogue.entries(group)}
@@ -55,7 +54,7 @@ def test_every_group_has_a_page_that_the_index_lists() -> None:
         assert f"```{{dataops}} group {group}\n```" in text_of(group)
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@each("group", GROUPS)
 def test_a_page_has_a_row_and_a_section_for_each_operator(group: str) -> None:
     lines = list(catalogue.group_page(group))
 
@@ -75,19 +74,19 @@ def test_the_rows_of_measured_operators_show_their_speed() -> None:
             assert name in catalogue.speeds()
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_an_operator_begins_with_a_sentence_about_its_work(name: str) -> None:
     assert re.fullmatch(r"[A-Z].{8,150}\.", ENTRIES[name].sentence)
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_an_operator_names_the_source_of_its_behaviour(name: str) -> None:
     entry = ENTRIES[name]
 
     assert SOURCES.search(entry.text) or entry.name in OWN.get(entry.group, ())
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_an_operator_describes_each_of_its_options(name: str) -> None:
     entry = ENTRIES[name]
     described = described_parameters(entry.text).keys()

@@ -8,6 +8,7 @@ import pytest
 
 from dagster_dataops import errors
 from dagster_dataops.errors import DataOpsError
+from tests.each import each
 
 SAMPLES = {int: 7, float: 1.5, str: "some text with {braces}", object: ["anything", 1]}
 
@@ -25,8 +26,8 @@ def sample(cls):
     return cls(*(SAMPLES[hints.get(name, str)] for name in cls.facts))
 
 
-@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
-@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@each("cls", ALL)
+@each("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_an_error_survives_pickle(cls, protocol):
     error = sample(cls)
 
@@ -38,7 +39,7 @@ def test_an_error_survives_pickle(cls, protocol):
     assert again.args == error.args
 
 
-@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+@each("cls", ALL)
 def test_an_error_survives_copying(cls):
     again = copy.deepcopy(sample(cls))
 
@@ -46,20 +47,20 @@ def test_an_error_survives_copying(cls):
     assert vars(again) == vars(sample(cls))
 
 
-@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+@each("cls", ALL)
 def test_every_fact_is_in_the_sentence(cls):
     error = sample(cls)
 
     assert all(str(getattr(error, name)) in str(error) for name in cls.facts)
 
 
-@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+@each("cls", ALL)
 def test_every_error_is_documented_in_the_tree(cls):
     assert cls.__doc__
     assert cls.__name__ in errors.__doc__
 
 
-@pytest.mark.parametrize("cls", [cls for cls in ALL if cls.facts], ids=lambda cls: cls.__name__)
+@each("cls", [cls for cls in ALL if cls.facts])
 def test_missing_facts_are_refused(cls):
     with pytest.raises(ValueError, match="zip"):
         cls()

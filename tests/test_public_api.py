@@ -11,13 +11,14 @@ import pytest
 import dagster_dataops
 from dagster_dataops import assets, readers, testing
 from dagster_dataops.assets import PlannedPipeline
+from tests.each import each
 
 
 def test_the_public_names_are_sorted_and_unique():
     assert dagster_dataops.__all__ == sorted(set(dagster_dataops.__all__))
 
 
-@pytest.mark.parametrize("name", dagster_dataops.__all__)
+@each("name", dagster_dataops.__all__)
 def test_every_public_name_resolves(name):
     assert getattr(dagster_dataops, name) is not None
 
@@ -32,12 +33,12 @@ def test_the_version_is_that_of_the_distribution():
     assert re.fullmatch(r"\d+\.\d+\.\d+", dagster_dataops.__version__)
 
 
-@pytest.mark.parametrize("name", assets.__all__)
+@each("name", assets.__all__)
 def test_every_part_of_assets_resolves(name):
     assert getattr(assets, name) is not None
 
 
-@pytest.mark.parametrize("name", readers.__all__)
+@each("name", readers.__all__)
 def test_every_reader_resolves(name):
     assert getattr(readers, name).__name__ == name
 

@@ -13,6 +13,7 @@ from dagster_dataops.exporters import arrow_types
 from dagster_dataops.exporters.arrow_types import ArrowTable, write_batches
 from dagster_dataops.exporters.exporter import ExportRecords, UnfitValueError
 from dagster_dataops.exporters.quick_batches import GuessError, quick_batches, reads_exactly
+from tests.each import each
 
 SCHEMA = pa.schema([("a", pa.float64())])
 
@@ -50,7 +51,7 @@ VALUES = [None, 1, -3, 2.5, 1e300, -0.0, 2**53 + 1, 2**63 - 1, 2**63, True, "", 
 VALUES += ["2020-01-01", [], [1], [None], [1.5, 2], ["x"], {}, {"p": 1}, {"p": 2.5, "q": [{}]}]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_both_ways_give_the_same_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -83,8 +84,8 @@ ODD_LINES = [
 ]
 
 
-@pytest.mark.parametrize("odd", ODD_LINES)
-@pytest.mark.parametrize("place", [0, 2, 4])
+@each("odd", ODD_LINES)
+@each("place", [0, 2, 4])
 def test_lines_of_other_programs_are_read_as_in_the_other_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: bytes, place: int
 ) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from tests.faults.mutation import ROOT, Mutation, read_mutations
 
 _MUTATIONS = read_mutations()
 
 
-@pytest.mark.parametrize("mutation", _MUTATIONS, ids=lambda one: one.file)
+@each("mutation", _MUTATIONS)
 def test_every_mutation_of_the_list_changes_today_s_source(mutation: Mutation) -> None:
     compile(mutation.applied(), mutation.file, "exec")
     assert mutation.new != mutation.old

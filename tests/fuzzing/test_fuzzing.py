@@ -14,6 +14,7 @@ from dagster_dataops.checkpoints.journal.frames import (
     spans_frame,
 )
 from dagster_dataops.checkpoints.journal.span import columns_of, unpack
+from tests.each import each
 from tests.fuzzing import journal, lines, selectors
 
 _CORPUS = Path(__file__).parent / "corpus"
@@ -23,17 +24,17 @@ _KEPT = {
 }
 
 
-@pytest.mark.parametrize("path", _KEPT["journal"], ids=lambda path: path.name[:8])
+@each("path", _KEPT["journal"])
 def test_the_journal_reader_handles_the_examples_of_the_fuzzer(path: Path) -> None:
     journal.check(path.read_bytes())
 
 
-@pytest.mark.parametrize("path", _KEPT["lines"], ids=lambda path: path.name[:8])
+@each("path", _KEPT["lines"])
 def test_the_jsonl_reader_handles_the_examples_of_the_fuzzer(path: Path) -> None:
     lines.check(path.read_bytes() or b"\0")
 
 
-@pytest.mark.parametrize("path", _KEPT["selectors"], ids=lambda path: path.name[:8])
+@each("path", _KEPT["selectors"])
 def test_selectors_handle_the_examples_of_the_fuzzer(path: Path) -> None:
     selectors.check(path.read_bytes())
 

@@ -11,6 +11,7 @@ from dagster_dataops.errors import DefinitionError, OperatorOptionError
 from dagster_dataops.library import GROUPS
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.operators.options.ranges import plain_type
+from tests.each import each
 
 NAMES = [f"{group}.{name}" for group in sorted(GROUPS) for name in data_register.operators(group)]
 NUMBERS = (int, float, int | None, float | None)
@@ -33,7 +34,7 @@ def required_but(name: str, option: str) -> dict[str, Any]:
     return {one.name: ANYTHING for one in found if one.required and one.name != option}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_value_of_no_type_is_refused_by_the_name_of_its_option(name: str) -> None:
     for option in options(name):
         with pytest.raises(OperatorOptionError, match="must be .*; got object") as refused:
@@ -41,7 +42,7 @@ def test_a_value_of_no_type_is_refused_by_the_name_of_its_option(name: str) -> N
         assert (refused.value.operator, refused.value.option) == (name, option.name)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_number_has_a_range_and_is_refused_outside(name: str) -> None:
     without = {"seed", "end_id", "pad_id", "keep_from"}  # any number means something
     for option in operator(name).__dataops_spec__.options:

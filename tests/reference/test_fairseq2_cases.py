@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import DataPipeline, Selector, errors, read_sequence
+from tests.each import each
 
 CASES = [
     json.loads(line)
@@ -44,11 +45,7 @@ KEEPS_ALL = {"shard even drops the ragged tail": [2, 7, 12, 17, 22]}
 
 
 def cases(*areas):
-    return pytest.mark.parametrize(
-        "case",
-        [case for case in CASES if case["area"] in areas],
-        ids=lambda case: f"{case['area']}: {case['name']}",
-    )
+    return each("case", [case for case in CASES if case["area"] in areas])
 
 
 def item_of(value):
@@ -110,7 +107,7 @@ def test_all_areas_exist():
 
 
 @cases("selector")
-@pytest.mark.parametrize("how", ["stream", "selector"])
+@each("how", ["stream", "selector"])
 def test_selectors(case, how):
     item, refused, calls = item_of(case["item"]), case.get("refused"), []
 
