@@ -7,15 +7,19 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 _END_TO_END: Final = "tests/end_to_end/"
-_SERVER_OF_THEIR_OWN: Final = (
+_WITHOUT_THE_SHARED_SERVER: Final = (
+    "tests/end_to_end/test_artefacts.py",
+    "tests/end_to_end/test_celery.py",
     "tests/end_to_end/test_dg.py",
     "tests/end_to_end/test_failure_table.py",
     "tests/end_to_end/test_postgres.py",
+    "tests/end_to_end/test_report_page.py",
     "tests/end_to_end/test_restarts.py",
     "tests/end_to_end/test_staleness.py",
 )
 _TOGETHER: Final = (
-    *_SERVER_OF_THEIR_OWN,
+    *_WITHOUT_THE_SHARED_SERVER,
+    "tests/assets/test_executors.py",
     "tests/stores/test_object_store.py",
     "tests/faults/test_store_kills.py",
     "tests/test_definitions.py",

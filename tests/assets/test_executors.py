@@ -1,7 +1,7 @@
 """Tests of executors by name, and of steps in separate processes under a real instance."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,11 @@ from dagster_dataops import build_definitions
 from dagster_dataops.assets.executors import executor_of
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import numbered, pipeline_of, read_jsonl, write_jsonl
+from tests.warm_python import WarmPython
 
 SCRIPT = """
-import json, os, sys, time
+import os, sys, time
 from pathlib import Path
-
-import dagster as dg
 
 from dagster_dataops import DataOpsResource, build_definitions, data_register, pipeline
 
@@ -44,29 +43,37 @@ def job():
         executor="multiprocess",
         KEYWORDS
     ).resolve_job_def("docs_pipeline")
+"""
+RUN = """
+import sys
 
+import dagster as dg
+import script
 
-if __name__ == "__main__":
-    import script
-
-    (HOME / "dagster.yaml").write_text("telemetry: {enabled: false}\\n")
-    os.environ["DAGSTER_HOME"] = str(HOME)
-    config = {"execution": {"config": {"max_concurrent": NODES}}}
-    with dg.DagsterInstance.get() as instance:
-        instance.event_log_storage.set_concurrency_slots("llm", 1)
-        recon = dg.reconstructable(script.job)
-        with dg.execute_job(recon, instance=instance, run_config=config) as result:
-            assert result.success
+with dg.DagsterInstance.get() as instance:
+    instance.event_log_storage.set_concurrency_slots("llm", 1)
+    config = {"execution": {"config": {"max_concurrent": int(sys.argv[1])}}}
+    recon = dg.reconstructable(script.job)
+    with dg.execute_job(recon, instance=instance, run_config=config) as result:
+        assert result.success
 """
 
 
+@pytest.fixture(scope="module")
+def python() -> Iterator[WarmPython]:
+    with WarmPython("dagster_dataops.assets.definitions") as warm:
+        yield warm
+
+
 def run_steps(
-    run_python: Callable[..., str], folder: Path, mode: str, nodes: int, keywords: str = ""
+    python: WarmPython, folder: Path, mode: str, nodes: int, keywords: str = ""
 ) -> list[tuple[str, int, float, float, bool]]:
     """Run siblings in separate processes; return (node, process, start, end, Dagster)."""
     write_jsonl(folder / "texts.jsonl", list(numbered(24)))
     code = SCRIPT.replace("MODE", mode).replace("NODES", str(nodes)).replace("KEYWORDS", keywords)
-    run_python(code, PYTHONPATH=f"{Path(__file__).parents[2]}:{folder}")
+    (folder / "script.py").write_text(code)
+    (folder / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    python.run(RUN, str(nodes), folder=folder, DAGSTER_HOME=str(folder))
     for number in range(nodes):
         node = f"node_{number}"
         rows = read_jsonl(folder / "results" / "docs" / node / f"{node}_results.jsonl")
@@ -107,7 +114,7 @@ def test_definitions_carry_the_executor_that_was_chosen(
 
 @pytest.mark.slow
 def test_the_server_of_steps_has_imported_dagster_and_shares_no_thread_or_file(
-    run_python: Callable[..., str],
+    python: WarmPython, tmp_path: Path
 ) -> None:
     code = """
 import json, os, sys, threading
@@ -122,13 +129,11 @@ print(json.dumps([
     "sqlalchemy" in sys.modules, len(threading.enumerate()), sorted(files() - before)
 ]))
 """
-    assert json.loads(run_python(code)) == [True, 1, []]
+    assert json.loads(python.run(code, folder=tmp_path)) == [True, 1, []]
 
 
 @pytest.mark.slow
-def test_a_failed_warm_up_only_makes_the_server_slow(
-    run_python: Callable[..., str],
-) -> None:
+def test_a_failed_warm_up_only_makes_the_server_slow(python: WarmPython, tmp_path: Path) -> None:
     code = """
 import dagster as dg
 
@@ -139,15 +144,15 @@ dg.materialize = fail
 import dagster_dataops.assets.preload
 print("up")
 """
-    assert run_python(code).strip() == "up"
+    assert python.run(code, folder=tmp_path).strip() == "up"
 
 
 @pytest.mark.slow
 def test_a_pool_of_one_slot_keeps_steps_from_calling_at_the_same_time(
-    run_python: Callable[..., str], tmp_path: Path
+    python: WarmPython, tmp_path: Path
 ) -> None:
     keywords = 'pools={"node_0": "llm", "node_1": "llm"},'
-    calls = run_steps(run_python, tmp_path, "single", 2, keywords)
+    calls = run_steps(python, tmp_path, "single", 2, keywords)
     spans = {
         node: (min(c[2] for c in calls if c[0] == node), max(c[3] for c in calls if c[0] == node))
         for node in ("node_0", "node_1")

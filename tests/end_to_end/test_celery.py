@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import dagster as dg
 import psutil
 import pytest
 
@@ -52,8 +53,8 @@ class Machines:
         (folder / "home" / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
         self._broker = f"redis+socket://{folder}/redis"
         # Two workers at once would both create the tables of the instance.
-        create = "import dagster as dg; dg.DagsterInstance.get().get_run_records(limit=1)"
-        assert self._start(sys.executable, "-c", create).wait(120) == 0
+        with dg.DagsterInstance.from_config(str(folder / "home")) as instance:
+            instance.get_run_records(limit=1)
         self._started = [
             self._start("redis-server", "--port", "0", "--unixsocket", "redis", "--save", "")
         ]
@@ -136,7 +137,7 @@ def test_two_workers_process_two_partitions_at_once_and_a_killed_one_resumes(
 ) -> None:
     expected = {shard: [f"TEXT {shard[1]} {n}" for n in range(RECORDS)] for shard in ("s0", "s1")}
     runs = {shard: machines.run(shard) for shard in expected}
-    until(lambda: len(machines.settled()) == 2, "settled records of both partitions", pause=0.1)
+    until(lambda: len(machines.settled()) == 2, "settled records of both partitions")
     (killed,) = psutil.Process(machines.workers[0].pid).children()
     killed.send_signal(signal.SIGKILL)
     for child in _descendants(killed):

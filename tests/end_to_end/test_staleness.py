@@ -42,7 +42,26 @@ defs = build_definitions(
     ppl, source=HOME / "texts.jsonl", resource=DataOpsResource(root=str(HOME / "results"))
 )
 """
-GRAPHQL = "from dagster_graphql.cli import main; main()"
+GRAPHQL = """
+import os, runpy, signal, socket, sys, time
+from dagster_graphql.cli import main as graphql
+
+server = os.fork()  # of the imported modules: a new interpreter would import them again
+if not server:
+    sys.argv = "dagster api grpc --module-name versions --socket versions.socket".split()
+    runpy.run_module("dagster", run_name="__main__")
+try:
+    with socket.socket(socket.AF_UNIX) as listening:
+        while listening.connect_ex("versions.socket"):
+            assert os.waitpid(server, os.WNOHANG) == (0, 0), "the code server has ended"
+            time.sleep(0.05)
+    sys.argv = ["dagster-graphql", "--grpc-socket", "versions.socket", "--text", sys.argv[1]]
+    graphql()
+finally:
+    os.kill(server, signal.SIGKILL)
+    os.waitpid(server, 0)
+    os.remove("versions.socket")
+"""
 MATERIALIZE = """
 import sys
 import dagster as dg
@@ -85,7 +104,7 @@ class Project:
 
     def stale(self) -> dict[str, list[str]]:
         """Return the stale assets with their root causes."""
-        lines = self._run(GRAPHQL, "-m", "versions", "-t", QUERY).splitlines()
+        lines = self._run(GRAPHQL, QUERY).splitlines()
         answer = json.loads(next(line for line in lines if line.startswith('{"data"')))
         found = {}
         for node in answer["data"]["assetNodes"]:
@@ -100,7 +119,7 @@ class Project:
 
 @pytest.fixture(scope="module")
 def python() -> Iterator[WarmPython]:
-    with WarmPython("dagster", "dagster_graphql.cli") as warm:
+    with WarmPython("dagster_graphql.cli", "dagster_dataops.assets.preload") as warm:
         yield warm
 
 

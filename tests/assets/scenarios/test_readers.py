@@ -1,11 +1,7 @@
 """Readers as the source of a pipeline in Dagster."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -14,6 +10,7 @@ from dagster_dataops import PartFiles, build_definitions, pipeline
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
+from tests.warm_python import WarmPython
 
 registry = OperatorRegistry(run_operator)
 
@@ -123,14 +120,12 @@ print(json.dumps({"numbers": numbers, "parsed": len(seen), "seeds": seeds}))
 
 @pytest.mark.slow
 def test_a_killed_reader_resumes_with_the_seed_that_it_had_drawn(parts):
-    root = str(Path(__file__).parents[3])
-    command = [sys.executable, "-W", "ignore", "-c", KILLED, str(parts)]
-    environment = os.environ | {"PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1"}
-    killed = subprocess.run(command, check=False, env=environment | {"KILL": "1"})
-    assert killed.returncode == -signal.SIGKILL
-    again = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
+    with WarmPython("dagster_dataops.assets.preload") as python:
+        killed = python.ended(KILLED, str(parts), folder=parts, KILL="1")
+        assert killed.status == -signal.SIGKILL
+        again = python.run(KILLED, str(parts), folder=parts)
 
-    told = json.loads(again.stdout.splitlines()[-1])
+    told = json.loads(again.splitlines()[-1])
     seed = int(told["seeds"]["part_files>shuffle"])
     undisturbed = Numbers(parts, 2, random_shuffle=True, shuffle_buffer_size=7, seed=seed)
     assert told["parsed"] < 40
