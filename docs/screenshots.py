@@ -28,7 +28,7 @@ WIDTH = 1360
 def main() -> None:
     """Make all of them."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
-        server = DagsterServer(Path(folder) / "dagster", locations=("reviews",), folder=HERE)
+        server = DagsterServer(Path(folder) / "dagster", pipelines=("reviews",), folder=HERE)
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
         try:
             page = chromium.new_page(viewport={"width": WIDTH, "height": 720})

@@ -6,8 +6,9 @@ The records (texts.jsonl) and the results are in the folder SLOW_PIPELINE_HOME.
 import time
 
 from paced import HOME, pauses  # beside this file, in the server's home
+from served_settings import SETTINGS
 
-from dagster_dataops import DataOpsResource, build_definitions, checks, data_register, pipeline
+from dagster_dataops import build_definitions, checks, data_register, pipeline
 
 
 @data_register("data.browsed", _concurrency_mode="thread", _max_workers=4)
@@ -54,7 +55,7 @@ with pipeline("browsed") as ppl:
 defs = build_definitions(
     ppl,
     source=HOME / "texts.jsonl",
-    resource=DataOpsResource(root=str(HOME / "results"), lock_seconds=1800),
+    **SETTINGS,
     max_error_rate={"judged": 0.01},
     checks={
         "judged": [checks.no_nulls("verdict"), checks.max_dropped(0.5)],

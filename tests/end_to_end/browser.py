@@ -1,6 +1,7 @@
 """A browser that shows a server: reading, clicking and typing."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 
 from tests.end_to_end.dagster_server import DagsterServer
 
+CHROMIUM = Path(shutil.which("chromium") or "/usr/bin/chromium")
+ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -17,6 +20,12 @@ OPTIONS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+WITHOUT_ANIMATIONS = """addEventListener('DOMContentLoaded', () => {
+  const style = document.createElement('style');  // drawn by the processor, many times a second
+  style.textContent = `*, *::before, *::after { animation-duration: 1ms !important;
+    animation-iteration-count: 1 !important; transition-duration: 1ms !important; }`;
+  document.head.append(style);
+})"""
 _LAUNCH = "mutation Launch"
 _RUN = re.compile(r'"id":"([0-9a-f-]{36})"')
 
@@ -27,15 +36,15 @@ class Browser:
     Args:
         page: The page of Playwright.
         server: The server.
-        location: The code location to show.
+        group: The group of assets to show.
         pictures: The folder of the screenshots.
     """
 
-    def __init__(self, page: Any, server: DagsterServer, location: str, pictures: Path) -> None:
+    def __init__(self, page: Any, server: DagsterServer, group: str, pictures: Path) -> None:
         self.page = page
         self.server = server
-        self._location = f"/locations/__repository__@{location}"
-        self._group = location
+        self._location = f"/locations/__repository__@{server.location}"
+        self._group = group
         self._pictures = pictures
 
     # ------------------------------------------------------------ reading

@@ -23,7 +23,7 @@ T = TypeVar("T")
 HERE = Path(__file__).parent
 RECORDS = 600
 HANG_SECONDS = 1800  # seconds; only a hanging call takes longer, even on a busy machine
-LOCATION = "slow"
+SLOW = "slow"
 IN_PROCESS = {"execution": {"config": {"in_process": {}}}}
 MULTIPROCESS = {"execution": {"config": {"multiprocess": {}}}}
 _SERVICES = (
@@ -50,11 +50,13 @@ _PATIENT = {  # Dagster's usual limits, up to a minute, are too short for a busy
     "DAGSTER_GRPC_PROXY_HEARTBEAT_TTL_SECONDS": "600",
     "DAGSTER_PROXY_SERVER_HEARTBEAT_TIMEOUT": "600",
 }
-_WORKSPACE = """
-load_from:
-{locations}
+_WORKSPACE = "load_from: [python_file: {{relative_path: served.py, location_name: {name}}}]"
+_SERVED = """
+import dagster as dg
+import {modules}
+
+defs = dg.Definitions.merge(*(module.defs for module in ({modules},)))
 """
-_PYTHON_FILE = "  - python_file: {{relative_path: {name}_pipeline.py, location_name: {name}}}"
 SOUND = """
 from dagster_dataops import data_register
 
@@ -115,7 +117,7 @@ class Call(NamedTuple):
     time: float
 
 
-def until(wanted: Callable[[], T], what: str, pause: float = 0.03) -> T:
+def until(wanted: Callable[[], T], what: str, pause: float = 0.1) -> T:
     """Call ``wanted`` until it returns a true value, and return that."""
     deadline = time.monotonic() + HANG_SECONDS
     while not (found := wanted()):
@@ -131,7 +133,8 @@ class DagsterServer:
     Args:
         home: A new folder.
         settings: The content of the instance's ``dagster.yaml``.
-        locations: Names of code locations, each in a file ``<name>_pipeline.py``.
+        pipelines: Names of modules ``<name>_pipeline.py``. One code location, with the name of the
+            first, serves all: each location costs two processes, and each of them seconds.
         folder: The folder of these files.
         environment: Variables that the server has.
     """
@@ -140,7 +143,7 @@ class DagsterServer:
         self,
         home: Path,
         settings: str = SETTINGS,
-        locations: Sequence[str] = (LOCATION,),
+        pipelines: Sequence[str] = (SLOW,),
         folder: Path = HERE,
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
@@ -148,11 +151,14 @@ class DagsterServer:
         self._environment = environment
         home.mkdir(parents=True)
         (home / "dagster.yaml").write_text(settings)
-        files = "\n".join(_PYTHON_FILE.format(name=name) for name in locations)
-        (home / "workspace.yaml").write_text(_WORKSPACE.format(locations=files))
+        self.location = pipelines[0]
+        (home / "workspace.yaml").write_text(_WORKSPACE.format(name=self.location))
+        modules = ", ".join(f"{name}_pipeline" for name in pipelines)
+        (home / "served.py").write_text(_SERVED.format(modules=modules))
         (home / "fragile.py").write_text(BUGGY)
-        shutil.copy(HERE / "paced.py", home)
-        for name in locations:
+        for module in ("paced.py", "served_settings.py"):
+            shutil.copy(HERE / module, home)
+        for name in pipelines:
             shutil.copy(folder / f"{name}_pipeline.py", home)
         with (home / "texts.jsonl").open("wb") as file:
             file.writelines(orjson.dumps(row) + b"\n" for row in self.source())
@@ -233,10 +239,9 @@ class DagsterServer:
         }
         return self._launched(self.ask(_LAUNCH, params=params)["launchRun"])
 
-    @staticmethod
-    def _params(keys: tuple[tuple[str, ...], ...], config: dict[str, Any]) -> dict[str, Any]:
+    def _params(self, keys: tuple[tuple[str, ...], ...], config: dict[str, Any]) -> dict[str, Any]:
         selector = {
-            "repositoryLocationName": LOCATION,
+            "repositoryLocationName": self.location,
             "repositoryName": "__repository__",
             "pipelineName": "__ASSET_JOB",
             "assetSelection": [{"path": list(key)} for key in keys],
@@ -264,7 +269,7 @@ class DagsterServer:
             runs: list[dict[str, str]] = self.ask(_CHILDREN, tag=tag)["runsOrError"]["results"]
             return runs
 
-        return until(found, f"a retry of run {run}", pause=0.2)[0]["runId"]
+        return until(found, f"a retry of run {run}", pause=0.5)[0]["runId"]
 
     @staticmethod
     def _launched(answer: dict[str, Any]) -> str:
@@ -280,7 +285,7 @@ class DagsterServer:
         """Reload the code location, as its reload button does; twice if its server has ended."""
 
         def loaded() -> bool:
-            answer = self.ask(_RELOAD, name=LOCATION)["reloadRepositoryLocation"]
+            answer = self.ask(_RELOAD, name=self.location)["reloadRepositoryLocation"]
             return bool(answer["locationOrLoadError"]["__typename"] == "RepositoryLocation")
 
         until(loaded, "the code location", pause=0.5)
@@ -296,7 +301,7 @@ class DagsterServer:
 
     def finish(self, run: str, wanted: str) -> None:
         """Wait until ``run`` has ended with the status ``wanted``."""
-        until(lambda: self._has_ended(run), f"the end of run {run}", pause=0.1)
+        until(lambda: self._has_ended(run), f"the end of run {run}", pause=0.5)
         assert self.status(run) == wanted, self.log(run)
 
     def materialized(self, run: str) -> list[str]:
@@ -384,7 +389,7 @@ class DagsterServer:
         """Press Ctrl-C in the server's terminal, and wait until all processes have ended."""
         os.killpg(self.process.pid, signal.SIGINT)
         self.process.wait(HANG_SECONDS)
-        until(lambda: not self.processes(), f"the end of {self.processes()}", pause=0.1)
+        until(lambda: not self.processes(), f"the end of {self.processes()}", pause=0.5)
 
     def stop(self) -> None:
         """Kill all processes: `interrupt` stops the server as a user does."""

@@ -77,7 +77,7 @@ def wait_until_no_run_is_left(server: DagsterServer) -> None:
                 commands.append(" ".join(process.cmdline()))
         return [c for c in commands if "execution.worker" in c or "execute_" in c]
 
-    until(lambda: not left(), "the end of all steps and workers")
+    until(lambda: not left(), "the end of all steps and workers", pause=0.5)
 
 
 def check_went_on(

@@ -6,16 +6,9 @@ The records (texts.jsonl) and the results are in the folder SLOW_PIPELINE_HOME.
 from typing import Any
 
 from paced import HOME, called  # beside this file, in the server's home
+from served_settings import SETTINGS
 
-from dagster_dataops import (
-    DataOpsResource,
-    LLMOperator,
-    LLMResource,
-    Price,
-    build_definitions,
-    data_register,
-    pipeline,
-)
+from dagster_dataops import LLMOperator, build_definitions, data_register, pipeline
 
 
 @data_register("data.models", _max_workers=100)
@@ -33,9 +26,4 @@ class Explain(LLMOperator):
 with pipeline("models") as ppl:
     ppl.explained = Explain(model="rule", max_tokens=100)
 
-defs = build_definitions(
-    ppl,
-    source=HOME / "texts.jsonl",
-    resource=DataOpsResource(root=str(HOME / "results"), lock_seconds=1800),
-    clients={"default": LLMResource(prices={"rule": Price(input=0.25, output=2.0)})},
-)
+defs = build_definitions(ppl, source=HOME / "texts.jsonl", **SETTINGS)

@@ -7,12 +7,12 @@ pipeline, a folder with one file of records per partition. Every call is a line 
 
 import os
 import time
-from pathlib import Path
 
 import dagster as dg
+from paced import HOME  # beside this file, in the server's home
+from served_settings import SETTINGS
 
 from dagster_dataops import (
-    DataOpsResource,
     NewFiles,
     Pipeline,
     build_definitions,
@@ -20,8 +20,6 @@ from dagster_dataops import (
     pipeline,
 )
 
-HOME = Path(os.environ["SLOW_PIPELINE_HOME"])
-RESOURCE = DataOpsResource(root=str(HOME / "results"))
 INBOX = HOME / "inbox"
 INBOX.mkdir(exist_ok=True)
 
@@ -59,7 +57,7 @@ def slowly(name: str) -> dg.Definitions:
     return build_definitions(
         ppl,
         source=HOME / name / "{partition}.jsonl",
-        resource=RESOURCE,
+        **SETTINGS,
         partitions_def=dg.StaticPartitionsDefinition(["c", "a", "b"]),
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
@@ -78,14 +76,14 @@ defs = dg.Definitions.merge(
     build_definitions(
         named("letters"),
         source=HOME / "letters" / "{partition}.jsonl",
-        resource=RESOURCE,
+        **SETTINGS,
         partitions_def=dg.StaticPartitionsDefinition(["c", "a", "b"]),
         backfill_policy=dg.BackfillPolicy.single_run(),
     ),
     build_definitions(
         named("inbox"),
         source=INBOX / "{partition}.jsonl",
-        resource=RESOURCE,
+        **SETTINGS,
         partitions_def=dg.DynamicPartitionsDefinition(name="inbox_files"),
         new_files=NewFiles(settle_seconds=0, runs_per_tick=2, interval_seconds=1, running=True),
     ),

@@ -68,7 +68,7 @@ class Postgres:
         )
         self.process = self._started()
         try:
-            until(self._answers, "PostgreSQL", pause=0.1)
+            until(self._answers, "PostgreSQL")
         except BaseException:
             self.stop()
             raise

@@ -4,8 +4,9 @@ The records (texts.jsonl) and the results are in the folder SLOW_PIPELINE_HOME.
 """
 
 from paced import HOME  # beside this file, in the server's home
+from served_settings import SETTINGS
 
-from dagster_dataops import DataOpsResource, build_definitions, chain, data, data_register, pipeline
+from dagster_dataops import build_definitions, chain, data, data_register, pipeline
 
 
 @data_register("data.reported", _concurrency_mode="single")
@@ -27,6 +28,6 @@ with pipeline("reported") as ppl:
 defs = build_definitions(
     ppl,
     source=HOME / "texts.jsonl",
-    resource=DataOpsResource(root=str(HOME / "results"), lock_seconds=1800),
+    **SETTINGS,
     report=True,
 )

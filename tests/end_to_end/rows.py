@@ -1,7 +1,7 @@
 """Rows of the failure table. Several run at once on one server, because most of them wait.
 
-A test marked by `row` is started when one of the workers is free; pytest then waits for each in
-turn. Each test has separate pipelines, so that none disturbs another.
+A test marked by `row` is started when one of the workers is free, at the first use of the server;
+pytest then waits for each in turn. Each test has separate pipelines, so that none disturbs another.
 """
 
 import inspect

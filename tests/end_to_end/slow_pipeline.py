@@ -5,32 +5,19 @@ the results, and the files of `paced`.
 """
 
 import asyncio
-import os
-import signal
 import time
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import dagster as dg
 from fragile import fragile  # beside this file; the test of edited code rewrites it
 from paced import HOME, pauses
-from typing_extensions import override
+from served_settings import CLIENTS, RESOURCE, executor
 
-from dagster_dataops import (
-    DataOpsIOManager,
-    DataOpsResource,
-    DataPipelineBuilder,
-    JsonlDataset,
-    Operator,
-    Pipeline,
-    RunReport,
-    data_register,
-    pipeline,
-    read_jsonl,
-)
+from dagster_dataops import DataPipelineBuilder, Pipeline, data_register, pipeline, read_jsonl
 from dagster_dataops.assets import build_operator_assets
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.assets.definitions import dataops_resources
+from dagster_dataops.assets.runtime.llm_resource import with_clients
 
 
 @data_register("data.slow", _drain_seconds=0)
@@ -47,26 +34,6 @@ async def shout_async(record: dict, node: str) -> dict:
     for seconds in pauses(record, node):
         await asyncio.sleep(seconds)
     return record | {"text": record["text"].upper()}
-
-
-class Mortal(DataOpsResource):
-    """Dies once right after a result was published, if the file ``<pipeline>.die`` exists."""
-
-    @override
-    def run_operator(
-        self,
-        context: Any,
-        operator: Operator,
-        inputs: Sequence[JsonlDataset],
-        folder: NodeFolder,
-        *more: Any,
-    ) -> RunReport:
-        report = super().run_operator(context, operator, inputs, folder, *more)
-        order = HOME / f"{folder.path.relative_to(HOME / 'results').parts[0]}.die"
-        if order.exists():
-            order.unlink()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return report
 
 
 def slow(node: str, mode: Any, workers: int, **settings: Any) -> Pipeline:
@@ -111,9 +78,12 @@ STREAMED = [
 
 with pipeline("edited") as edited:
     edited.fragile = fragile()
+with pipeline("afresh") as afresh:
+    afresh.fragile = fragile()
 
 PIPELINES = [
     edited,
+    afresh,
     slow("relaunched", "thread", 8),
     slow("reexecuted", "process", 2),
     pair("asset_failure"),
@@ -141,7 +111,6 @@ PIPELINES = [
 ]
 WHOLE = [whole(f"whole_{number}") for number in range(5)]
 
-dataops = Mortal.configure_at_launch(root=str(HOME / "results"), lock_seconds=1800)
 defs = dg.Definitions(
     assets=[
         asset
@@ -163,5 +132,6 @@ defs = dg.Definitions(
             retry_policy=dg.RetryPolicy(max_retries=1) if "retried" in ppl.name else None,
         )
     ],
-    resources={"dataops": dataops, "dataops_io": DataOpsIOManager(dataops=dataops)},
+    resources=dataops_resources(with_clients(RESOURCE, CLIENTS)),
+    executor=executor,
 )

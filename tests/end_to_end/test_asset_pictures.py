@@ -3,38 +3,20 @@
 Screenshots are left in tests/artifacts.
 """
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.end_to_end.browser import OPTIONS, Browser
-from tests.end_to_end.dagster_server import HANG_SECONDS, DagsterServer
+from tests.end_to_end.browser import Browser
 from tests.reporting.conftest import read_report
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-ARTIFACTS = Path(__file__).parents[1] / "artifacts"
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(
-    not Path(CHROMIUM).exists(), reason=f"there is no Chromium at {CHROMIUM}"
-)
+GROUP = "reported"
 
 
 @pytest.fixture(scope="module")
-def browser(server: DagsterServer) -> Iterator[Browser]:
+def browser(browser: Browser) -> Browser:
     """A browser, after a run of all assets."""
-    ARTIFACTS.mkdir(exist_ok=True)
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        page = chromium.new_page(viewport={"width": 1500, "height": 1000})
-        page.set_default_timeout(1000 * HANG_SECONDS)
-        browser = Browser(page, server, "reported", ARTIFACTS)
-        browser.open_lineage("summary")
-        server.finish(browser.click("Materialize all"), "SUCCESS")
-        yield browser
-        chromium.close()
+    browser.open_lineage("summary")
+    browser.server.finish(browser.click("Materialize all"), "SUCCESS")
+    return browser
 
 
 def test_the_asset_page_of_a_summary_shows_histograms_as_pictures(browser: Browser) -> None:

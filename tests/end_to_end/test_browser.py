@@ -5,41 +5,21 @@ Screenshots are left in tests/artifacts.
 
 import os
 import re
-import shutil
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import orjson
 import pytest
 
-from tests.end_to_end.browser import OPTIONS, Browser
-from tests.end_to_end.dagster_server import HANG_SECONDS, RECORDS, DagsterServer
+from tests.end_to_end.browser import Browser
+from tests.end_to_end.dagster_server import RECORDS
 from tests.end_to_end.going_on import UNDISTURBED
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-ARTIFACTS = Path(__file__).parents[1] / "artifacts"
+GROUP = "browsed"
 NODES = ("texts", "loud", "judged", "marked")
 PROGRESS = re.compile(r"loud: ([\d,]+) of .* records/s")
 PROGRESS_BAR = re.compile(r"█*░+ [\d,]+ of .* records/s", re.DOTALL)
 NULLS = re.compile(r"in all records, [\d.]+ % null")  # records of a sample
 SECONDS = 0.2  # seconds per record, four at once
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(
-    not Path(CHROMIUM).exists(), reason=f"there is no Chromium at {CHROMIUM}"
-)
-
-
-@pytest.fixture(scope="module")
-def browser(server: DagsterServer) -> Iterator[Browser]:
-    ARTIFACTS.mkdir(exist_ok=True)
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        page = chromium.new_page(viewport={"width": 1500, "height": 1000})
-        page.set_default_timeout(1000 * HANG_SECONDS)
-        yield Browser(page, server, "browsed", ARTIFACTS)
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

@@ -5,37 +5,15 @@ Screenshots are left in tests/artifacts.
 
 import os
 import re
-import shutil
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
-
-from tests.end_to_end.browser import OPTIONS, Browser
-from tests.end_to_end.dagster_server import HANG_SECONDS, RECORDS, DagsterServer, until
+from tests.end_to_end.browser import Browser
+from tests.end_to_end.dagster_server import RECORDS, until
 from tests.models.running_server import RunningServer
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-ARTIFACTS = Path(__file__).parents[1] / "artifacts"
+GROUP = "models"
 IN_FLIGHT = 100
 COSTS = re.compile(r"\$[\d.]+ so far, \$[\d.]+ expected")
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(
-    not Path(CHROMIUM).exists(), reason=f"there is no Chromium at {CHROMIUM}"
-)
-
-
-@pytest.fixture
-def browser(server: DagsterServer) -> Iterator[Browser]:
-    ARTIFACTS.mkdir(exist_ok=True)
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        page = chromium.new_page(viewport={"width": 1500, "height": 1000})
-        page.set_default_timeout(1000 * HANG_SECONDS)
-        yield Browser(page, server, "models", ARTIFACTS)
-        chromium.close()
 
 
 def test_a_kill_costs_the_calls_in_flight_and_a_termination_none(

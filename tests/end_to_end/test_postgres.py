@@ -104,7 +104,7 @@ def test_a_second_run_of_a_pipeline_waits_or_is_refused_by_the_name_of_the_first
     assert queued.status(first) == "STARTED"
 
     waiting = queued.launch(node, "shout")
-    until(lambda: "Started execution of step" in queued.log(waiting), "the third run", pause=0.2)
+    until(lambda: "Started execution of step" in queued.log(waiting), "the third run", pause=0.5)
     assert len(queued.calls(node)) == len(calls)
     queued.terminate(first)
     queued.finish(first, "CANCELED")

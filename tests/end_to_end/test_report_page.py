@@ -3,24 +3,17 @@
 Screenshots are left in tests/artifacts.
 """
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dagster_dataops import config, report
-from tests.end_to_end.browser import OPTIONS
+from tests.end_to_end.browser import ARTIFACTS, CHROMIUM, OPTIONS
 from tests.reporting.conftest import HOSTILE, reported, write_source
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-ARTIFACTS = Path(__file__).parents[1] / "artifacts"
-
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(
-    not Path(CHROMIUM).exists(), reason=f"there is no Chromium at {CHROMIUM}"
-)
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no Chromium at {CHROMIUM}")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import psutil
 import pytest
 
 from tests.end_to_end.dagster_server import (
-    BUGGY,
     IN_PROCESS,
     MULTIPROCESS,
     RECORDS,
@@ -88,34 +87,25 @@ def test_a_run_that_was_killed_with_everything_resumes_after_the_restart(
     record_property("done_twice", check_went_on(mortal, "powerless", again, before))
 
 
-def edited(server: DagsterServer, source: str) -> None:
-    (server.home / "fragile.py").write_text(source)
-    server.reload()
-
-
 def test_edited_code_starts_afresh_with_a_log_line_unless_resuming_across_code(
     mortal: DagsterServer,
 ) -> None:
-    run = mortal.launch("edited", "fragile")
+    assets = ("afresh", "fragile"), ("edited", "fragile")
+    run = mortal.launch_assets(*assets)
     mortal.finish(run, "FAILURE")
     assert "failed on record 400" in mortal.log(run)
 
-    edited(mortal, SOUND)
+    (mortal.home / "fragile.py").write_text(SOUND)
+    mortal.reload()
     config: dict[str, Any] = {"ops": {"edited__fragile": {"config": {"resume": "across_code"}}}}
-    goes_on = mortal.launch("edited", "fragile", config=IN_PROCESS | config)
-    mortal.finish(goes_on, "SUCCESS")
+    again = mortal.launch_assets(*assets, config=IN_PROCESS | config)
+    mortal.finish(again, "SUCCESS")
     assert mortal.manifest("edited", "fragile")["resumed"] == 400
-    assert "code has changed since, those records are kept as asked" in mortal.log(goes_on)
-
-    edited(mortal, BUGGY)
-    mortal.finish(mortal.launch("edited", "fragile"), "FAILURE")
-    edited(mortal, SOUND)
-    afresh = mortal.launch("edited", "fragile")
-    mortal.finish(afresh, "SUCCESS")
-    assert mortal.manifest("edited", "fragile")["resumed"] == 0
-    assert "starting afresh, without 400 records" in mortal.log(afresh)
-    assert "its code has changed since" in mortal.log(afresh)
-    assert mortal.result("edited", "fragile").count(b"!") == RECORDS
+    assert "code has changed since, those records are kept as asked" in mortal.log(again)
+    assert mortal.manifest("afresh", "fragile")["resumed"] == 0
+    assert "starting afresh, without 400 records" in mortal.log(again)
+    assert "its code has changed since" in mortal.log(again)
+    assert mortal.result("afresh", "fragile").count(b"!") == RECORDS
 
 
 def test_no_process_of_a_run_is_left(mortal: DagsterServer) -> None:

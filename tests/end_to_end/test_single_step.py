@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.dagster_server import (
-    IN_PROCESS,
-    MULTIPROCESS,
-    RECORDS,
-    DagsterServer,
-    until,
-)
+from tests.end_to_end.dagster_server import IN_PROCESS, MULTIPROCESS, RECORDS, DagsterServer
 from tests.end_to_end.going_on import HELD, UNDISTURBED
 from tests.end_to_end.rows import row
 from tests.faults.cases import cases
@@ -74,7 +68,7 @@ def test_a_terminated_step_ends_as_canceled_and_resumes_later(
     name = "whole_4"
     run = interrupted_in_second(server, name, IN_PROCESS)
     server.terminate(run)
-    until(lambda: server.status(run) == "CANCELED", "the end of the terminated run")
+    server.finish(run, "CANCELED")
 
     server.pace(f"{name}_second", 0.0)
     again = server.reexecute(run, "FROM_ASSET_FAILURE")
