@@ -13,6 +13,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, RecordError, StorageError
 from tests.execution.helpers import MODES, error_rows, lines, node, run, write_input
+from tests.faults.cases import cases
 
 _GROUP = "data.bad_input"
 
@@ -163,8 +164,9 @@ def test_an_input_without_records_makes_an_empty_result(
     assert not node(tmp_path).errors.exists()
 
 
+# Single and asynchronous runs treat their lines as threads do.
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", cases(["thread", "process"], campaign=[*MODES]))
 def test_a_line_of_a_hundred_megabytes_is_processed(tmp_path: Path, mode: str) -> None:
     content = _GOOD + b'{"long":"' + b"x" * (100 << 20) + b'"}\n' + _GOOD
     run(_keeping(mode), _file(tmp_path, content), node(tmp_path))

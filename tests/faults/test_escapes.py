@@ -253,10 +253,16 @@ def _calls(tree: ast.AST) -> set[str]:
     return found
 
 
+def _used_in(path: Path) -> tuple[set[str], set[str]]:
+    """Return the imports and the calls of a file; to keep the trees of all would take longer."""
+    tree = ast.parse(path.read_text())
+    return _imports(tree), _calls(tree)
+
+
 def test_only_messages_from_the_parent_are_unpickled() -> None:
-    parsed = [(path, ast.parse(path.read_text())) for path in _SOURCES]
-    trees = {path.name: tree for path, tree in parsed}
-    pickling = {name for name, tree in trees.items() if _imports(tree) & _RUNNING}
+    used = [(path, *_used_in(path)) for path in _SOURCES]
+    called = {path.name: calls for path, _, calls in used}
+    pickling = {path.name for path, imports, _ in used if imports & _RUNNING}
     sorting = "external_sort.py"  # reads its own temporary files by marshal, which runs no code
     own_processes = {"shard_process.py", "tasks.py", "channel.py"}
     own_copy = "service_session.py"  # of an object of this process
@@ -265,10 +271,9 @@ def test_only_messages_from_the_parent_are_unpickled() -> None:
         *(sorting, own_copy),
     }
     for name in _USING_YAML:  # neither runs code
-        assert not _calls(trees[name]) & {".load", ".load_all", ".unsafe_load", ".full_load"}, name
-    assert not _calls(trees["factories.py"]) & {".load", ".loads"}  # it asks whether it could be
-    for path, tree in parsed:
-        calls = _calls(tree)
+        assert not called[name] & {".load", ".load_all", ".unsafe_load", ".full_load"}, name
+    assert not called["factories.py"] & {".load", ".loads"}  # it asks whether it could be
+    for path, _, calls in used:
         # Connection.recv() unpickles its message, Connection.recv_bytes() does not.
         receiving = {".recv"} if path.name != "channel.py" else set()  # of a socket
         assert not calls & {"eval", ".read_pickle", *receiving}, path.name

@@ -45,7 +45,7 @@ def test_a_small_packed_file_of_one_line_of_gigabytes_is_refused_in_bounded_memo
 ) -> None:
     pack = _PACKERS[ending]
     path = tmp_path / f"bomb.jsonl.{ending}"
-    path.write_bytes(pack(b'{"n":1}\n{"a":"') + pack(b"x" * (64 << 20)) * 64)
+    path.write_bytes(pack(b'{"n":1}\n{"a":"') + pack(b"x" * (8 << 20)) * 512)
     assert path.stat().st_size < 8 << 20
     run = subprocess.run(
         [sys.executable, "-c", _LIMITED, str(path)], capture_output=True, text=True, check=False
