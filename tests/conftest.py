@@ -17,6 +17,7 @@ from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
 from tests.examples import register_profiles
+from tests.warm_python import DAGSTER, WarmPython
 
 # The threads that numpy and pyarrow start on import would keep worker processes from being forked.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -97,6 +98,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def registry() -> OperatorRegistry:
     """Return a new registry, so that names never collide with those of another test."""
     return OperatorRegistry(run_operator)
+
+
+@pytest.fixture(scope="session")
+def warm_dagster() -> Iterator[WarmPython]:
+    """Return an interpreter that has imported what runs of Dagster need."""
+    with WarmPython(*DAGSTER) as warm:
+        yield warm
 
 
 @pytest.fixture

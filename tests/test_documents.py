@@ -95,19 +95,13 @@ def name_of(path: Path) -> str:
 CODE = {name_of(path): page for path in PAGES if (page := read_page(path)).script}
 
 
-@pytest.fixture(scope="module")
-def python() -> Iterator[WarmPython]:
-    with WarmPython("dagster.components", "dagster_dataops.assets.definitions") as warm:
-        yield warm
-
-
 # The pages take half a minute of computing together; the README shows that the test works.
 _SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in CODE if name != "README.md"]
 
 
 @pytest.mark.parametrize("name", ["README.md", *_SLOW])
 def test_the_code_of_a_page_runs_and_prints_as_commented(
-    name: str, python: WarmPython, tmp_path: Path
+    name: str, warm_dagster: WarmPython, tmp_path: Path
 ) -> None:
     page = CODE[name]
     files = page.files | {"pyproject.toml": _PYPROJECT, "yaml_project.py": _YAML_PROJECT}
@@ -116,7 +110,7 @@ def test_the_code_of_a_page_runs_and_prints_as_commented(
         (tmp_path / file).write_text(content)
     (tmp_path / "script.py").write_text(page.script)
 
-    printed = iter(python.run(_RUN, folder=tmp_path).splitlines())
+    printed = iter(warm_dagster.run(_RUN, folder=tmp_path).splitlines())
 
     missing = [line for line in page.printed if line not in printed]  # in this order
     assert missing == []

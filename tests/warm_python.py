@@ -6,11 +6,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 _FORKS = """
-import json, os, sys
+import gc, json, os, sys
 
+gc.collect()
+gc.freeze()  # a collection in a fork would copy all that was imported
 for line in sys.stdin:
     order = json.loads(line)
     child = os.fork()
@@ -27,6 +29,19 @@ for line in sys.stdin:
         sys.exit()
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+
+
+# What runs of Dagster in processes of their own import: the assets, and the storages of Dagster.
+DAGSTER: Final = (
+    "dagster.components",
+    "dagster._core.execution.execute_in_process",
+    "dagster._core.instance.factory",
+    "dagster._core.storage.fs_io_manager",
+    "dagster._core.storage.local_compute_log_manager",
+    "dagster._core.storage.schedules.sqlite",
+    "dagster._core.storage.sqlite_storage",
+    "dagster_dataops.assets.definitions",
+)
 
 
 class Ended(NamedTuple):

@@ -1,16 +1,14 @@
 """A cooked asset is killed in the middle; the next materialization goes on where it ended."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.filestores.shards import samples, write_tar
+from tests.warm_python import Ended
 
 pytestmark = pytest.mark.slow
 
@@ -57,29 +55,35 @@ if __name__ == "__main__":
 """
 
 
+_RUN = """
+import runpy, sys
+
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, warm_dagster):
     script = tmp_path / "cooking.py"
     script.write_text(_SCRIPT)
 
-    def started(home: Path, mode: str, how: str) -> "subprocess.CompletedProcess[str]":
+    def started(home: Path, mode: str, how: str) -> Ended:
         (home / "dagster").mkdir(parents=True, exist_ok=True)
         (home / "dagster" / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
         for shard in range(3):
             path = home / "data" / f"d-{shard}.tar"
             if not path.exists():
                 write_tar(path, samples("k", shard * _COUNT // 3, _COUNT // 3))
-        own = {
-            "DAGSTER_HOME": str(home / "dagster"),
-            "PYTHONPATH": str(Path(__file__).parents[3]),
-            "XDG_CACHE_HOME": str(home / "cache"),
-        }
-        return subprocess.run(
-            [sys.executable, "-W", "ignore", script, home, mode, how],
-            env=dict(os.environ) | own,
-            capture_output=True,
-            text=True,
-            check=False,
+        return warm_dagster.ended(
+            _RUN,
+            str(script),
+            str(home),
+            mode,
+            how,
+            folder=tmp_path,
+            DAGSTER_HOME=str(home / "dagster"),
+            XDG_CACHE_HOME=str(home / "cache"),
         )
 
     return started
@@ -96,13 +100,13 @@ def facts_of(home: Path) -> dict:
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])
 def test_a_killed_asset_goes_on_and_cooks_no_settled_sample_again(run, tmp_path, mode):
     calm, home = tmp_path / "calm", tmp_path / "home"
-    assert run(calm, mode, "calmly").returncode == 0
+    assert run(calm, mode, "calmly").status == 0
     killed = run(home, mode, "deadly")
-    assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
+    assert killed.status == -signal.SIGKILL, killed.errors[-4000:]
     assert not (node_of(home) / "cooked_results.jsonl").exists()
     before = len((home / "cooked.log").read_text().split("\n"))
     finished = run(home, mode, "calmly")
-    assert finished.returncode == 0, finished.stderr[-4000:]
+    assert finished.status == 0, finished.errors[-4000:]
 
     facts = facts_of(home)
     cooked = Counter(line.split()[1] for line in (home / "cooked.log").read_text().splitlines())
