@@ -1,14 +1,14 @@
 """Tests of the crude data example: killed, it makes the same packs and learns the same."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.warm_python import SCRIPT, Ended, WarmPython
 
 pytestmark = pytest.mark.slow
 
@@ -50,24 +50,21 @@ print(json.dumps(shown))
 """
 
 
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    home = folder / "home"
-    home.mkdir(parents=True, exist_ok=True)
-    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-    given = {name: value for name, value in os.environ.items() if not name.startswith("DATAOPS_")}
-    own = {
-        "DAGSTER_HOME": str(home),
-        "PYTHONPATH": str(ROOT),
-        "XDG_CACHE_HOME": str(folder / "cache"),
-    }
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", *command],
-        cwd=folder,
-        env=given | own,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+Run = Callable[..., Ended]
+
+
+@pytest.fixture(scope="module")
+def run(warm_dagster: WarmPython) -> Run:
+    """Return a function that runs code with arguments in a folder with a home."""
+
+    def ended(folder: Path, code: str, *arguments: str) -> Ended:
+        home = folder / "home"
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+        own = {"DAGSTER_HOME": str(home), "XDG_CACHE_HOME": str(folder / "cache")}
+        return warm_dagster.ended(code, *arguments, folder=folder, **own)
+
+    return ended
 
 
 def facts_of(node: Path) -> dict[str, Any]:
@@ -76,12 +73,12 @@ def facts_of(node: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, run: Run) -> tuple[Path, str]:
     """Return the home and the output of a run that nothing disturbed."""
     folder = tmp_path_factory.mktemp("calm")
-    finished = run(folder, str(EXAMPLE))
-    assert finished.returncode == 0, finished.stderr[-4000:]
-    return folder / "home", finished.stdout
+    finished = run(folder, SCRIPT, str(EXAMPLE))
+    assert finished.status == 0, finished.errors[-4000:]
+    return folder / "home", finished.output
 
 
 def test_the_model_learns_which_words_are_dark(undisturbed: tuple[Path, str]) -> None:
@@ -91,18 +88,18 @@ def test_the_model_learns_which_words_are_dark(undisturbed: tuple[Path, str]) ->
 
 
 def test_killed_while_it_cooks_and_trains_it_makes_the_same_packs_and_model(
-    undisturbed: tuple[Path, str], tmp_path: Path
+    undisturbed: tuple[Path, str], run: Run, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    killed = run(tmp_path, "-c", _KILLED_WHILE_IT_COOKS, str(home), str(EXAMPLE))
-    assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
+    killed = run(tmp_path, _KILLED_WHILE_IT_COOKS, str(home), str(EXAMPLE))
+    assert killed.status == -signal.SIGKILL, killed.errors[-4000:]
     assert not (home / "plain" / "crude_data" / "packed").exists()
     for step in (1, 40):
-        killed = run(tmp_path, str(EXAMPLE), "--die-at", str(step))
-        assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
-    finished = run(tmp_path, str(EXAMPLE))
+        killed = run(tmp_path, SCRIPT, str(EXAMPLE), "--die-at", str(step))
+        assert killed.status == -signal.SIGKILL, killed.errors[-4000:]
+    finished = run(tmp_path, SCRIPT, str(EXAMPLE))
 
-    assert finished.stdout == undisturbed[1], finished.stderr[-4000:]
+    assert finished.output == undisturbed[1], finished.errors[-4000:]
     cooked = facts_of(home / "plain" / "crude_data" / "cooked")
     assert 0 < cooked["resumed"] < 1000
     expected = undisturbed[0]
@@ -115,10 +112,10 @@ def test_killed_while_it_cooks_and_trains_it_makes_the_same_packs_and_model(
     assert [one["step"] for one in models] == [models[0]["step"]] * 2
 
 
-def test_the_index_shows_how_much_each_dataset_gave(tmp_path: Path) -> None:
-    finished = run(tmp_path, "-c", _MATERIALIZE, str(EXAMPLE))
-    assert finished.returncode == 0, finished.stderr[-4000:]
-    shown = json.loads(finished.stdout)
+def test_the_index_shows_how_much_each_dataset_gave(run: Run, tmp_path: Path) -> None:
+    finished = run(tmp_path, _MATERIALIZE, str(EXAMPLE))
+    assert finished.status == 0, finished.errors[-4000:]
+    shown = json.loads(finished.output)
 
     index = shown["mixture_index"]
     assert index["dagster_dataops/share_captions"] == "0.719"

@@ -2,15 +2,14 @@
 
 import itertools
 import json
-import os
-import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+
+from tests.warm_python import MODULE, WarmPython
 
 pytestmark = pytest.mark.slow
 
@@ -49,20 +48,6 @@ print(json.dumps({"versions": versions, "cron": schedule.cron_schedule}))
 """
 
 
-def in_home(home: Path, *command: str) -> str:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("DATAOPS_")}
-    finished = subprocess.run(
-        [sys.executable, *command],
-        cwd=ROOT,
-        env=environment | {"DAGSTER_HOME": str(home), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr[-4000:]
-    return finished.stdout
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("dagster_home")
@@ -71,13 +56,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(home: Path) -> dict[str, Any]:
+def told(home: Path, warm_dagster: WarmPython) -> dict[str, Any]:
     """Return the reports of two materializations of everything, with a part of the docstrings."""
     part, library = home / "stdlib", Path(sysconfig.get_paths()["stdlib"])
     part.mkdir()
     for path in [*library.glob("[a-d]*.py"), library / "json", library / "email"]:
         (part / path.name).symlink_to(path)
-    answer: dict[str, Any] = json.loads(in_home(home, "-c", _RUN, str(part)).splitlines()[-1])
+    output = warm_dagster.run(_RUN, str(part), folder=home, DAGSTER_HOME=str(home))
+    answer: dict[str, Any] = json.loads(output.splitlines()[-1])
     return answer
 
 
@@ -92,9 +78,9 @@ def rows(home: Path, node: str) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def test_the_workspace_is_valid(home: Path) -> None:
-    command = ["-W", "ignore", "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"]
-    in_home(home, *command)
+def test_the_workspace_is_valid(home: Path, warm_dagster: WarmPython) -> None:
+    command = ["dagster", "definitions", "validate", "-w", str(ROOT / "workspace.yaml")]
+    warm_dagster.run(MODULE, *command, folder=home, DAGSTER_HOME=str(home))
 
 
 @pytest.mark.usefixtures("told")

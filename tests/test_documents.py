@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 import dagster_dataops
-from tests.warm_python import WarmPython
+from tests.warm_python import SCRIPT, WarmPython
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -36,7 +36,6 @@ _BLOCK = re.compile(
 _FILE = re.compile(r"# ([\w./-]+\.(?:py|yaml|toml))\b.*\n")
 _PRINTED = re.compile(r"^print\(.*\)  # (.+)$", re.MULTILINE)
 
-_RUN = "import runpy; runpy.run_path('script.py', run_name='__main__')"
 _PYPROJECT = """
 [tool.dg]
 directory_type = "project"
@@ -110,7 +109,7 @@ def test_the_code_of_a_page_runs_and_prints_as_commented(
         (tmp_path / file).write_text(content)
     (tmp_path / "script.py").write_text(page.script)
 
-    printed = iter(warm_dagster.run(_RUN, folder=tmp_path).splitlines())
+    printed = iter(warm_dagster.run(SCRIPT, "script.py", folder=tmp_path).splitlines())
 
     missing = [line for line in page.printed if line not in printed]  # in this order
     assert missing == []

@@ -1,13 +1,15 @@
 """Tests that the examples run unchanged, and load in Dagster."""
 
 import ast
+import functools
 import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import sysconfig
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,11 @@ import pytest
 
 from tests.faults.crashing import wait_until
 from tests.subprocesses import killed_at_exit
+from tests.warm_python import MODULE, SCRIPT, WarmPython
 
 pytestmark = pytest.mark.slow
 
+Run = Callable[..., str]
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*/definitions.py"))
 MINI = ROOT / "examples" / "mini_data_loader" / "definitions.py"
@@ -25,6 +29,13 @@ MODEL_CALLS = ROOT / "examples" / "model_calls"
 PRETRAINING = ROOT / "examples" / "pretraining" / "definitions.py"
 
 FILTERS = {"quality", "unique", "distinct", "clean"}
+# Limits the standard library whose docstrings the corpus takes: parsing all of it takes seconds.
+_PART = """
+import os, sysconfig
+
+paths = sysconfig.get_paths() | {"stdlib": os.environ["STDLIB"]}
+sysconfig.get_paths = lambda: paths
+"""
 _MATERIALIZE = """
 import runpy, sys
 defs = runpy.run_path(sys.argv[1])["defs"]
@@ -35,30 +46,22 @@ print(*(event.check_name for event in run.get_asset_check_evaluations() if not e
 """
 
 
-def run(folder: Path, *command: str, **variables: str) -> str:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("DATAOPS_")}
-    home = folder / "home"
-    home.mkdir(exist_ok=True)
+@pytest.fixture
+def run(warm_dagster: WarmPython, tmp_path: Path) -> Callable[..., str]:
+    """Return a function that runs code with arguments and returns its output."""
+    home = tmp_path / "home"
+    home.mkdir()
     (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-    finished = subprocess.run(
-        [sys.executable, "-W", "ignore", *command],
-        cwd=folder,
-        env=environment | {"DAGSTER_HOME": str(home), "PYTHONPATH": str(ROOT)} | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr[-4000:]
-    return finished.stdout
+    return functools.partial(warm_dagster.run, folder=tmp_path, DAGSTER_HOME=str(home))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.parent.name)
-def test_an_example_loads_in_dagster(example: Path, tmp_path: Path) -> None:
-    run(tmp_path, "-m", "dagster", "definitions", "validate", "-f", str(example))
+def test_an_example_loads_in_dagster(example: Path, run: Run) -> None:
+    run(MODULE, "dagster", "definitions", "validate", "-f", str(example))
 
 
-def test_the_mini_data_loader_gives_x_and_y_as_two_assets(tmp_path: Path) -> None:
-    printed = run(tmp_path, str(MINI))
+def test_the_mini_data_loader_gives_x_and_y_as_two_assets(run: Run) -> None:
+    printed = run(SCRIPT, str(MINI))
     found = {
         name: ast.literal_eval(records)
         for name, _, records in (line.partition(": ") for line in printed.splitlines())
@@ -100,6 +103,16 @@ for her class. How many novels can other readers find that afternoon?
 """
 
 
+@pytest.fixture
+def part(tmp_path: Path) -> str:
+    """Return a folder with a part of the standard library."""
+    folder, library = tmp_path / "stdlib", Path(sysconfig.get_paths()["stdlib"])
+    folder.mkdir()
+    for path in [*library.glob("[a-d]*.py"), library / "json", library / "email"]:
+        (folder / path.name).symlink_to(path)
+    return str(folder)
+
+
 def problems(folder: Path) -> Path:
     """Return a file with a benchmark."""
     questions = [" ".join(one.split()) for one in PROBLEMS.split("\n\n")]
@@ -109,9 +122,11 @@ def problems(folder: Path) -> Path:
     return file
 
 
-def test_the_pretraining_corpus_drops_duplicates_and_pages_of_the_benchmark(tmp_path: Path) -> None:
+def test_the_pretraining_corpus_drops_duplicates_and_pages_of_the_benchmark(
+    run: Run, part: str, tmp_path: Path
+) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    printed = run(tmp_path, str(PRETRAINING), GSM8K=str(problems(tmp_path)))
+    printed = run(_PART + SCRIPT, str(PRETRAINING), GSM8K=str(problems(tmp_path)), STDLIB=part)
 
     pattern = r"^(\S+) +(\d+) -> +(\d+) "
     counts = {name: (int(a), int(b)) for name, a, b in re.findall(pattern, printed, re.MULTILINE)}
@@ -124,9 +139,11 @@ def test_the_pretraining_corpus_drops_duplicates_and_pages_of_the_benchmark(tmp_
     assert "page" not in {row["kind"] for row in train + test}
 
 
-def test_the_pretraining_corpus_is_made_as_assets(tmp_path: Path) -> None:
+def test_the_pretraining_corpus_is_made_as_assets(run: Run, part: str, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    failed = run(tmp_path, "-c", _MATERIALIZE, str(PRETRAINING), GSM8K=str(tmp_path / "missing"))
+    failed = run(
+        _PART + _MATERIALIZE, str(PRETRAINING), GSM8K=str(tmp_path / "missing"), STDLIB=part
+    )
 
     assert failed.split() == []
     assert (tmp_path / "home" / "corpus" / "train.parquet").stat().st_size > 10_000
@@ -169,11 +186,10 @@ def replies_in(folder: Path, node: str) -> list[dict[str, Any]]:
 
 
 def test_real_models_answer_and_a_killed_run_asks_nothing_twice(
-    models: str, tmp_path: Path
+    models: str, run: Run, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
     variables = {"DATAOPS_LLM_BASE_URL": models, "MODEL_CALLS_TOKENS": "8"}
-    home.mkdir()
     script = MODEL_CALLS / "definitions.py"
     started = subprocess.Popen(
         [sys.executable, "-W", "ignore", str(script)],
@@ -186,7 +202,7 @@ def test_real_models_answer_and_a_killed_run_asks_nothing_twice(
         assert killed.poll() is None
     kept = replies_in(home, "answer")
 
-    printed = run(tmp_path, str(script), **variables)
+    printed = run(SCRIPT, str(script), **variables)
 
     assert printed.splitlines()[0].startswith(
         "the capital of France: The capital of France is Paris"
@@ -197,10 +213,12 @@ def test_real_models_answer_and_a_killed_run_asks_nothing_twice(
     assert len({one["key"] for one in replies}) == len(replies) == 4
 
 
-def test_real_models_are_called_by_assets_that_show_the_cost(models: str, tmp_path: Path) -> None:
+def test_real_models_are_called_by_assets_that_show_the_cost(
+    models: str, run: Run, tmp_path: Path
+) -> None:
     script = str(MODEL_CALLS / "definitions.py")
     variables = {"DATAOPS_LLM_BASE_URL": models, "MODEL_CALLS_TOKENS": "4"}
-    shown, *rest = run(tmp_path, "-c", _RUN_MODELS, script, **variables).splitlines()
+    shown, *rest = run(_RUN_MODELS, script, **variables).splitlines()
 
     counts = ast.literal_eval(shown)
     usage = [one["reply"]["usage"] for one in replies_in(tmp_path / "home", "answer")]

@@ -3,14 +3,13 @@
 import importlib.util
 import json
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from dagster_dataops.testing import assert_resumes_anywhere
+from tests.warm_python import SCRIPT
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "training_stream.py"
 
@@ -23,23 +22,26 @@ def example():
     return module
 
 
-def train(folder, *arguments):
-    command = [sys.executable, str(EXAMPLE), str(folder), *arguments]
-    return subprocess.run(command, check=False, capture_output=True, text=True)
+@pytest.fixture
+def train(tmp_path, warm_dagster):
+    def trained(folder, *arguments):
+        return warm_dagster.ended(SCRIPT, str(EXAMPLE), str(folder), *arguments, folder=tmp_path)
+
+    return trained
 
 
 @pytest.mark.slow
-def test_killed_at_every_step_it_trains_on_the_same_buckets(tmp_path):
+def test_killed_at_every_step_it_trains_on_the_same_buckets(train, tmp_path):
     undisturbed = train(tmp_path / "undisturbed")
     expected = (tmp_path / "undisturbed" / "trained.jsonl").read_text()
     steps = expected.count("\n")
-    assert undisturbed.stdout == f"trained on {steps} buckets\n", undisturbed.stderr
+    assert undisturbed.output == f"trained on {steps} buckets\n", undisturbed.errors
 
     folder = tmp_path / "killed"
     for step in range(1, steps + 1):
         killed = train(folder, "--die-at", str(step))
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert train(folder).stdout == f"trained on {steps} buckets\n"
+        assert killed.status == -signal.SIGKILL, killed.errors
+    assert train(folder).output == f"trained on {steps} buckets\n"
 
     assert (folder / "trained.jsonl").read_text() == expected
     ids = [one for line in expected.splitlines() for one in json.loads(line)]

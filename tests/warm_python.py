@@ -43,6 +43,20 @@ DAGSTER: Final = (
     "dagster_dataops.assets.definitions",
 )
 
+# Code for `WarmPython` whose arguments are those of Python: a script or, behind ``-m``, a module.
+SCRIPT: Final = """
+import runpy, sys
+
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+MODULE: Final = """
+import runpy, sys
+
+del sys.argv[0]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
 
 class Ended(NamedTuple):
     """How a piece of code ended: the exit status, the standard output and the standard error."""

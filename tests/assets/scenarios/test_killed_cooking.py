@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.filestores.shards import samples, write_tar
-from tests.warm_python import Ended
+from tests.warm_python import SCRIPT, Ended
 
 pytestmark = pytest.mark.slow
 
@@ -55,14 +55,6 @@ if __name__ == "__main__":
 """
 
 
-_RUN = """
-import runpy, sys
-
-del sys.argv[0]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
-
 @pytest.fixture
 def run(tmp_path, warm_dagster):
     script = tmp_path / "cooking.py"
@@ -76,7 +68,7 @@ def run(tmp_path, warm_dagster):
             if not path.exists():
                 write_tar(path, samples("k", shard * _COUNT // 3, _COUNT // 3))
         return warm_dagster.ended(
-            _RUN,
+            SCRIPT,
             str(script),
             str(home),
             mode,
