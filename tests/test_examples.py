@@ -33,8 +33,8 @@ FILTERS = {"quality", "unique", "distinct", "clean"}
 _PART = """
 import os, sysconfig
 
-paths = sysconfig.get_paths() | {"stdlib": os.environ["STDLIB"]}
-sysconfig.get_paths = lambda: paths
+read, part = sysconfig.get_paths, {"stdlib": os.environ["STDLIB"]}
+sysconfig.get_paths = lambda *scheme: read(*scheme) | part
 """
 _MATERIALIZE = """
 import runpy, sys

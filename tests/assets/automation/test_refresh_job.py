@@ -67,18 +67,18 @@ def refresh(
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_a_changed_option_makes_its_result_and_all_downstream_results_again(
-    counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance, layout: Any
+    counted: Counted, records: Records, root: Path, instance: dg.DagsterInstance, layout: Any
 ) -> None:
     source = records(COUNT)
-    execute(counted.definitions(root, source, layout=layout), stored)
+    execute(counted.definitions(root, source, layout=layout), instance)
     assert counted.taken() == dict.fromkeys(["a", "b", "c", "other", "last"], COUNT)
 
     changed = counted.definitions(root, source, suffix="!", layout=layout)
-    refresh(changed, stored)
+    refresh(changed, instance)
     assert counted.taken() == dict.fromkeys(["a", "b", "c"], COUNT)
     assert all(row["a"] == "!" for row in result_of(root, "docs", "c"))
 
-    versions = refresh(changed, stored)
+    versions = refresh(changed, instance)
     assert counted.taken() == {}
     assert len(versions.get_asset_materialization_events()) == len(["a", "b", "c", "other", "last"])
 
@@ -101,55 +101,55 @@ def test_after_a_refresh_dagster_finds_nothing_stale(
 
 
 def test_results_of_changed_files_and_missing_or_edited_results_are_made_again(
-    counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance
+    counted: Counted, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     source = records(COUNT)
     definitions = counted.definitions(root, source)
-    refresh(definitions, stored)  # nothing was made before
+    refresh(definitions, instance)  # nothing was made before
     assert set(counted.taken()) == {"a", "b", "c", "other", "last"}
 
     (root / "docs" / "c" / "c_results.jsonl").write_text('{"edited":1}\n')
     (root / "docs" / "last" / "last_results.jsonl").unlink()
-    refresh(definitions, stored)
+    refresh(definitions, instance)
     assert counted.taken() == {"c": COUNT, "last": COUNT}
 
     write_jsonl(source, [{"id": 100}])
-    refresh(definitions, stored)
+    refresh(definitions, instance)
     assert counted.taken() == dict.fromkeys(["a", "b", "c", "other", "last"], 1)
 
 
 def test_a_launch_with_resume_never_makes_the_result_again(
-    counted: Counted, records: Records, root: Path, stored: dg.DagsterInstance
+    counted: Counted, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     definitions = counted.definitions(root, records(COUNT))
-    execute(definitions, stored)
+    execute(definitions, instance)
     counted.taken()
     config = {"ops": {"docs__other": {"config": {"resume": "never"}}}}
-    refresh(definitions, stored, run_config=config)
+    refresh(definitions, instance, run_config=config)
     assert counted.taken() == {"other": COUNT}
 
 
 def test_a_source_function_is_called_only_if_it_was_not_or_its_code_has_changed(
-    counted: Counted, root: Path, stored: dg.DagsterInstance
+    counted: Counted, root: Path, instance: dg.DagsterInstance
 ) -> None:
     def texts() -> Iterator[dict[str, Any]]:
         return counted.source()
 
     definitions = counted.definitions(root, texts)
-    refresh(definitions, stored)
+    refresh(definitions, instance)
     assert counted.taken()["source"] == 1
-    refresh(definitions, stored)
+    refresh(definitions, instance)
     assert counted.taken() == {}
 
     def texts() -> Iterator[dict[str, Any]]:  # type: ignore[no-redef]
         yield from counted.source()
 
-    refresh(counted.definitions(root, texts), stored)
+    refresh(counted.definitions(root, texts), instance)
     assert counted.taken() == {"source": 1}
 
 
 def test_a_partitioned_pipeline_is_refreshed_by_partition(
-    counted: Counted, root: Path, stored: dg.DagsterInstance, tmp_path: Path
+    counted: Counted, root: Path, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     letters = dg.StaticPartitionsDefinition(["a", "b"])
     for letter in "ab":
@@ -157,8 +157,8 @@ def test_a_partitioned_pipeline_is_refreshed_by_partition(
     source = tmp_path / "{partition}.jsonl"
     before = counted.definitions(root, source, partitions_def=letters)
     for letter in "ab":
-        execute(before, stored, partition_key=letter)
+        execute(before, instance, partition_key=letter)
     counted.taken()
     changed = counted.definitions(root, source, suffix="!", partitions_def=letters)
-    refresh(changed, stored, partition_key="b")
+    refresh(changed, instance, partition_key="b")
     assert counted.taken() == {"a": 1, "b": 1, "c": 1}

@@ -86,22 +86,22 @@ def test_rounds_of_retries_end_with_the_bytes_of_a_run_without_faults(
     records: Records,
     root: Path,
     tmp_path: Path,
-    stored: dg.DagsterInstance,
+    instance: dg.DagsterInstance,
 ) -> None:
     source = records(COUNT)
     faults.healed = 3
-    execute(definitions_at(tmp_path / "without", source, faults), stored)
+    execute(definitions_at(tmp_path / "without", source, faults), instance)
     faults.healed = 0
     faults.taken()
 
     definitions = definitions_at(root, source, faults, layout=layout)
-    execute(definitions, stored)
+    execute(definitions, instance)
     assert faults.taken()["a"] == COUNT
     open_records = COUNT // 10
     for healed in (1, 2, 3):
         faults.healed = healed
         failed_before = read_jsonl(root / "docs" / "a" / "a_error.jsonl")
-        result = retry(definitions, stored)
+        result = retry(definitions, instance)
         assert result.success
         taken = faults.taken()
         assert taken["a"] == open_records == len(failed_before)
