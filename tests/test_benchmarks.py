@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -286,10 +287,19 @@ def test_a_tool_is_judged_by_the_pairs_of_which_it_removes_one(bench: Bench):
     assert resembling.promised(0.8) == pytest.approx(0.92, abs=0.01)
 
 
-@pytest.mark.parametrize("name", sorted(set(rules.RULES) - {"token_count", "language"}))
-def test_operators_agree_with_plain_code(name: str):
-    records = list(corpus.prose(80))
+def test_operators_agree_with_plain_code():
+    records = list(corpus.prose(80))  # parses the standard library: takes seconds
+    share = {
+        name: _agreement(name, records)
+        for name in sorted(set(rules.RULES) - {"token_count", "language"})
+    }
+
+    assert len(share) > 10
+    assert {name: found for name, found in share.items() if found <= 0.98} == {}
+
+
+def _agreement(name: str, records: list[dict[str, Any]]) -> float:
     if rules.RULES[name].compared:
-        assert rules.agreement(name, rules.constructed(name), records) > 0.98
-    else:
-        assert getattr(plain_rules, name)(dict(records[0]))
+        return rules.agreement(name, rules.constructed(name), records)
+    assert getattr(plain_rules, name)(dict(records[0])), name
+    return 1.0
