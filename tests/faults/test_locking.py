@@ -30,7 +30,7 @@ def alone(record, place="", until=""):
     """Fail if another process is inside the operator as well; wait until a file beside exists."""
     descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     os.close(descriptor)
-    for _ in range(50):
+    for _ in range(10):
         os.sched_yield()
     if until:
         wait_until(lambda: any(Path(place).parent.glob(until)), 20, until)
