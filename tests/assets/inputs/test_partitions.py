@@ -264,7 +264,12 @@ def test_partitions_set_by_a_translator_are_kept(tagging: Tagging, inbox: Path, 
 def test_a_daily_partition_takes_the_hours_of_an_upstream_asset_in_one_run_of_several(
     stored: str, tagging: Tagging, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    hours = dg.HourlyPartitionsDefinition("2024-01-01-00:00", end_date="2024-01-03-00:00")
+    hours = dg.TimeWindowPartitionsDefinition(  # every sixth: each is a run
+        "2024-01-01-00:00",
+        end="2024-01-03-00:00",
+        fmt="%Y-%m-%d-%H:%M",
+        cron_schedule="0 */6 * * *",
+    )
 
     @dg.asset(partitions_def=hours, io_manager_key=stored)
     def raw(context: dg.AssetExecutionContext) -> list[dict[str, Any]]:
@@ -283,6 +288,7 @@ def test_a_daily_partition_takes_the_hours_of_an_upstream_asset_in_one_run_of_se
     days = of_range("2024-01-01", "2024-01-02")
     execute(definitions, instance, only=[["docs", "tag"]], tags=days)
     wanted = [key for key in hours.get_partition_keys() if key.startswith("2024-01-02")]
+    assert len(wanted) == 4
     assert ids(part_of(root, "tag", "2024-01-02")) == wanted
 
 

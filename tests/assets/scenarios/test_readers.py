@@ -10,7 +10,6 @@ from dagster_dataops import PartFiles, build_definitions, pipeline
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
-from tests.warm_python import WarmPython
 
 registry = OperatorRegistry(run_operator)
 
@@ -119,11 +118,10 @@ print(json.dumps({"numbers": numbers, "parsed": len(seen), "seeds": seeds}))
 
 
 @pytest.mark.slow
-def test_a_killed_reader_resumes_with_the_seed_that_it_had_drawn(parts):
-    with WarmPython("dagster_dataops.assets.preload") as python:
-        killed = python.ended(KILLED, str(parts), folder=parts, KILL="1")
-        assert killed.status == -signal.SIGKILL
-        again = python.run(KILLED, str(parts), folder=parts)
+def test_a_killed_reader_resumes_with_the_seed_that_it_had_drawn(parts, warm_dagster):
+    killed = warm_dagster.ended(KILLED, str(parts), folder=parts, KILL="1")
+    assert killed.status == -signal.SIGKILL
+    again = warm_dagster.run(KILLED, str(parts), folder=parts)
 
     told = json.loads(again.splitlines()[-1])
     seed = int(told["seeds"]["part_files>shuffle"])
