@@ -40,8 +40,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(trylast=True)  # after the hook that marks the end-to-end tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the slow tests in a run with several processes, so that none is the last one."""
+    """Begin with the slow tests in a run with several processes, so that none is the last one.
+
+    Those of the library come last: they import large packages, after which each fork takes longer.
+    """
     if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.nodeid.startswith("tests/library/"))
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
