@@ -4,6 +4,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from benchmarks.workloads import (
     streaming,
     trivial,
 )
+from tests.faults.cases import cases
 from tests.object_stores import s3_server
 
 pytestmark = pytest.mark.slow
@@ -154,20 +156,28 @@ def test_cpu_seconds_are_those_of_living_processes():
     assert cpu_seconds([1 << 30]) == 0
 
 
-def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
+def _as_in_regression(bench: Bench) -> list[Figure]:
+    """Measure what ``benchmarks/regression.py`` measures, too, at larger sizes."""
     calls = bench.source("calls", corpus.even_calls(300, 0.01))
-    texts = bench.source("texts", corpus.texts(200))
     threads = {"_concurrency_mode": "thread", "_max_workers": 4}
-    figures = [
+    return [
         *trivial.against_ideal(bench, 200, 1, 0.0),
-        trivial.with_warm_workers(bench, 200),
         cleaning.against_ideal(bench, 1, 0.0),
         *chained.against_ideal(bench, 200, 0.0),
         *calling.against_schedule(bench, 20, 8, 1e9, rounds=1, scale=0.01, cpu_goal=1e9),
-        *asking.against_script(bench, 20, most=None),
         memory.growth(bench, "single", 100, 200),
         *resuming.killed_and_resumed(bench, calls, 300, ("marked_call", threads), "reply", 1e9),
         starting.beyond_imports("single", 1),
+    ]
+
+
+def _by_themselves(bench: Bench) -> list[Figure]:
+    calls = bench.source("calls", corpus.even_calls(300, 0.01))
+    texts = bench.source("texts", corpus.texts(200))
+    threads = {"_concurrency_mode": "thread", "_max_workers": 4}
+    return [
+        trivial.with_warm_workers(bench, 200),
+        *asking.against_script(bench, 20, most=None),
         deduplicating.against_set(bench, "Exact", texts, 200, comparing.same_bytes),
         *deduplicating.of_pairs(bench, 30),
         streaming.against_loop(bench, "lines", 200, comparing.same_bytes),
@@ -183,8 +193,18 @@ def test_every_workload_measures_something_at_a_tiny_size(bench: Bench):
         *facing.definitions(bench, "steps", 5),
         *facing.chain(bench, "single_step", "single"),
     ]
+
+
+# ``.ci/run`` runs the regression script itself.
+@pytest.mark.parametrize(
+    "measured", cases([_by_themselves], campaign=[_by_themselves, _as_in_regression])
+)
+def test_every_workload_measures_something_at_a_tiny_size(
+    bench: Bench, measured: Callable[[Bench], list[Figure]]
+):
+    figures = measured(bench)
+    assert figures
     assert not [figure for figure in figures if math.isnan(figure.value)]
-    assert {figure.workload for figure in figures} >= {f"W{number}" for number in range(1, 8)}
 
 
 def test_a_peer_is_measured_and_its_records_are_checked(bench: Bench):

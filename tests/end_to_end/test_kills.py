@@ -23,10 +23,11 @@ from tests.end_to_end.going_on import (
 from tests.end_to_end.rows import row
 from tests.faults.cases import cases
 
+RELAUNCHED = [("relaunched", 0.05, 32), ("streamed_relaunched", 0.02, BETWEEN_POSITIONS)]
+
 
 @pytest.mark.parametrize(
-    ("node", "seconds", "in_flight"),
-    [("relaunched", 0.05, 32), ("streamed_relaunched", 0.02, BETWEEN_POSITIONS)],
+    ("node", "seconds", "in_flight"), cases(RELAUNCHED[:1], campaign=RELAUNCHED)
 )
 @row
 def test_a_killed_run_that_is_launched_again_resumes_where_it_stopped(
@@ -91,10 +92,10 @@ def test_an_orphaned_step_ends_and_its_successor_waits_for_it(
     record("done_twice", check_went_on(server, node, again, before, in_flight))
 
 
-@pytest.mark.parametrize(
-    ("node", "workers", "in_flight"),
-    [("retried", 2, 32), ("streamed_retried", 1, BETWEEN_POSITIONS)],
-)
+RETRIED = [("retried", 2, 32), ("streamed_retried", 1, BETWEEN_POSITIONS)]
+
+
+@pytest.mark.parametrize(("node", "workers", "in_flight"), cases(RETRIED[:1], campaign=RETRIED))
 @row
 def test_a_killed_step_is_retried_and_resumes_where_it_stopped(
     server: DagsterServer, record: Any, node: str, workers: int, in_flight: int
