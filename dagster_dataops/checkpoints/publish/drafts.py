@@ -86,10 +86,14 @@ def split(lines: Path, folder: NodeFolder) -> Split:
 
     Raises:
         InputError: The file cannot be read.
-        StorageError: The disk refuses.
+        StorageError: The disk refuses, or the file cannot be opened.
     """
     content = content_interval(lines)
-    with opened(lines) as source, result_writer(folder) as writer:
+    with (
+        storage(lines, "split it into parts"),
+        opened(lines) as source,
+        result_writer(folder) as writer,
+    ):
         for _, block in line_blocks(source, content, BLOCK_BYTES):
             writer.write(block, block.count(b"\n"))
         dataset = writer.finish()
