@@ -28,7 +28,7 @@ from dagster_dataops.datasets.durable_files import (
     sync_tree,
     write_durably,
 )
-from dagster_dataops.datasets.result_names import RESULT
+from dagster_dataops.datasets.published_files import RESULT
 from dagster_dataops.errors import ExportError, InputError, StorageError
 from dagster_dataops.exporters.exporter import Exporter, ExportRecords, UnfitValueError
 from dagster_dataops.exporters.folder_swap import replace_folder

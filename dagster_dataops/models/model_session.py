@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import xxhash
 
-from dagster_dataops.datasets.result_names import MANIFEST
+from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import (
     BadReplyError,
     BadRequestError,

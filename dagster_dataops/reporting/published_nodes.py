@@ -11,8 +11,8 @@ from urllib.parse import unquote
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.artefact import SUFFIX
+from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.datasets.remote_input import place_of
-from dagster_dataops.datasets.result_names import MANIFEST
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.quantities import counted
 

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from dagster_dataops.byte_ranges import FileState, exists
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
 from dagster_dataops.configuration import bucket_of, input_object
+from dagster_dataops.datasets.published_files import MANIFEST, RESULT
 from dagster_dataops.datasets.remote_input import place_of
-from dagster_dataops.datasets.result_names import MANIFEST, RESULT
 from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.quantities import counted

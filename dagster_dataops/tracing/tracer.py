@@ -12,7 +12,7 @@ from typing import Final
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.configuration import check_local
-from dagster_dataops.datasets.result_names import MANIFEST
+from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import ResultMissingError, TraceError
 from dagster_dataops.tracing.crude_origins import crude_files, packed_keys, restore_key_of
 from dagster_dataops.tracing.record_file import FoundLine

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.datasets.result_names import RESULT
+from dagster_dataops.datasets.published_files import RESULT
 from dagster_dataops.operators.outcomes.dispositions import reasons_in
 from dagster_dataops.quantities import counted
 from dagster_dataops.tracing.crude_origins import CrudeFile

@@ -25,7 +25,7 @@ from dagster_dataops.datasets.artefact import SUFFIX, Artefact, damage, is_versi
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, write_durably
 from dagster_dataops.datasets.parted_writer import is_intact, remove_other_parts
-from dagster_dataops.datasets.result_names import MANIFEST, RESULT, parts_of
+from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, ResultMissingError
 from dagster_dataops.quantities import counted

@@ -19,7 +19,7 @@ from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.datasets.durable_files import draft_of, make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_writer import link_draft, remove_other_parts
-from dagster_dataops.datasets.result_names import MANIFEST, RESULT, parts_of
+from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.stores.open_stores import store_of
 from dagster_dataops.stores.result_store import ConflictError, ResultStore, Version

@@ -1,9 +1,9 @@
-"""Tests of dagster_dataops.datasets.result_names."""
+"""Tests of dagster_dataops.datasets.published_files."""
 
 from pathlib import Path
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.datasets.result_names import MANIFEST, RESULT, parts_of
+from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 
 
 def test_the_files_of_a_node_begin_with_its_name() -> None:
