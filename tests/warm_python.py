@@ -79,6 +79,7 @@ class WarmPython:
         }
         self._process = subprocess.Popen(
             [sys.executable, "-c", f"import {', '.join(modules)}\n{_FORKS}"],
+            cwd=Path(__file__).parents[1],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import orjson
@@ -17,6 +16,7 @@ from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.pipelines.local_run import plain_context
 from dagster_dataops.tracing.trail import Place
 from tests.faults.crashing import HANG_SECONDS, alive_in_session, wait_until
+from tests.faults.warm_starts import StartedProcess, warm_interpreter
 from tests.subprocesses import killed_at_exit
 from tests.tracing.random_trails import SOURCE, Entry, Plan, Ref, Trails, interpret, materialize
 
@@ -124,13 +124,15 @@ def test_200_records_of_a_pipeline_with_every_kind_are_traced_both_ways(tmp_path
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_traces_after_kills_are_those_of_a_reference_interpreter(tmp_path, seed):
-    plan = Plan.draw(seed, every=seed % 2 == 0)
+    every = seed % 2 == 0
+    plan = Plan.draw(seed, every=every)
     (tmp_path / "input.jsonl").write_bytes(plan.text)
     chance = random.Random(seed)
+    longest = 1.5 if every else 0.3  # seconds, about those of a whole run on an idle machine
     for _ in range(3):
         with killed_at_exit(start(tmp_path, seed)) as process:
             try:
-                process.wait(chance.uniform(0.3, 2.5))
+                process.wait(chance.uniform(0.05, longest))
             except subprocess.TimeoutExpired:
                 chance.choice([os.killpg, os.kill])(process.pid, signal.SIGKILL)
                 process.wait()
@@ -140,16 +142,14 @@ def test_traces_after_kills_are_those_of_a_reference_interpreter(tmp_path, seed)
     Comparison(tmp_path, plan).check_some(seed, 5)
 
 
-def start(home: Path, seed: int) -> "subprocess.Popen[bytes]":
-    module = [sys.executable, "-m", "tests.tracing.random_trails", str(home), str(seed)]
+def start(home: Path, seed: int) -> StartedProcess:
+    module = ["-m", "tests.tracing.random_trails", str(home), str(seed)]
     with (home / "output.txt").open("ab") as output:
-        return subprocess.Popen(
+        return warm_interpreter().start(
             module + ["every"] * (seed % 2 == 0),
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
+            output.fileno(),
+            folder=ROOT,
+            environment=os.environ | {"PYTHONPATH": str(ROOT)},
         )
 
 

@@ -12,11 +12,16 @@ import pytest
 from dagster_dataops import DataPipeline, read_jsonl, read_sequence
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, WorkerError
 from dagster_dataops.streams.factories import read_iterator
-from dagster_dataops.testing import assert_resumes_anywhere
 from tests.streams.sequences import numbers
 from tests.streams.test_resuming import STREAMS
+from tests.warm_python import WarmPython
 
 COUNTS = (1, 2, 3)
+RESUMES = f"""
+from dagster_dataops.testing import assert_resumes_anywhere
+from {__name__} import MARKED, STREAMS
+
+assert_resumes_anywhere"""
 
 
 def odd(item):
@@ -66,15 +71,22 @@ MARKED = {
 }
 
 
+@pytest.fixture(scope="module")
+def small_process():
+    """A process that forks faster than that of the tests, which has ten times its memory."""
+    with WarmPython(__name__) as warm:
+        yield warm
+
+
 @pytest.mark.parametrize("name", MARKED)
-def test_a_stream_resumes_at_any_item_with_any_number_of_workers(name):
-    assert_resumes_anywhere(MARKED[name], workers=(1, 3))
+def test_a_stream_resumes_at_any_item_with_any_number_of_workers(small_process, tmp_path, name):
+    small_process.run(f"{RESUMES}(MARKED[{name!r}], workers=(1, 3))", folder=tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
-def test_every_kind_of_stream_is_the_same_with_workers(name):
-    assert_resumes_anywhere(STREAMS[name], workers=(2,), limit=9)
+def test_every_kind_of_stream_is_the_same_with_workers(small_process, tmp_path, name):
+    small_process.run(f"{RESUMES}(STREAMS[{name!r}], workers=(2,), limit=9)", folder=tmp_path)
 
 
 @pytest.mark.parametrize("mark", ["sharding_filter", "sharding_round_robin_dispatch"])
