@@ -35,7 +35,7 @@ from dagster_dataops import (
     read_jsonl,
 )
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
-from dagster_dataops.streams.sharding import crew
+from dagster_dataops.streams.sharding import shard_pool
 from tests.faults.warm_starts import warm_interpreter
 
 MARKS: Final = ("sharding_filter", "sharding_round_robin_dispatch")
@@ -61,7 +61,7 @@ def slow(record: dict[str, Any]) -> int:
     return 2 * int(record["n"])
 
 
-@mock.patch.object(crew, "_DEATHS_OF_ELEMENT", sys.maxsize)  # no element is at fault here
+@mock.patch.object(shard_pool, "_DEATHS_OF_ELEMENT", sys.maxsize)  # no element is at fault here
 def read_rank(order: dict[str, Any]) -> None:
     """Read the items of one rank from a state, and append them to a file."""
     service = SequentialReadingService(

@@ -31,7 +31,7 @@ class StartedProcess:
 
     Args:
         pid: Its process id.
-        ends: The socket that tells its exit status. The process is a zombie until this is read.
+        ends: The socket that sends its exit status. The process is a zombie until this is read.
 
     Attributes:
         returncode: How it ended, negative for a signal; ``None`` as long as this is not known.
@@ -59,7 +59,7 @@ class StartedProcess:
             poll.register(self._ends, select.POLLIN)
             if not poll.poll(None if timeout is None else timeout * 1000):
                 raise subprocess.TimeoutExpired("a script", timeout or 0)
-            self.returncode = _hear(self._ends)
+            self.returncode = _receive(self._ends)
             with self._ends:
                 self._ends.shutdown(socket.SHUT_WR)
                 self._ends.recv(1)  # returns when the zombie is gone
@@ -129,7 +129,7 @@ class WarmInterpreter:
         with theirs:
             request = json.dumps(order).encode()
             socket.send_fds(self._channel, [request], [output, theirs.fileno()])
-        return StartedProcess(_hear(ours), ours)
+        return StartedProcess(_receive(ours), ours)
 
     def end(self) -> None:
         """End the interpreter; its processes go on."""
@@ -156,14 +156,14 @@ def warm_interpreter(*modules: str) -> WarmInterpreter:
     return WarmInterpreter([*ENGINE, *modules], kept)
 
 
-def _tell(place: socket.socket, number: int) -> None:
+def _send(place: socket.socket, number: int) -> None:
     place.sendall(number.to_bytes(_NUMBER_BYTES, "little", signed=True))
 
 
-def _hear(place: socket.socket) -> int:
-    told = place.recv(_NUMBER_BYTES)
-    assert told, "the warm interpreter has ended"
-    return int.from_bytes(told, "little", signed=True)
+def _receive(place: socket.socket) -> int:
+    answer = place.recv(_NUMBER_BYTES)
+    assert answer, "the warm interpreter has ended"
+    return int.from_bytes(answer, "little", signed=True)
 
 
 # ------------------------------------------------------------------------ in the interpreter
@@ -178,7 +178,7 @@ class _Service:
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
-        self._running: dict[int, tuple[int, socket.socket]] = {}  # by pidfd: id, whom to tell
+        self._running: dict[int, tuple[int, socket.socket]] = {}  # by pidfd: id, socket
         self._zombies: dict[socket.socket, int] = {}
 
     def next_order(self) -> dict[str, Any] | None:
@@ -186,7 +186,7 @@ class _Service:
         while True:
             for ready in select.select([self._channel, *self._running, *self._zombies], [], [])[0]:
                 if ready in self._running:
-                    self._tell_end(ready)
+                    self._report_end(ready)
                 elif ready in self._zombies:
                     os.waitpid(self._zombies.pop(ready), 0)
                     ready.close()
@@ -195,38 +195,38 @@ class _Service:
                     if not request or self._is_forked(*given):
                         return dict(json.loads(request)) if request else None
 
-    def _is_forked(self, output: int, told: int) -> bool:
+    def _is_forked(self, output: int, answers: int) -> bool:
         """Fork, and return whether this is the forked process."""
-        asked = socket.socket(fileno=told)
+        client = socket.socket(fileno=answers)
         child = os.fork()
         if child:
             os.close(output)
-            self._running[os.pidfd_open(child)] = child, asked
+            self._running[os.pidfd_open(child)] = child, client
         else:
-            self._leave(output, asked)
+            self._leave(output, client)
         return not child
 
-    def _leave(self, output: int, asked: socket.socket) -> None:
+    def _leave(self, output: int, client: socket.socket) -> None:
         """Begin a session, take the output, and close all that belongs to the interpreter."""
         os.setsid()
         for standard in (1, 2):
             os.dup2(output, standard)
         os.close(output)
-        _tell(asked, os.getpid())
+        _send(client, os.getpid())
         others = (other for _, other in self._running.values())
-        for place in (asked, self._channel, *others, *self._zombies):
+        for place in (client, self._channel, *others, *self._zombies):
             place.close()
         for pidfd in self._running:
             os.close(pidfd)
 
-    def _tell_end(self, pidfd: int) -> None:
-        child, asked = self._running.pop(pidfd)
+    def _report_end(self, pidfd: int) -> None:
+        child, client = self._running.pop(pidfd)
         os.close(pidfd)
         ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
         assert ended is not None
         with suppress(BrokenPipeError):
-            _tell(asked, ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status)
-        self._zombies[asked] = child
+            _send(client, ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status)
+        self._zombies[client] = child
 
 
 def _run(command: list[str], folder: str, environment: dict[str, str]) -> None:

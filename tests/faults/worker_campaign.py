@@ -27,7 +27,7 @@ if __name__ == "__main__":
 
 from dagster_dataops import DataPipelineBuilder, read_jsonl, read_sequence
 from dagster_dataops.streams.positioned_stream import PositionedStream
-from dagster_dataops.streams.sharding import crew
+from dagster_dataops.streams.sharding import shard_pool
 from tests.streams.sharding.killing import disturb, workers
 
 _RECORDS: Final = 400
@@ -93,7 +93,7 @@ class Timer:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-@mock.patch.object(crew, "_DEATHS_OF_ELEMENT", sys.maxsize)  # no element is at fault here
+@mock.patch.object(shard_pool, "_DEATHS_OF_ELEMENT", sys.maxsize)  # no element is at fault here
 def run(kills: int, seed: int, folder: Path) -> dict[str, int]:
     """Read streams until workers were disturbed ``kills`` times; return the rounds of each kind.
 

@@ -65,8 +65,8 @@ def run(job: Job) -> None:
             collector.fail(error)
 
     try:
-        crew = _Crew(work, job)
-        collector.watch(crew.threads, partial(crew.gather, collector))
+        pool = _ThreadPool(work, job)
+        collector.watch(pool.threads, partial(pool.start_others, collector))
     finally:
         collector.close()
         retries.report(job.context.progress)
@@ -125,7 +125,7 @@ def _settling(
         yield stack.enter_context(made(job.operator, interrupts, around, retries, tally))
 
 
-class _Crew:
+class _ThreadPool:
     """The threads of one run: as many as there are workers, unless the run ends earlier.
 
     Threads whose calls do not wait only compete for the interpreter. So the first thread is alone.
@@ -148,7 +148,7 @@ class _Crew:
             self.threads.append(thread)
             start_thread(thread)
 
-    def gather(self, collector: Collector) -> None:
+    def start_others(self, collector: Collector) -> None:
         """Start the other threads, unless the run ends earlier."""
         until = time.monotonic() + _ALONE_SECONDS
         while time.monotonic() < until and len(self.threads) < self._job.settings.max_workers:

@@ -9,10 +9,10 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamWorkerError
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State
-from dagster_dataops.streams.sharding.crew import Crew, Limits
 from dagster_dataops.streams.sharding.cuts import Cut
 from dagster_dataops.streams.sharding.feeds import Feed, FeedCursor, run_cursors
 from dagster_dataops.streams.sharding.marks import TransparentStage
+from dagster_dataops.streams.sharding.shard_pool import Limits, ShardPool
 from dagster_dataops.streams.sharding.tasks import (
     Failure,
     Job,
@@ -110,21 +110,21 @@ class MergeCursor(Cursor):
             feed = Feed(cut.before, cut.before.path, is_replica=True)
         job = Job(cut.upon(feed), self._context.seed, self._context.failures.on_error)
         start = self._encoded()
-        crew = Crew(job, self._stage.limits, start, source)
+        pool = ShardPool(job, self._stage.limits, start, source)
         try:
-            for task in crew.tasks():
+            for task in pool.tasks():
                 outcome = task.outcome or self._killed(task)
                 yield from self._outcome_items(outcome)
                 if outcome.ended:
                     return
-                crew.move_on(outcome.end_state, task.first + task.count)
+                pool.move_on(outcome.end_state, task.first + task.count)
                 if source is not None:
                     source.forget(task.first, task.count)
             if source is not None:
                 source.finish()
                 self._latest, self._at = self._encoded_at(source.number), None
         finally:
-            crew.stop()
+            pool.stop()
 
     def _encoded(self) -> bytes:
         """Return the present state as workers restore it."""

@@ -42,8 +42,8 @@ class WorkersStage(TransparentStage):
         if not self.num_workers or current_process().daemon:
             return super().open(context)  # a process of a pool cannot start others
         # Connections and pickling take a while to import.
-        from dagster_dataops.streams.sharding.crew import Limits
         from dagster_dataops.streams.sharding.merge_cursor import MergeStage
+        from dagster_dataops.streams.sharding.shard_pool import Limits
 
         def merged(cut: Cut, number: int) -> Stage:
             return MergeStage(cut.whole, cut, Limits(number, self.prefetch, self.main_prefetch))

@@ -1,4 +1,4 @@
-"""`Crew`: the worker processes of one reading; it replaces those that die."""
+"""`ShardPool`: the worker processes of one reading; it replaces those that die."""
 
 import os
 from collections import deque
@@ -26,7 +26,7 @@ _KILLED_STARTS: Final = 10  # in a row, if a signal ended them: others may kill 
 
 
 class Limits(NamedTuple):
-    """The sizes of a crew.
+    """The sizes of a pool.
 
     Attributes:
         number: The number of workers.
@@ -86,7 +86,7 @@ class _Worker:
             self.process.requests.send_bytes(task.request())
 
 
-class Crew:
+class ShardPool:
     """Worker processes that process the elements of a stream, each element in one of them.
 
     Args:
@@ -140,7 +140,7 @@ class Crew:
         self._anchor = (state, number)
 
     def stop(self) -> None:
-        """Stop all workers. A fork of this process, which has inherited the crew, stops none."""
+        """Stop all workers. A fork of this process, which has inherited the pool, stops none."""
         if os.getpid() != self._process:
             return
         for worker in self._workers:
