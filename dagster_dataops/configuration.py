@@ -182,7 +182,7 @@ def folder_setting(setting: str, value: object) -> Path:
     return path
 
 
-class Bucket(NamedTuple):
+class StoreBucket(NamedTuple):
     """A bucket of an object store.
 
     Attributes:
@@ -198,7 +198,7 @@ class Bucket(NamedTuple):
     reached: bool = False
 
 
-_BUCKETS: Final[dict[Path, Bucket]] = {}  # by their folders
+_BUCKETS: Final[dict[Path, StoreBucket]] = {}  # by their folders
 
 
 def root_setting(
@@ -229,11 +229,11 @@ def root_setting(
     folder = (
         (scratch or config.data_process_scratch) / scheme / (f"{name}@{mark}" if mark else name)
     )
-    _BUCKETS[folder] = Bucket(f"{scheme}://{name}", folder, dict(options))
+    _BUCKETS[folder] = StoreBucket(f"{scheme}://{name}", folder, dict(options))
     return folder / prefix if prefix else folder
 
 
-def bucket_of(path: Path) -> tuple[Bucket, str] | None:
+def bucket_of(path: Path) -> tuple[StoreBucket, str] | None:
     """Return the bucket whose working copy holds ``path``, and the key of ``path`` in it.
 
     Returns:
@@ -264,10 +264,10 @@ def add_bucket(facts: Sequence[Any]) -> None:
     """
     if facts:
         url, folder, options = facts
-        _BUCKETS[Path(folder)] = Bucket(url, Path(folder), options, reached=True)
+        _BUCKETS[Path(folder)] = StoreBucket(url, Path(folder), options, reached=True)
 
 
-def input_object(path: Path) -> tuple[Bucket, str] | None:
+def input_object(path: Path) -> tuple[StoreBucket, str] | None:
     """Return the bucket and the key of the object that a path stands for; else ``None``."""
     found = bucket_of(path)
     if found is None or not found[1].startswith(INPUTS):

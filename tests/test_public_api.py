@@ -1,5 +1,6 @@
 """Tests of the names that ``import dagster_dataops`` exports, and of its cost."""
 
+import collections
 import pickle
 import re
 import textwrap
@@ -51,6 +52,26 @@ def test_public_classes_pickle_by_reference():
     names = ["JsonlDataset", "Operator", "Pipeline", "RunReport"]
     for cls in [PlannedPipeline, *(getattr(dagster_dataops, name) for name in names)]:
         assert pickle.loads(pickle.dumps(cls)) is cls
+
+
+PACKAGE = Path(dagster_dataops.__file__).parent
+MODULES = [path for path in PACKAGE.rglob("*.py") if path.stem != "__init__"]
+
+
+def repeated(names):
+    return [name for name, count in collections.Counter(names).items() if count > 1]
+
+
+def test_no_two_modules_have_the_same_name():
+    assert not repeated(path.stem for path in MODULES)
+
+
+def test_no_two_classes_have_the_same_name():
+    # The operators have names of their own in each group, such as filters.Url and dedup.Url.
+    groups = {PACKAGE / "library", PACKAGE / "combine"}
+    engine = [path.read_text() for path in MODULES if not groups.intersection(path.parents)]
+
+    assert not repeated(name for text in engine for name in re.findall(r"(?m)^class (\w+)", text))
 
 
 RUN_AN_OPERATOR = textwrap.dedent(

@@ -28,7 +28,7 @@ from dagster_dataops.filestores.tars.shard_scan import (
     SHAPE,
     START,
     PlacedSample,
-    Shard,
+    TarShard,
     parts_of,
 )
 from dagster_dataops.filestores.tars.tar_headers import UncommonTarError, torn
@@ -366,7 +366,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         return TarRows(self, digests)
 
 
-def identity_of(source: TarSamples, shard: Shard) -> ShardIdentity:
+def identity_of(source: TarSamples, shard: TarShard) -> ShardIdentity:
     """Return the values that all samples of a shard share."""
     return ShardIdentity(
         source.data.path,
@@ -561,7 +561,7 @@ class TarRows(BlockwiseCursor, IndexRows):
             self._before += len(rows)
             self.begin_block([])
 
-    def _row_maker(self, shard: Shard) -> Callable[[int, PlacedSample], Row]:
+    def _row_maker(self, shard: TarShard) -> Callable[[int, PlacedSample], Row]:
         source, shapes = self.source, self.source.index.get().shapes
         dataset, name, wanted = source.data.path, shard.name, source.data.parts
         shared: Row = {"version": shard_version(shard)}
@@ -586,7 +586,7 @@ class TarRows(BlockwiseCursor, IndexRows):
 
         return row
 
-    def _add_digests(self, shard: Shard, rows: list[Row]) -> None:
+    def _add_digests(self, shard: TarShard, rows: list[Row]) -> None:
         shards = OpenShards()
         for row in rows:
             row["digests"] = {
@@ -598,6 +598,6 @@ class TarRows(BlockwiseCursor, IndexRows):
         shards.close()
 
 
-def shard_version(shard: Shard) -> str:
+def shard_version(shard: TarShard) -> str:
     """Return a digest of the size and of both ends of a shard."""
     return digest(shard.location.identity())[:16]

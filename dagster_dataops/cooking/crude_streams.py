@@ -31,7 +31,7 @@ from dagster_dataops.filestores.energon_layout import (
 from dagster_dataops.filestores.folder_store import FolderStore
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.store_opening import absolute
-from dagster_dataops.filestores.tars.shard_scan import Shard
+from dagster_dataops.filestores.tars.shard_scan import TarShard
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.sequences import fresh
 from dagster_dataops.streams.core.stage import CombinedStage, Stage, UnaryStage
@@ -46,8 +46,7 @@ from dagster_dataops.streams.stages.repeating import Repeat
 from dagster_dataops.streams.stages.round_robin import RoundRobinStage
 from dagster_dataops.streams.stages.sampling import SampleStage
 from dagster_dataops.streams.stages.shuffling import Shuffle
-from dagster_dataops.streams.stages.taking import Shard as ShardStage
-from dagster_dataops.streams.stages.taking import Skip, Take
+from dagster_dataops.streams.stages.taking import Shard, Skip, Take
 
 Duplicates: TypeAlias = Literal["error", "first", "last"]
 Aux: TypeAlias = Mapping[str, str | os.PathLike[str] | FileStore]
@@ -56,7 +55,7 @@ _YAML_SUFFIXES: Final = (".yaml", ".yml")
 _METADATASETS: Final = "dagster_dataops.cooking.metadataset.metadataset_streams"
 DUPLICATES: Final = ("error", "first", "last")
 _CHOOSING: Final = (  # stages that choose samples by position alone
-    *(ConcatStage, Prefetch, Repeat, RoundRobinStage, SampleStage, Shuffle, ShardStage),
+    *(ConcatStage, Prefetch, Repeat, RoundRobinStage, SampleStage, Shuffle, Shard),
     *(Skip, Take, Blend, BlendEpochized, Leaf, RowRange),
 )
 
@@ -328,7 +327,7 @@ def read_tar(
     for one in files.locations():
         location = replace(one, path=absolute(one.path))
         inner = location.path.removeprefix(f"{folder}/")
-        shards.append(Shard(inner, location))
+        shards.append(TarShard(inner, location))
     kept = None if parts is None else frozenset(parts)
     data = ShardedDataset(folder, tuple(shards), {}, kept, frozenset(), files.storage_options)
     size = BLOCK_BYTES if block_size is None else block_bytes("read_tar", block_size)

@@ -19,7 +19,7 @@ from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.store_opening import file_store
 from dagster_dataops.filestores.tars.open_shards import OpenShards
-from dagster_dataops.filestores.tars.shard_scan import BY_TARFILE, Shard
+from dagster_dataops.filestores.tars.shard_scan import BY_TARFILE, TarShard
 from dagster_dataops.streams.files.locations import Location, compression_of
 
 _NEEDED: Final = ("key", "dataset", "shard", "index", "parts")
@@ -47,7 +47,7 @@ class IndexCooker:
         self._shards = OpenShards()
         self._lock = threading.Lock()
         self._bound: dict[bytes, BoundCooker] = {}
-        self._checked: dict[tuple[str, str], Shard] = {}
+        self._checked: dict[tuple[str, str], TarShard] = {}
         self._stores: dict[str, FileStore] = {}
 
     @override
@@ -149,7 +149,7 @@ class IndexCooker:
         }
         return found, names
 
-    def _shard(self, row: Row) -> Shard:
+    def _shard(self, row: Row) -> TarShard:
         """Return the shard of a line. Its version is compared once in each process.
 
         Raises:
@@ -159,7 +159,7 @@ class IndexCooker:
         known = self._checked.get((name, f"{row['dataset']} {version}"))
         if known is None:
             path = joined(row["dataset"], name)
-            known = Shard(name, Location(path, compression_of(path), self._options))
+            known = TarShard(name, Location(path, compression_of(path), self._options))
             if version and shard_version(known) != version:
                 raise IndexOutdatedError(path, "its size or its content differs from the index")
             self._checked[name, f"{row['dataset']} {version}"] = known

@@ -9,9 +9,9 @@ from dagster_dataops.exporters.exporter import Exporter
 
 _MODULE: Final = "dagster_dataops.exporters."
 _ENDINGS: Final[dict[str, tuple[str, str, dict[str, str]]]] = {
-    ".jsonl": ("json_lines", "JsonLines", {}),
-    ".jsonl.gz": ("json_lines", "JsonLines", {"compression": "gz"}),
-    ".jsonl.zst": ("json_lines", "JsonLines", {"compression": "zst"}),
+    ".jsonl": ("json_lines", "JsonLinesFile", {}),
+    ".jsonl.gz": ("json_lines", "JsonLinesFile", {"compression": "gz"}),
+    ".jsonl.zst": ("json_lines", "JsonLinesFile", {"compression": "zst"}),
     ".csv": ("csv_table", "CsvTable", {}),
     ".tsv": ("csv_table", "CsvTable", {"delimiter": "\t"}),
     ".parquet": ("parquet_table", "ParquetTable", {}),

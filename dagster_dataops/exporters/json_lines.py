@@ -16,7 +16,7 @@ _LEVELS: Final = {"gz": 6, "zst": 3}
 _BUFFER_BYTES: Final = 1 << 20
 
 
-class JsonLines:
+class JsonLinesFile:
     """Writes one JSON object per line; uncompressed with the bytes of the result.
 
     Args:

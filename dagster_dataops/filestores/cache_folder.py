@@ -30,7 +30,7 @@ _DRAFT: Final = ".tmp-"
 _SPARED: Final = 0.9  # share of the limits that an eviction leaves in use
 
 
-class _File(NamedTuple):
+class _CachedFile(NamedTuple):
     used: float
     size: int
     path: str
@@ -128,7 +128,7 @@ class CacheFolder:
             Path(one.path).unlink(missing_ok=True)
             account.add(-one.size, -1)
 
-    def _files(self) -> Iterator[_File]:
+    def _files(self) -> Iterator[_CachedFile]:
         """Yield the files; delete drafts, which killed processes left behind."""
         for folder in os.scandir(self._folder):
             for entry in os.scandir(folder) if folder.is_dir() else ():
@@ -137,7 +137,7 @@ class CacheFolder:
                     continue
                 with contextlib.suppress(FileNotFoundError):  # deleted by hand
                     status = entry.stat()
-                    yield _File(status.st_mtime, status.st_size, entry.path)
+                    yield _CachedFile(status.st_mtime, status.st_size, entry.path)
 
 
 class _Account:

@@ -72,7 +72,7 @@ class NoCachePool(CachePool):
         return Lazy(store, store.full_name(name))
 
 
-class _Entry:
+class _NeededFile:
     """A file that lazy files of this process need; dropped with the last of them."""
 
     def __init__(self, path: str) -> None:
@@ -131,7 +131,7 @@ class FileStoreCachePool(CachePool):
         self._folder = CacheFolder(self._parent, *self._limits)
         self._lock = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
-        self._entries: weakref.WeakValueDictionary[str, _Entry] = weakref.WeakValueDictionary()
+        self._entries: weakref.WeakValueDictionary[str, _NeededFile] = weakref.WeakValueDictionary()
         self._digests: weakref.WeakKeyDictionary[FileStore, str] = weakref.WeakKeyDictionary()
         self._written: set[str] = set()
         self._closed = self._warned = False
@@ -151,7 +151,7 @@ class FileStoreCachePool(CachePool):
         with self._lock:
             entry = self._entries.get(path)
             if entry is None:
-                entry = self._entries[path] = _Entry(path)
+                entry = self._entries[path] = _NeededFile(path)
                 if not self._closed and not os.path.exists(path):  # noqa: PTH110 - a text
                     entry.reading = self._executor().submit(self._read_ahead, store, name, path)
         return Lazy(store, name, self, entry)
@@ -161,7 +161,7 @@ class FileStoreCachePool(CachePool):
         """Return a file and its source, from the cache if it is there."""
         if self._pid != os.getpid():
             self._reset()
-        reading = entry.reading if isinstance(entry, _Entry) else None
+        reading = entry.reading if isinstance(entry, _NeededFile) else None
         if reading is not None and not reading.cancel():
             reading.exception()  # waits; a failure is raised again by the store
         path = self._path(store, name)

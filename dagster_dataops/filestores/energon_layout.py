@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.errors import InputError, StreamDefinitionError, StreamSourceError
-from dagster_dataops.filestores.tars.shard_scan import Shard
+from dagster_dataops.filestores.tars.shard_scan import TarShard
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.listing import relative_path
 from dagster_dataops.streams.files.locations import Location
@@ -36,7 +36,7 @@ class ShardedDataset:
     """
 
     path: str
-    shards: tuple[Shard, ...]
+    shards: tuple[TarShard, ...]
     subflavors: Mapping[str, Any] = field(default_factory=dict)
     parts: frozenset[str] | None = None
     exclude: frozenset[str] = frozenset()
@@ -142,8 +142,8 @@ def prepared_dataset(
     return ShardedDataset(path, shards, subflavors, kept, exclude, options)
 
 
-def _shard(path: str, name: str, options: Mapping[str, Any]) -> Shard:
-    return Shard(name, Location(joined(path, name), None, options))
+def _shard(path: str, name: str, options: Mapping[str, Any]) -> TarShard:
+    return TarShard(name, Location(joined(path, name), None, options))
 
 
 def _split(meta: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | N
     tars = [one for one in locations if one.path.endswith(".tar") or is_single or wild]
     if not tars:
         return None
-    shards = tuple(Shard(_relative(one.path, folder), one) for one in tars)
+    shards = tuple(TarShard(_relative(one.path, folder), one) for one in tars)
     subflavors: dict[str, Any] = {}
     parts = None
     for name in _OWN_CONFIGURATIONS:

@@ -21,7 +21,7 @@ from dagster_dataops.errors import (
     StreamSourceError,
 )
 from dagster_dataops.filestores.energon_layout import META, sharded_dataset
-from dagster_dataops.filestores.tars.shard_scan import END, KEY, START, ScannedShard, Shard, scan
+from dagster_dataops.filestores.tars.shard_scan import END, KEY, START, ScannedShard, TarShard, scan
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.files.remote import is_url
 
@@ -134,7 +134,7 @@ def _write_yaml(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True))
 
 
-def _indexed(path: Path, shards: Sequence[Shard], dataset: str) -> tuple[dict[str, int], str]:
+def _indexed(path: Path, shards: Sequence[TarShard], dataset: str) -> tuple[dict[str, int], str]:
     """Write the indices of all shards.
 
     Returns:
@@ -157,7 +157,7 @@ def _indexed(path: Path, shards: Sequence[Shard], dataset: str) -> tuple[dict[st
     return counts, str(uuid.uuid5(uuid.NAMESPACE_OID, identity))
 
 
-def _scanned(shard: Shard, dataset: str) -> ScannedShard:
+def _scanned(shard: TarShard, dataset: str) -> ScannedShard:
     found = scan(shard, dataset, "error")
     if found.error:
         raise StreamSourceError(*found.error)
@@ -170,7 +170,7 @@ def _scanned(shard: Shard, dataset: str) -> ScannedShard:
 def _add(
     connection: sqlite3.Connection,
     dataset: str,
-    shards: Sequence[Shard],
+    shards: Sequence[TarShard],
     number: int,
     found: ScannedShard,
 ) -> None:

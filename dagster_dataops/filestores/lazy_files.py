@@ -17,7 +17,7 @@ TAG: Final = "~lazy"
 _T = TypeVar("_T")
 
 
-class FilePool(Protocol):
+class StorePool(Protocol):
     """A pool that may have files of stores."""
 
     def read(self, store: FileStore, name: str, entry: object) -> tuple[bytes, SourceInfo]:
@@ -44,7 +44,7 @@ class Lazy(dict[str, list[str]], Generic[_T]):
         self,
         store: FileStore,
         name: str,
-        pool: FilePool | None = None,
+        pool: StorePool | None = None,
         entry: object = None,
     ) -> None:
         super().__init__({TAG: [address_of(store), name]})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dagster_dataops.errors import DuplicateKeyError
 from dagster_dataops.filestores.energon_layout import META, ShardedDataset, prepared_counts
-from dagster_dataops.filestores.tars.shard_scan import ScannedShard, Shard
+from dagster_dataops.filestores.tars.shard_scan import ScannedShard, TarShard
 from dagster_dataops.filestores.tars.tar_index import TarIndex
 
 _PARTS = """
@@ -38,7 +38,7 @@ def prepared_index(dataset: ShardedDataset) -> TarIndex | None:
     )
 
 
-def _placed(path: Path, numbers: dict[str, int], dataset: str, shard: Shard) -> ScannedShard:
+def _placed(path: Path, numbers: dict[str, int], dataset: str, shard: TarShard) -> ScannedShard:
     """Return the samples of a shard by their entries in ``index.sqlite``.
 
     Raises:

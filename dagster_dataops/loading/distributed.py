@@ -19,7 +19,7 @@ _ENDINGS: Final = get_args(Ending)
 _LOGGER: Final = logging.getLogger(__name__)
 
 
-class Place(NamedTuple):
+class WorldRank(NamedTuple):
     """The rank of this process and the number of ranks."""
 
     rank: int
@@ -95,7 +95,7 @@ class DistributedReadingService(ReadingServiceInterface):
         self._group = None
 
 
-def _given_place(rank: int | None, world_size: int | None) -> Place | None:
+def _given_place(rank: int | None, world_size: int | None) -> WorldRank | None:
     """Return the rank that was given; ``None`` if none was.
 
     Raises:
@@ -108,23 +108,23 @@ def _given_place(rank: int | None, world_size: int | None) -> Place | None:
     return _checked(rank, world_size)
 
 
-def _checked(rank: int, world_size: int) -> Place:
+def _checked(rank: int, world_size: int) -> WorldRank:
     check_count(_SERVICE, "rank", rank, 0)
     check_count(_SERVICE, "world_size", world_size, 1)
     if rank >= world_size:
         reason = f"rank is {rank}; it must be below world_size, {world_size}"
         raise StreamDefinitionError(_SERVICE, reason)
-    return Place(rank, world_size)
+    return WorldRank(rank, world_size)
 
 
-def _found_place(distributed: Any) -> Place:
+def _found_place(distributed: Any) -> WorldRank:
     """Return the rank of ``torch.distributed`` or of the environment.
 
     Raises:
         StreamDefinitionError: Neither knows it.
     """
     if distributed is not None:
-        return Place(distributed.get_rank(), distributed.get_world_size())
+        return WorldRank(distributed.get_rank(), distributed.get_world_size())
     try:
         return _checked(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
     except (KeyError, ValueError) as error:

@@ -7,7 +7,7 @@ from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.arguments import check_count
 
 
-class Loader(Protocol):
+class LoaderSettings(Protocol):
     """The settings of a loader that its iterator needs."""
 
     def is_live(self, rest: "RestOfEpoch") -> bool:
@@ -69,7 +69,7 @@ class DataLoader2Iterator:
         rest: The items.
     """
 
-    def __init__(self, loader: Loader, rest: RestOfEpoch) -> None:
+    def __init__(self, loader: LoaderSettings, rest: RestOfEpoch) -> None:
         self._loader = loader
         self._rest = rest
         self._limit: int | None = None

@@ -29,7 +29,7 @@ _USUAL_SHARE: Final = 0.25  # of the longest reply, where no earlier run tells
 
 
 @dataclass(frozen=True)
-class Range:
+class NumberRange:
     """A number that is not known exactly.
 
     Attributes:
@@ -54,8 +54,8 @@ class Estimate:
 
     calls: int
     tokens_in: int
-    tokens_out: Range
-    cost: Range
+    tokens_out: NumberRange
+    cost: NumberRange
 
 
 def dry_run(ppl: Pipeline, data: object, *, sample: int = _SAMPLE) -> dict[str, Estimate]:
@@ -159,8 +159,8 @@ def _estimate(dry: Manifest, scale: float, folder: NodeFolder, price: Price | No
     return Estimate(
         calls=round(counts["calls"]),
         tokens_in=tokens_in,
-        tokens_out=Range(expected, most),
-        cost=Range(max(0.0, high - saved), high),
+        tokens_out=NumberRange(expected, most),
+        cost=NumberRange(max(0.0, high - saved), high),
     )
 
 

@@ -4,11 +4,11 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.configuration import Bucket, bucket_of
+from dagster_dataops.configuration import StoreBucket, bucket_of
 from dagster_dataops.stores.result_store import ResultStore
 
-_OPEN: Final[dict[Path, tuple[Bucket, ResultStore]]] = {}
-_READING: Final[dict[Path, tuple[Bucket, ResultStore]]] = {}  # not checked
+_OPEN: Final[dict[Path, tuple[StoreBucket, ResultStore]]] = {}
+_READING: Final[dict[Path, tuple[StoreBucket, ResultStore]]] = {}  # not checked
 _OPENING: Final = threading.Lock()
 
 
@@ -33,12 +33,12 @@ def store_of(path: Path, *, read_only: bool = False) -> tuple[ResultStore, str] 
     return _open(bucket, read_only=read_only), key
 
 
-def reading(bucket: Bucket) -> ResultStore:
+def reading(bucket: StoreBucket) -> ResultStore:
     """Return the store of a bucket, to read from it; raises as `store_of` does."""
     return _open(bucket, read_only=True)
 
 
-def _open(bucket: Bucket, *, read_only: bool) -> ResultStore:
+def _open(bucket: StoreBucket, *, read_only: bool) -> ResultStore:
     with _OPENING:
         for known in (_OPEN, _READING) if read_only else (_OPEN,):
             opened = known.get(bucket.folder)
@@ -51,6 +51,6 @@ def _open(bucket: Bucket, *, read_only: bool) -> ResultStore:
         return store
 
 
-def use(bucket: Bucket, store: ResultStore) -> None:
+def use(bucket: StoreBucket, store: ResultStore) -> None:
     """Use an open store for a bucket."""
     _OPEN[bucket.folder] = (bucket, store)

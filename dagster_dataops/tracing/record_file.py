@@ -22,7 +22,7 @@ class FoundLine(NamedTuple):
     text: bytes
 
 
-class _Block(NamedTuple):
+class _LineBlock(NamedTuple):
     """Whole lines of a file.
 
     Attributes:
@@ -84,7 +84,7 @@ class RecordFile:
         """Return the number of records."""
         return sum(records for _, records, _ in self._blocks())
 
-    def _blocks(self) -> Iterator[tuple[_Block, int, int]]:
+    def _blocks(self) -> Iterator[tuple[_LineBlock, int, int]]:
         """Yield each block, the number of its records and the number of its lines."""
         content = content_interval(self._path)
         start, lines, records = content.start, 0, 0
@@ -95,11 +95,11 @@ class RecordFile:
                 text = read_lines(source, Interval(start, cut))
                 count = text.count(b"\n") + (not text.endswith(b"\n"))
                 blank = 0 if self._ours else sum(map(bytes.isspace, split_lines(text)))
-                yield _Block(lines, records, text, bool(blank)), count - blank, count
+                yield _LineBlock(lines, records, text, bool(blank)), count - blank, count
                 start, lines, records = cut, lines + count, records + count - blank
 
     @staticmethod
-    def _records(block: _Block) -> list[FoundLine]:
+    def _records(block: _LineBlock) -> list[FoundLine]:
         lines = enumerate(split_lines(block.text), block.lines + 1)
         return [
             FoundLine(number, line.strip())

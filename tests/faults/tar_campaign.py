@@ -18,7 +18,7 @@ from pathlib import Path
 from dagster_dataops.cooking.crude_streams import read_tar
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
 from dagster_dataops.filestores.sample_names import split_name
-from dagster_dataops.filestores.tars.shard_scan import BY_TARFILE, Shard, scan
+from dagster_dataops.filestores.tars.shard_scan import BY_TARFILE, TarShard, scan
 from dagster_dataops.streams.files.locations import Location
 
 SIZES = (b"-0000000001\0", b"\x80" + bytes(10) + b"\x05", b"\xff" * 12, b"\x80" + b"\x7f" * 11)
@@ -156,7 +156,7 @@ def compare(data: bytes, path: Path) -> "str | None":
     if found != wanted[: len(found)]:
         return f"gave other samples in front of {error}"
     try:
-        rows = scan(Shard("a.tar", Location(str(path))), "d", "error").rows()
+        rows = scan(TarShard("a.tar", Location(str(path))), "d", "error").rows()
     except DuplicateKeyError:
         return None if isinstance(error, DuplicateKeyError) else "the scan found a duplicate"
     for (key, _, parts), sample in zip(rows, found, strict=False):

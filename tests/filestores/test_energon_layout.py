@@ -9,7 +9,7 @@ import pytest
 from dagster_dataops import crude, file_store
 from dagster_dataops.errors import IndexOutdatedError, InputError, StreamDefinitionError
 from dagster_dataops.filestores.energon_layout import expanded
-from dagster_dataops.filestores.tars.shard_scan import END, START, Shard, scan
+from dagster_dataops.filestores.tars.shard_scan import END, START, TarShard, scan
 from dagster_dataops.streams.files.locations import Location
 from tests.filestores.shards import CRUDE, dataset, samples, write_prepared, write_tar
 
@@ -32,7 +32,7 @@ def prepare(folder):
         """
     )
     for number, name in enumerate(counts):
-        found = scan(Shard(name, Location(str(folder / name))), str(folder), "error")
+        found = scan(TarShard(name, Location(str(folder / name))), str(folder), "error")
         starts = [*(one[START] for one in found.samples), *(one[END] for one in found.samples[-1:])]
         (folder / f"{name}.idx").write_bytes(struct.pack(f"<{len(starts)}Q", *starts))
         for at, (key, start, parts) in enumerate(found.rows()):

@@ -30,7 +30,7 @@ _HOME: Final = "home"  # in the head: what is not part of the manifest
 _TRIES: Final = 5
 
 
-class Head(NamedTuple):
+class NodeHead(NamedTuple):
     """The head of a node.
 
     Attributes:
@@ -88,7 +88,7 @@ class NodeHome:
         file = known.files.get(path.relative_to(self.folder).as_posix()) if known else None
         return f"{self.store.url}/{file['key'] if file else self._head_key}"
 
-    def head(self) -> Head | None:
+    def head(self) -> NodeHead | None:
         """Return the head; ``None`` if nothing was published."""
         found = self.store.read(self._head_key)
         if found is None:
@@ -97,13 +97,13 @@ class NodeHome:
             content = orjson.loads(found[0])
         except orjson.JSONDecodeError:
             content = {}
-        return Head(content if isinstance(content, dict) else {}, found[1])
+        return NodeHead(content if isinstance(content, dict) else {}, found[1])
 
     def is_published(self) -> bool:
         """Return whether the node has a head."""
         return self.store.status(self._head_key) is not None
 
-    def head_to_fetch(self) -> Head | None:
+    def head_to_fetch(self) -> NodeHead | None:
         """Return the head if the working copy lacks its files; else ``None``.
 
         Raises:
@@ -112,14 +112,14 @@ class NodeHome:
         with self.locked():
             return None if self._is_current(self._known()) else self.head()
 
-    def _is_current(self, known: Head | None) -> bool:
+    def _is_current(self, known: NodeHead | None) -> bool:
         """Return whether the working copy holds the published files."""
         if known is None:
             return False
         status = self.store.status(self._head_key)
         return status is not None and known.version == status.version and self._intact(known)
 
-    def refresh(self) -> Head | None:
+    def refresh(self) -> NodeHead | None:
         """Make the working copy hold the published files; return their head.
 
         Raises:
@@ -148,12 +148,12 @@ class NodeHome:
         node = Path(os.path.normpath(self.folder / head.content["part_of"]))
         return home_of(node.parent, node.name.removesuffix(MANIFEST)).refresh()
 
-    def _intact(self, head: Head) -> bool:
+    def _intact(self, head: NodeHead) -> bool:
         return (self.folder / f"{self.name}{MANIFEST}").exists() and all(
             _is_there(self.folder / name, file) for name, file in head.files.items()
         )
 
-    def _fetch(self, head: Head) -> None:
+    def _fetch(self, head: NodeHead) -> None:
         known = self._known()
         before = known.files if known else {}
         for name, file in head.files.items():
@@ -181,15 +181,15 @@ class NodeHome:
             for name in (*known.files, f"{self.name}{MANIFEST}", self._mirrored.name):
                 _removed(self.folder / name)
 
-    def _known(self) -> Head | None:
+    def _known(self) -> NodeHead | None:
         """Return the head of the working copy."""
         try:
             content, version = orjson.loads(self._mirrored.read_bytes())
-            return Head(content, Version(*version))
+            return NodeHead(content, Version(*version))
         except (OSError, ValueError, TypeError):
             return None
 
-    def remember(self, head: Head) -> None:
+    def remember(self, head: NodeHead) -> None:
         """Store ``head`` as the version of the working copy."""
         write_durably(self._mirrored, orjson.dumps([head.content, list(head.version)]))
 
@@ -207,7 +207,7 @@ class NodeHome:
                 os.close(descriptor)
 
     def upload(self, files: Mapping[Path, Path], place: str) -> dict[str, dict[str, Any]]:
-        """Store files; return `Head.files`.
+        """Store files; return `NodeHead.files`.
 
         Args:
             files: For each file of the working copy the file with its next content. A file that
@@ -233,13 +233,13 @@ class NodeHome:
         return made
 
     def replace_head(
-        self, manifest: bytes, files: Mapping[str, Any], commit: int, seen: Head | None
-    ) -> Head:
+        self, manifest: bytes, files: Mapping[str, Any], commit: int, seen: NodeHead | None
+    ) -> NodeHead:
         """Publish files that were stored.
 
         Args:
             manifest: The manifest.
-            files: As `Head.files`.
+            files: As `NodeHead.files`.
             commit: The number of the publication in the journal.
             seen: The head that is replaced.
 
@@ -254,7 +254,7 @@ class NodeHome:
             reason = "another run has published a result since this run began"
             place = f"{self.store.url}/{self._head_key}"
             raise LostError(place, "publish the result", reason) from None
-        head = Head(content, version)
+        head = NodeHead(content, version)
         for name in files:
             if "/" in name and name.endswith(MANIFEST):  # of a named output
                 folder = name.rpartition("/")[0]
@@ -262,7 +262,7 @@ class NodeHome:
                 self.store.put(f"{self.key}/{name}", orjson.dumps({"part_of": up}))
         return head
 
-    def remove_replaced(self, seen: Head | None, head: Head, first: int) -> None:
+    def remove_replaced(self, seen: NodeHead | None, head: NodeHead, first: int) -> None:
         """Delete the files of the head that was replaced, and of attempts before this one.
 
         Args:

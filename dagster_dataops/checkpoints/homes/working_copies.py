@@ -20,7 +20,7 @@ from dagster_dataops.datasets.remote_input import NOTE_ENDING
 _DAY_NS: Final = 24 * 3600 * 10**9
 
 
-class Cleaned(NamedTuple):
+class DeletedCopies(NamedTuple):
     """What was deleted.
 
     Attributes:
@@ -34,7 +34,7 @@ class Cleaned(NamedTuple):
     in_use: int
 
 
-def clean(scratch: Path, days: float) -> Cleaned:
+def clean(scratch: Path, days: float) -> DeletedCopies:
     """Delete the working copies that no process has used for ``days``.
 
     Args:
@@ -51,7 +51,7 @@ def clean(scratch: Path, days: float) -> Cleaned:
             in_use += not _clean_node(folder, names, before_ns, deleted)
         elif COPIES.strip("/") in folder.parts:
             _clean_inputs(folder, names, before_ns, deleted)
-    return Cleaned(len(deleted), sum(deleted), in_use)
+    return DeletedCopies(len(deleted), sum(deleted), in_use)
 
 
 def _clean_node(folder: Path, names: list[str], before_ns: int, deleted: list[int]) -> bool:

@@ -32,7 +32,7 @@ _PIECE_BYTES: Final = 1 << 20
 _BATCH_SPANS: Final = 4096
 
 
-class Cut(NamedTuple):
+class SpanCut(NamedTuple):
     """A place between two records of a span: how many records and output bytes come before it."""
 
     start: int
@@ -41,18 +41,18 @@ class Cut(NamedTuple):
     dropped: int = 0
 
 
-def parts_between(span: Span, failed: Sequence[FailedRecord]) -> Iterator[tuple[Cut, Cut]]:
+def parts_between(span: Span, failed: Sequence[FailedRecord]) -> Iterator[tuple[SpanCut, SpanCut]]:
     """Yield start and end of each part of a span before, between and after its failed records.
 
     There is one part more than there are failed records. Some parts hold no records.
     """
     end = span.start + span.length
-    before = Cut(span.start)
+    before = SpanCut(span.start)
     for record in failed:
-        yield before, Cut(record.offset, record.position, record.output, record.dropped)
+        yield before, SpanCut(record.offset, record.position, record.output, record.dropped)
         after = min(record.offset + record.length + 1, end)
-        before = Cut(after, record.position + 1, record.output, record.dropped)
-    yield before, Cut(end, span.records, span.output_bytes, span.dropped)
+        before = SpanCut(after, record.position + 1, record.output, record.dropped)
+    yield before, SpanCut(end, span.records, span.output_bytes, span.dropped)
 
 
 class _Piece:
@@ -158,7 +158,7 @@ class KeptJournal:
         if self._apart:
             self._end_piece()
 
-    def _keep(self, first: Cut, last: Cut, output: bytes, notes: SpanNotes | None) -> None:
+    def _keep(self, first: SpanCut, last: SpanCut, output: bytes, notes: SpanNotes | None) -> None:
         records = last.records - first.records
         if not records:  # there may be blank lines
             return

@@ -23,7 +23,7 @@ from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
 
 
-class Select(Protocol):
+class LineSelection(Protocol):
     """Chooses the result lines of a selection operator."""
 
     def tick(self) -> None:
@@ -48,7 +48,7 @@ def compose(
     *,
     outcomes: bool = False,
     traced: bool = True,
-    select: Select | None = None,
+    select: LineSelection | None = None,
 ) -> Drafts | list[int]:
     """Write result and error file as drafts; check every span on the way.
 
@@ -178,7 +178,7 @@ def _compose_selected(
     checkpoint: Checkpoint,
     dataset: JsonlDataset,
     drafts: DraftWriter,
-    select: Select,
+    select: LineSelection,
     keeping: AbstractContextManager[KeptJournal | None],
 ) -> Drafts | list[int]:
     damaged: list[int] = []

@@ -63,7 +63,7 @@ class Drafts:
     leaves: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Split(NamedTuple):
+class SplitDraft(NamedTuple):
     """The draft of a result that was made from a file with its lines.
 
     Attributes:
@@ -77,7 +77,7 @@ class Split(NamedTuple):
     parted: str
 
 
-def split(lines: Path, folder: NodeFolder) -> Split:
+def split(lines: Path, folder: NodeFolder) -> SplitDraft:
     """Make the draft of a result from a file with its lines, durably.
 
     Args:
@@ -97,7 +97,7 @@ def split(lines: Path, folder: NodeFolder) -> Split:
         for _, block in line_blocks(source, content, BLOCK_BYTES):
             writer.write(block, block.count(b"\n"))
         dataset = writer.finish()
-        return Split(dataset, *facts_of_draft(writer))
+        return SplitDraft(dataset, *facts_of_draft(writer))
 
 
 class DraftWriter:

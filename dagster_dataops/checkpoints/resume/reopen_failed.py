@@ -12,7 +12,7 @@ from pathlib import Path
 from dagster_dataops.byte_ranges import Readable, opened, read_range
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
-from dagster_dataops.checkpoints.journal.kept_journal import Cut, parts_between
+from dagster_dataops.checkpoints.journal.kept_journal import SpanCut, parts_between
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
@@ -113,7 +113,7 @@ def _parts(
         )
 
 
-def _moved(record: FailedRecord, first: Cut) -> FailedRecord:
+def _moved(record: FailedRecord, first: SpanCut) -> FailedRecord:
     """Return a failed record with its place in the part of its span that starts at ``first``."""
     return record._replace(
         position=record.position - first.records,

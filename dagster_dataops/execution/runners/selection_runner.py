@@ -242,7 +242,7 @@ class _Lines:
             raise ContractError(msg) from None
 
 
-class _Block(NamedTuple):
+class _ResultBlock(NamedTuple):
     """A block of the input and its result.
 
     Attributes:
@@ -265,7 +265,7 @@ def _copy(
     verdicts: _Verdicts,
     made: _Lines,
     results: ResultWriter,
-) -> Iterator[_Block]:
+) -> Iterator[_ResultBlock]:
     """Write the lines of kept records, and yield each block of the input.
 
     Args:
@@ -285,7 +285,7 @@ def _copy(
             results.write(text, sum(emitted))
         job.tick()
         placed = partial(_placed, block, start, failed)
-        yield _Block(_span(start, len(block), emitted, text), text, notes, placed)
+        yield _ResultBlock(_span(start, len(block), emitted, text), text, notes, placed)
     verdicts.finish()
 
 

@@ -24,7 +24,7 @@ from dagster_dataops.filestores.tars.shard_scan import (
     SHAPE,
     PlacedSample,
     ScannedShard,
-    Shard,
+    TarShard,
 )
 
 _BUCKET_BITS: Final = 8  # of a CRC; the entries of one bucket are sorted at once
@@ -117,9 +117,9 @@ class IndexWriter:
 def write_index(
     path: Path,
     dataset: str,
-    shards: Sequence[Shard],
+    shards: Sequence[TarShard],
     duplicates: str,
-    scan: Callable[[Shard], ScannedShard],
+    scan: Callable[[TarShard], ScannedShard],
 ) -> None:
     """Write the index of some shards.
 
@@ -169,7 +169,7 @@ def _left_out(
     writer: IndexWriter,
     firsts: Sequence[int],
     dataset: str,
-    shards: Sequence[Shard],
+    shards: Sequence[TarShard],
     duplicates: str,
 ) -> list[int]:
     """Return the numbers of samples whose keys other samples have.

@@ -14,7 +14,7 @@ from dagster_dataops.filestores.tars.shard_scan import (
     END,
     START,
     PlacedSample,
-    Shard,
+    TarShard,
 )
 from dagster_dataops.filestores.tars.tar_headers import (
     BLOCK,
@@ -58,7 +58,7 @@ class OpenShards:
     def __reduce__(self) -> Any:
         return OpenShards, ()
 
-    def read(self, shard: Shard, size: int, offset: int) -> bytes:
+    def read(self, shard: TarShard, size: int, offset: int) -> bytes:
         """Return bytes of a shard; fewer only at its end.
 
         Raises:
@@ -74,7 +74,7 @@ class OpenShards:
                 raise content.failure
         return data
 
-    def _opened(self, shard: Shard) -> Content:
+    def _opened(self, shard: TarShard) -> Content:
         """Open a shard, and close the one that was opened first if there are too many."""
         if self._process != os.getpid():  # a forked process must not share positions
             self._open, self._process = {}, os.getpid()
@@ -83,7 +83,7 @@ class OpenShards:
             self._open.pop(next(iter(self._open))).close()
         return content
 
-    def part(self, shard: Shard, at: int, name: str, place: Sequence[int]) -> bytes:
+    def part(self, shard: TarShard, at: int, name: str, place: Sequence[int]) -> bytes:
         """Return the content of a file.
 
         Args:
@@ -105,7 +105,7 @@ class OpenShards:
             self._check_slowly(shard, at, name, offset, size)
         return data[BLOCK:]
 
-    def _check_slowly(self, shard: Shard, at: int, name: str, offset: int, size: int) -> None:
+    def _check_slowly(self, shard: TarShard, at: int, name: str, offset: int, size: int) -> None:
         """Check the name of a file that has further headers.
 
         Raises:
@@ -124,7 +124,7 @@ class OpenShards:
             pass
         raise IndexOutdatedError(path, f"there is no {name!r} at byte {offset:,}")
 
-    def _part_by_tarfile(self, shard: Shard, begin: int, name: str) -> bytes:
+    def _part_by_tarfile(self, shard: TarShard, begin: int, name: str) -> bytes:
         path = shard.location.path
         with shard.location.opened() as content:
             for entry in entries(path, content):
@@ -132,7 +132,7 @@ class OpenShards:
                     return entry.data
         raise IndexOutdatedError(path, f"there is no {name!r} at byte {begin:,}")
 
-    def reader(self, shard: Shard, identity: ShardIdentity) -> SampleReader:
+    def reader(self, shard: TarShard, identity: ShardIdentity) -> SampleReader:
         """Return a function that reads a sample, if necessary with tarfile.
 
         Args:
@@ -164,7 +164,7 @@ class OpenShards:
 
         return read
 
-    def kept(self, shard: Shard) -> Content:
+    def kept(self, shard: TarShard) -> Content:
         """Return a shard that stays open until `close`.
 
         Raises:
@@ -175,7 +175,7 @@ class OpenShards:
         return content
 
     def _sample_by_tarfile(
-        self, shard: Shard, identity: ShardIdentity, start: int, number: int
+        self, shard: TarShard, identity: ShardIdentity, start: int, number: int
     ) -> dict[str, Any]:
         with shard.location.opened() as content:
             for found in cut_with_tarfile(identity, content, start, number):

@@ -71,7 +71,7 @@ def parts_of(sample: PlacedSample, shape: Sequence[str]) -> Parts:
     return {name: sample[at : at + 2] for name, at in zip(shape, count(PLACES, 2), strict=False)}
 
 
-class Shard(NamedTuple):
+class TarShard(NamedTuple):
     """A shard of a dataset.
 
     Attributes:
@@ -83,7 +83,7 @@ class Shard(NamedTuple):
     location: Location
 
 
-def scan(shard: Shard, dataset: str, duplicates: str) -> ScannedShard:
+def scan(shard: TarShard, dataset: str, duplicates: str) -> ScannedShard:
     """Return the samples of a shard; only headers are read.
 
     Raises:

@@ -20,7 +20,7 @@ from dagster_dataops.filestores.tars.shard_scan import (
     START,
     PlacedSample,
     ScannedShard,
-    Shard,
+    TarShard,
     scan,
 )
 from dagster_dataops.hashing.values import digest
@@ -46,7 +46,7 @@ class PlacedFile(NamedTuple):
     size: int
 
 
-def scanned(shard: Shard, dataset: str, duplicates: str) -> ScannedShard:
+def scanned(shard: TarShard, dataset: str, duplicates: str) -> ScannedShard:
     """Return the samples of a shard, from the cache if its file did not change.
 
     Raises:
@@ -91,9 +91,9 @@ class TarIndex:
     def __init__(
         self,
         dataset: str,
-        shards: Sequence[Shard],
+        shards: Sequence[TarShard],
         duplicates: str = "error",
-        scanner: Callable[[Shard], ScannedShard] | None = None,
+        scanner: Callable[[TarShard], ScannedShard] | None = None,
         written: int | None = None,
     ) -> None:
         self.dataset, self.shards, self.duplicates = dataset, shards, duplicates
@@ -114,7 +114,7 @@ class TarIndex:
         facts = self._file.facts
         self.firsts, self.shapes = facts.firsts, facts.shapes
 
-    def is_current(self, shard: Shard) -> bool:
+    def is_current(self, shard: TarShard) -> bool:
         """Whether a local shard is the file that was indexed."""
         stamp = shard.location.stamp()
         if stamp is None or stamp != self._stamps.get(shard.location.path):

@@ -12,43 +12,22 @@ from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.filestores.sample_names import split_name
 from dagster_dataops.filestores.tars.tar_headers import BLOCK, damaged, torn
 from dagster_dataops.filestores.tars.tar_samples import CutSamples, OpenSample, ShardIdentity
-from dagster_dataops.streams.files.contents import Content
+from dagster_dataops.streams.files.contents import Content, ContentFile
 
 _MAX_SPARSE: Final = 4 << 30  # bytes of a sparse file
 
 
-class ContentFile(io.RawIOBase):
-    """A file object over `Content`."""
-
-    def __init__(self, content: Content) -> None:
-        super().__init__()
-        self._content, self._at = content, 0
-
-    @override
-    def readable(self) -> bool:
-        return True
+class _SeekableFile(ContentFile):
+    """A file over a content that can be read at any position."""
 
     @override
     def seekable(self) -> bool:
         return True
 
     @override
-    def tell(self) -> int:
-        return self._at
-
-    @override
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         self._at = offset + (self._at if whence == io.SEEK_CUR else 0)
         return self._at
-
-    @override
-    def readinto(self, buffer: Any) -> int:
-        found = self._content.read_at(len(buffer), self._at)
-        if not found and self._content.failure is not None:
-            raise self._content.failure
-        buffer[: len(found)] = found
-        self._at += len(found)
-        return len(found)
 
 
 class Entry(NamedTuple):
@@ -77,7 +56,7 @@ def entries(path: str, content: Content) -> Iterator[Entry]:
     Raises:
         StreamSourceError: The archive is torn or damaged, or a link leads nowhere.
     """
-    file: Any = io.BufferedReader(ContentFile(content), 1 << 16)
+    file: Any = io.BufferedReader(_SeekableFile(content), 1 << 16)
     with _named_errors(path), tarfile.open(fileobj=file, mode="r:", encoding="utf-8") as archive:
         for member in archive:
             divided = split_name(member.name)

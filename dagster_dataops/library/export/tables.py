@@ -9,7 +9,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.exporters.csv_table import CsvTable
 from dagster_dataops.exporters.exporter import ExportRecords, Place
-from dagster_dataops.exporters.json_lines import JsonLines, checked_compression, compression_of
+from dagster_dataops.exporters.json_lines import JsonLinesFile, checked_compression, compression_of
 from dagster_dataops.exporters.parquet_table import ParquetTable
 from dagster_dataops.operators.options.ranges import PositiveInt
 
@@ -98,7 +98,7 @@ class Jsonl(export):
         compression: ``gz`` or ``zst``; ``None`` for that of the path.
     """
 
-    format = JsonLines.format
+    format = JsonLinesFile.format
     place: Place = "file"
 
     def __init__(self, path: PathLike, compression: str | None = None, **kwargs: Any) -> None:
@@ -107,7 +107,7 @@ class Jsonl(export):
         if compression is not None and by_ending not in {None, compression}:
             msg = f"compression is {compression!r}, and the path ends in .{by_ending}"
             raise DefinitionError(msg)
-        self._lines = JsonLines(checked_compression(compression or by_ending))
+        self._lines = JsonLinesFile(checked_compression(compression or by_ending))
 
     def write(self, records: ExportRecords, place: Path) -> None:
         self._lines.write(records, place)

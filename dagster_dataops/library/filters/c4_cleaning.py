@@ -29,7 +29,7 @@ _RARE: Final = ("lorem ipsum", "javascript", "{", "cookie", "terms of use", "pri
 _OFF: Final = -1  # of a number, as upstream
 
 
-class Cleaned(NamedTuple):
+class CleanedText(NamedTuple):
     """A text without the lines that the rules of C4 remove.
 
     Attributes:
@@ -140,7 +140,7 @@ class C4Quality(Filter, filters):
             return {self._written: text}
         return self._column.mapped_text(lambda _: text, record)
 
-    def cleaned(self, text: AnalyzedText, *, thorough: bool = False) -> Cleaned:
+    def cleaned(self, text: AnalyzedText, *, thorough: bool = False) -> CleanedText:
         """Return a text without the lines that the rules remove.
 
         Args:
@@ -167,7 +167,7 @@ class C4Quality(Filter, filters):
         if reason is None and number < self._least_sentences:
             reason = "too_few_sentences"
         joined = ("\n" if self._by_line else " ").join(kept).strip()
-        return Cleaned(reason, joined, len(lines), len(kept), number)
+        return CleanedText(reason, joined, len(lines), len(kept), number)
 
     def _likely(self, lines: list[str]) -> list[str]:
         """Return the lines, stripped, without most of those that have no mark at the end."""

@@ -5,45 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from typing_extensions import override
-
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.files.contents import Content
+from dagster_dataops.streams.files.contents import ContentFile
 from dagster_dataops.streams.files.locations import Location
 from dagster_dataops.streams.files.remote import file_system, is_url, source_error
 
 _BUFFER_BYTES: Final = 256 << 10
-
-
-class ContentFile(io.RawIOBase):
-    """A Python file over a content, starting at an offset.
-
-    Args:
-        content: The content, which the caller closes.
-        offset: The offset of the first read.
-    """
-
-    def __init__(self, content: Content, offset: int = 0) -> None:
-        super().__init__()
-        self._content = content
-        self._at = offset
-
-    @override
-    def readable(self) -> bool:
-        return True
-
-    @override
-    def tell(self) -> int:
-        return self._at
-
-    @override
-    def readinto(self, buffer: Any, /) -> int:
-        part = self._content.read_at(len(buffer), self._at)
-        if not part and self._content.failure is not None:
-            raise self._content.failure
-        buffer[: len(part)] = part
-        self._at += len(part)
-        return len(part)
 
 
 @contextmanager

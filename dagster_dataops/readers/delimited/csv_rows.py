@@ -11,7 +11,7 @@ from dagster_dataops.errors import StreamSourceError
 _END: Final = "\ue000end\ue001"  # appended as the last row; an open row contains it instead
 
 
-class Dialect(NamedTuple):
+class CsvDialect(NamedTuple):
     """The format of rows, with the argument names of the csv module."""
 
     delimiter: str = ","
@@ -53,7 +53,7 @@ class Rows(NamedTuple):
         return "".join(islice(io.StringIO(self.text, newline=""), lines))
 
 
-def split(text: str, dialect: Dialect) -> Rows:
+def split(text: str, dialect: CsvDialect) -> Rows:
     """Return the complete rows of some whole lines."""
     lines = list(io.StringIO(text, newline=""))
     reader = dialect.reader(chain(lines, (_END,)))

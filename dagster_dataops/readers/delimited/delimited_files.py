@@ -6,7 +6,7 @@ from typing import Any
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.readers.delimited.cells import CellType, type_names
-from dagster_dataops.readers.delimited.csv_rows import Dialect
+from dagster_dataops.readers.delimited.csv_rows import CsvDialect
 from dagster_dataops.readers.delimited.delimited_rows import DelimitedFiles
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.factories import block_bytes
@@ -74,7 +74,7 @@ def read_delimited(  # noqa: PLR0913 - the options of the format
         raise StreamDefinitionError(_NAME, "header=False needs names for the columns")
     stage = DelimitedFiles(
         FileSet.of(_NAME, path, compression, storage_options),
-        _dialect(Dialect(delimiter, quotechar, doublequote, escapechar, skipinitialspace)),
+        _dialect(CsvDialect(delimiter, quotechar, doublequote, escapechar, skipinitialspace)),
         has_header,
         _names(names),
         type_names(types),
@@ -86,7 +86,7 @@ def read_delimited(  # noqa: PLR0913 - the options of the format
     return DataPipelineBuilder(stage)
 
 
-def _dialect(given: Dialect) -> Dialect:
+def _dialect(given: CsvDialect) -> CsvDialect:
     try:
         given.reader(iter(()))
     except (TypeError, ValueError) as error:

@@ -10,7 +10,7 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.quantities import counted
 from dagster_dataops.readers.delimited.cells import Convert, convert
-from dagster_dataops.readers.delimited.csv_rows import Dialect, Rows, split, unclosed_row_error
+from dagster_dataops.readers.delimited.csv_rows import CsvDialect, Rows, split, unclosed_row_error
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock, Terminator
 from dagster_dataops.streams.files.contents import Content
@@ -174,7 +174,7 @@ class DelimitedFiles(FileStage):
 
     name: ClassVar[str] = "read_delimited"
     file_cursor: ClassVar[type[FileCursor]] = RowCursor
-    dialect: Dialect
+    dialect: CsvDialect
     header: bool
     names: tuple[str, ...] | None
     types: dict[str, str] | str

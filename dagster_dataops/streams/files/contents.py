@@ -1,9 +1,10 @@
 """Read the bytes of local, remote and compressed files from any position."""
 
+import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Final, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from typing_extensions import override
 
@@ -141,3 +142,34 @@ class WindowedContent(Content):
         if self._source is not None:
             self._source.close()
             self._source = None
+
+
+class ContentFile(io.RawIOBase):
+    """A Python file over a content, starting at an offset.
+
+    Args:
+        content: The content, which the caller closes.
+        offset: The offset of the first read.
+    """
+
+    def __init__(self, content: Content, offset: int = 0) -> None:
+        super().__init__()
+        self._content = content
+        self._at = offset
+
+    @override
+    def readable(self) -> bool:
+        return True
+
+    @override
+    def tell(self) -> int:
+        return self._at
+
+    @override
+    def readinto(self, buffer: Any, /) -> int:
+        part = self._content.read_at(len(buffer), self._at)
+        if not part and self._content.failure is not None:
+            raise self._content.failure
+        buffer[: len(part)] = part
+        self._at += len(part)
+        return len(part)

@@ -14,9 +14,9 @@ from dagster_dataops.streams.sharding.feeds import Feed, FeedCursor, run_cursors
 from dagster_dataops.streams.sharding.marks import TransparentStage
 from dagster_dataops.streams.sharding.shard_pool import Limits, ShardPool
 from dagster_dataops.streams.sharding.tasks import (
-    Failure,
-    Job,
+    ItemFailure,
     Outcome,
+    StreamJob,
     Task,
     decode_state,
     encode_state,
@@ -108,7 +108,7 @@ class MergeCursor(Cursor):
             feed = Feed(None, cut.before.path, numbering=self._feed.numbering)
         else:
             feed = Feed(cut.before, cut.before.path, is_replica=True)
-        job = Job(cut.upon(feed), self._context.seed, self._context.failures.on_error)
+        job = StreamJob(cut.upon(feed), self._context.seed, self._context.failures.on_error)
         start = self._encoded()
         pool = ShardPool(job, self._stage.limits, start, source)
         try:
@@ -160,7 +160,7 @@ class MergeCursor(Cursor):
             raise outcome.error
         self._latest, self._at = outcome.end_state, None
 
-    def _settle(self, failure: Failure) -> None:
+    def _settle(self, failure: ItemFailure) -> None:
         counter = self._counters[failure.counter]
         if failure.counter >= len(self._run):  # each worker counts all failures before the run
             if failure.failed <= counter.count:

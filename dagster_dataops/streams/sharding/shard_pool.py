@@ -13,7 +13,7 @@ from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.errors import StreamWorkerError
 from dagster_dataops.streams.sharding.shard_process import ShardProcess, check_sendable
 from dagster_dataops.streams.sharding.shard_worker import READY
-from dagster_dataops.streams.sharding.tasks import Job, Outcome, Start, Task, loads
+from dagster_dataops.streams.sharding.tasks import Outcome, Start, StreamJob, Task, loads
 
 _MOST_ELEMENTS: Final = 64  # of one task
 _TASK_SECONDS: Final = 0.05  # the time that a task should take
@@ -51,7 +51,7 @@ class ElementSource(Protocol):
         """Return up to ``count`` elements, and whether they are the last."""
 
 
-class _Worker:
+class _ShardWorker:
     """One worker process, and its tasks.
 
     Attributes:
@@ -97,7 +97,7 @@ class ShardPool:
     """
 
     def __init__(
-        self, job: Job, limits: Limits, start: bytes, source: ElementSource | None
+        self, job: StreamJob, limits: Limits, start: bytes, source: ElementSource | None
     ) -> None:
         self._job = job
         self._limits = limits
@@ -111,7 +111,7 @@ class ShardPool:
         self._forks = may_fork()
         if not self._forks:
             check_sendable(job)
-        self._workers: list[_Worker] = []
+        self._workers: list[_ShardWorker] = []
         self._selector = PollSelector()
         self._is_measured = False
         self._process = os.getpid()
@@ -191,9 +191,9 @@ class ShardPool:
         Args:
             wait: Whether to wait until there is something to do.
         """
-        dead: dict[int, _Worker] = {}
+        dead: dict[int, _ShardWorker] = {}
         for key, _ in self._selector.select(None if wait else 0):
-            worker: _Worker = key.data
+            worker: _ShardWorker = key.data
             if key.fileobj is not worker.results or not self._read(worker):
                 dead[id(worker)] = worker
         for worker in dead.values():
@@ -201,7 +201,7 @@ class ShardPool:
                 pass
             self._workers[self._workers.index(worker)] = self._replaced(worker)
 
-    def _read(self, worker: _Worker) -> bool:
+    def _read(self, worker: _ShardWorker) -> bool:
         """Read the next message of a worker; return whether there was one."""
         try:
             data = worker.results.recv_bytes()
@@ -223,7 +223,7 @@ class ShardPool:
         self._size = max(1, min(fitting, _GROWTH * task.count, _MOST_ELEMENTS))
         self._is_measured = True
 
-    def _replaced(self, worker: _Worker) -> _Worker:
+    def _replaced(self, worker: _ShardWorker) -> _ShardWorker:
         """Start a worker for the tasks of one that died."""
         for end in worker.watched:
             self._selector.unregister(end)
@@ -263,12 +263,12 @@ class ShardPool:
                 [*islice(self._tasks, at), *parts, *islice(self._tasks, at + 1, None)]
             )
 
-    def _started(self) -> _Worker:
+    def _started(self) -> _ShardWorker:
         """Start a worker process."""
         inherited = [end for one in self._workers for end in one.ends]
         start = Start(self._job, *self._anchor)
         try:
-            worker = _Worker(ShardProcess(start, forked=self._forks, inherited=inherited))
+            worker = _ShardWorker(ShardProcess(start, forked=self._forks, inherited=inherited))
         except OSError as error:
             reason = f"a worker process cannot be started: {error}; use fewer workers"
             raise StreamWorkerError("workers", reason) from error

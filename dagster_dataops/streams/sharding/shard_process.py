@@ -16,7 +16,7 @@ import cloudpickle
 
 from dagster_dataops.errors import StreamWorkerError
 from dagster_dataops.streams.sharding.shard_worker import serve
-from dagster_dataops.streams.sharding.tasks import Job, Start
+from dagster_dataops.streams.sharding.tasks import Start, StreamJob
 
 _COMMAND: Final = (
     "import sys; sys.path[:] = {path!r}; "
@@ -101,7 +101,7 @@ def _sentinel(pid: int) -> int:
         return -1
 
 
-def check_sendable(job: Job) -> None:
+def check_sendable(job: StreamJob) -> None:
     """Check that a new interpreter can receive the stages.
 
     Raises:

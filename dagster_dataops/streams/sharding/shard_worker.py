@@ -16,7 +16,7 @@ from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHa
 from dagster_dataops.streams.core.stage import ReadContext, State
 from dagster_dataops.streams.sharding.feeds import PartFeed, run_cursors
 from dagster_dataops.streams.sharding.tasks import (
-    Failure,
+    ItemFailure,
     Outcome,
     Start,
     decode_state,
@@ -38,14 +38,14 @@ class RecordedFailures(FailureHandler):
     def __init__(self, on_error: OnError) -> None:
         super().__init__(on_error)
         self.items: list[Any] = []
-        self.found: list[Failure] = []
+        self.found: list[ItemFailure] = []
 
     @override
     def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
         if self.on_error == "raise":
             super().settle(counter, item, error)
         counter.count += 1
-        found = Failure(len(self.items), counter.number, counter.count, item, error)
+        found = ItemFailure(len(self.items), counter.number, counter.count, item, error)
         self.found.append(found)
 
 

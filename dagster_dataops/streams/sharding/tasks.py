@@ -15,7 +15,7 @@ from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.stage import Stage, State
 
 
-class Failure(NamedTuple):
+class ItemFailure(NamedTuple):
     """A failed item.
 
     Attributes:
@@ -37,7 +37,7 @@ _MARSHALLED: Final = b"m"
 _PICKLED: Final = b"p"
 
 
-class Job(NamedTuple):
+class StreamJob(NamedTuple):
     """Facts that all worker processes of a stream share.
 
     Attributes:
@@ -60,7 +60,7 @@ class Start(NamedTuple):
         at: The number of the next element there.
     """
 
-    job: Job
+    job: StreamJob
     state: bytes
     at: int
 
@@ -81,7 +81,7 @@ class Outcome:
 
     items: list[Any]
     states: bytes
-    failures: list[Failure]
+    failures: list[ItemFailure]
     end_state: bytes
     ended: bool = False
     error: BaseException | None = None

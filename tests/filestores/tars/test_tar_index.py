@@ -8,7 +8,7 @@ import pytest
 
 from dagster_dataops import crude
 from dagster_dataops.filestores.tars import index_file, index_writing, tar_index
-from dagster_dataops.filestores.tars.shard_scan import Shard, scan
+from dagster_dataops.filestores.tars.shard_scan import TarShard, scan
 from dagster_dataops.filestores.tars.tar_index import TarIndex
 from dagster_dataops.streams.files.locations import Location
 from tests.filestores.shards import dataset, samples, write_tar
@@ -16,7 +16,7 @@ from tests.filestores.shards import dataset, samples, write_tar
 
 def shards_of(folder):
     paths = sorted((folder / "shards").glob("*.tar"))
-    return [Shard(f"shards/{path.name}", Location(str(path))) for path in paths]
+    return [TarShard(f"shards/{path.name}", Location(str(path))) for path in paths]
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_keys_with_the_same_checksum_are_told_apart(tmp_path, monkeypatch, held)
     monkeypatch.setattr(index_file, "checksum", len)
     members = [("a.txt", b"1"), ("b.json", b"33"), ("c.txt", b"4"), ("c.json", b"5")]
     path = write_tar(tmp_path / "a.tar", members)
-    index = TarIndex(str(tmp_path), [Shard("a.tar", Location(str(path)))])
+    index = TarIndex(str(tmp_path), [TarShard("a.tar", Location(str(path)))])
 
     assert index.find("b", "json") == (0, 1024, 1536, 2)
     assert [index.number(key) for key in ("a", "b", "c", "d")] == [0, 1, 2, None]
@@ -49,7 +49,7 @@ def test_keys_with_the_same_checksum_are_told_apart(tmp_path, monkeypatch, held)
 def test_names_are_sorted_over_shards_in_any_order(tmp_path):
     write_tar(tmp_path / "0.tar", [("c.txt", b"1"), ("a.txt", b"2"), ("e.txt", b"3")])
     write_tar(tmp_path / "1.tar", [("b.json", b"1"), ("b.txt", b"2"), ("d.txt", b"3")])
-    shards = [Shard(name, Location(str(tmp_path / name))) for name in ("0.tar", "1.tar")]
+    shards = [TarShard(name, Location(str(tmp_path / name))) for name in ("0.tar", "1.tar")]
     index = TarIndex(str(tmp_path), shards)
 
     assert list(index.names()) == ["a.txt", "b.json", "b.txt", "c.txt", "d.txt", "e.txt"]
@@ -66,7 +66,7 @@ def test_names_that_are_not_utf_8_are_found(tmp_path, kind):
     (sample,) = crude(path)
     assert [sample] == list(crude(path).shuffle(0))
     assert sample["__key__"] == name[:-4]
-    assert TarIndex(str(tmp_path), [Shard("a.tar", Location(str(path)))]).number(name[:-4]) == 0
+    assert TarIndex(str(tmp_path), [TarShard("a.tar", Location(str(path)))]).number(name[:-4]) == 0
 
 
 def test_an_interrupted_index_goes_on_with_the_next_shard(folder, monkeypatch):
