@@ -14,7 +14,7 @@ from dagster_dataops.assets.automation.preview_source import PreviewSource
 from dagster_dataops.assets.inputs.artefact_inputs import with_loaded
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.config_schema import LazyField
-from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of
+from dagster_dataops.assets.launchpad.operator_config import checked
 from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
@@ -151,7 +151,6 @@ def _operators(plans: Sequence[AssetPlan], config: Mapping[str, Any]) -> dict[st
     operators = {}
     for plan in plans:
         name = plan.node.name
-        given = config.get("params", {}).get(name)
-        chosen = config_type_of(plan.node)(**({} if given is None else {"params": given}))
-        operators[name] = checked(name, plan.node.operator, chosen)
+        params = config.get("params", {}).get(name)
+        operators[name] = checked(name, plan.node.operator, {"params": params})
     return operators

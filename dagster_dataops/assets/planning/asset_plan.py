@@ -21,7 +21,7 @@ from dagster_dataops.assets.checks.error_rate import (
     error_rates_of,
 )
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
-from dagster_dataops.assets.launchpad.config_schema import Schema, config_schema
+from dagster_dataops.assets.launchpad.config_schema import config_schema
 from dagster_dataops.assets.planning.asset_options import (
     AssetOptions,
     automation_condition_of,
@@ -130,7 +130,7 @@ class AssetPlan:
         return str(self.spec.metadata[_IO_MANAGER_METADATA])
 
     @cached_property
-    def config_schema(self) -> Schema:
+    def config_schema(self) -> dict[str, dg.Field]:
         """The config fields of the node, equal in every step and job."""
         return config_schema(self.node)
 
