@@ -94,7 +94,7 @@ class _OperatorModel(dg.Model):
         min_length=1,
         description="Record operators that make one operator, in place of `operator`: each takes "
         "the records of the one before it, and only the last writes a result.",
-        examples=[[{"operator": "text.Normalize"}, {"operator": "text.KeepLength"}]],
+        examples=[[{"operator": "text.Normalize"}, {"operator": "text.LengthFilter"}]],
     )
     options: Annotated[dict[str, Any], WithJsonSchema({"type": "object"})] = Field(
         default={},
