@@ -14,7 +14,6 @@ from dagster_dataops.assets.components.check_fields import (
     YamlChecks,
     checks_by_result,
     constructed,
-    rate_of,
     resolve_checks,
 )
 from dagster_dataops.assets.components.operator_declaration import (
@@ -143,7 +142,7 @@ class PipelineAttributes(dg.Resolvable):
         given = [(SOURCE, SOURCE, self.source_checks)]
         given += [(node.name, node.subject, node.checks) for node in self.operators]
         return {
-            result: constructed(checks, subject)
+            result: [constructed(check, subject) for check in checks]
             for name, subject, all_checks in given
             for result, checks in checks_by_result(name, all_checks).items()
         }
@@ -151,9 +150,9 @@ class PipelineAttributes(dg.Resolvable):
     def _error_rates(self, given: Any) -> dict[str, ErrorRates]:
         """Return one rate for all nodes, or rates by node; empty without any."""
         nodes = [node for node in self.operators if node.max_error_rate is not None]
-        own = {node.name: rate_of(node.max_error_rate, node.subject) for node in nodes}
+        own = {node.name: constructed(node.max_error_rate, node.subject) for node in nodes}
         if given is None:
             return {"max_error_rate": own} if own else {}
-        common = rate_of(given, "max_error_rate")
+        common = constructed(given, "max_error_rate")
         by_node = dict.fromkeys([node.name for node in self.operators], common) | own
         return {"max_error_rate": by_node if own else common}

@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import NoneType, UnionType
+from types import NoneType
 from typing import (
     Annotated,
     Any,
@@ -40,6 +40,7 @@ from dagster_dataops.assets.components.source_position import (
     beside,
     in_project,
     rendered,
+    written,
 )
 from dagster_dataops.assets.definitions import PipelineOptions
 from dagster_dataops.assets.planning.option_keywords import option_fields
@@ -49,6 +50,7 @@ from dagster_dataops.assets.steps.source_assets import Source  # noqa: TC001 - t
 from dagster_dataops.cluster.ray_cluster import RayCluster
 from dagster_dataops.configuration import bucket_of, root_setting
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.operators.options.ranges import UNIONS
 
 Modules: TypeAlias = Iterable[object]
 _Class = TypeVar("_Class")
@@ -103,8 +105,7 @@ def resolve_source(
 ) -> "Source | SourceFunction":
     """Return the source; a path is taken from the folder of the defs.yaml."""
     if isinstance(model, str):
-        place = str(rendered(context, model))
-        return place if "://" in place else beside(context, place)
+        return beside(context, str(rendered(context, model)))
     if model.asset is not None:
         return dg.AssetKey.from_user_string(rendered(context, model.asset))
     return SourceFunction(str(rendered(context, model.function)), YamlPlace(context))
@@ -189,7 +190,7 @@ ClientModel: Any = _resource_model(LLMResource, api_key=EnvironmentVariable)
 
 def resolve_resource(context: dg.ResolutionContext, model: dg.Model) -> DataOpsResource:
     """Return the resource; its root is taken from the folder of the project."""
-    given = rendered(context, _given(model))
+    given = written(context, model)
     if given.get("root"):
         options = given.get("storage_options") or {}
         if bucket_of(root_setting("root", given["root"], options)) is None:
@@ -203,11 +204,7 @@ def resolve_clients(
     context: dg.ResolutionContext, models: Mapping[str, dg.Model]
 ) -> dict[str, LLMResource]:
     """Return the clients of language models by name."""
-    return {name: _client(rendered(context, _given(model))) for name, model in models.items()}
-
-
-def _given(model: dg.Model) -> dict[str, Any]:
-    return model.model_dump(exclude_unset=True)
+    return {name: _client(written(context, model)) for name, model in models.items()}
 
 
 def _client(given: dict[str, Any]) -> LLMResource:
@@ -262,11 +259,9 @@ def _yaml_fields() -> dict[str, YamlField]:
 
 def _plain_type(annotation: Any) -> Any:
     """Return the type without ``None`` if it is plain or a choice of texts, else ``None``."""
-    union = get_origin(annotation) in {Union, UnionType}
-    members = (
-        [one for one in get_args(annotation) if one is not NoneType] if union else [annotation]
-    )
-    inner = members[0] if len(members) == 1 else None
+    members = get_args(annotation) if get_origin(annotation) in UNIONS else [annotation]
+    others = [one for one in members if one is not NoneType]
+    inner = others[0] if len(others) == 1 else None
     return inner if inner in _PLAIN or get_origin(inner) is Literal else None
 
 
