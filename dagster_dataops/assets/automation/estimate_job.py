@@ -18,7 +18,6 @@ from dagster_dataops.quantities import counted
 
 _SAMPLE: Final = 200
 _SAMPLE_TEXT: Final = "Number of records from which the estimate is made. No model is called."
-_PARTITION_TEXT: Final = "Key of the partition; by default the last one whose source exists."
 
 
 def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefinition]:
@@ -33,19 +32,17 @@ def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefini
     """
     if not calls_models(planned.graph):
         return []
-    first = PreviewSource(source, planned.origin, planned.options.get("partitions_def"))
+    first = PreviewSource.of(planned, source)
     title = planned.title
-    schema = {"sample": dg.Field(int, default_value=_SAMPLE, description=_SAMPLE_TEXT)}
-    if first.partitions_def is not None:
-        schema["partition"] = dg.Field(str, is_required=False, description=_PARTITION_TEXT)
+    sample_field = dg.Field(int, default_value=_SAMPLE, description=_SAMPLE_TEXT)
 
     @dg.op(
         name=f"estimate_{title}",
         description=f"Estimates the calls of models of {title}. No model is called.",
-        config_schema=schema,
+        config_schema={"sample": sample_field, **first.fields()},
     )
     def _estimate(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
-        partition = first.partition(context, dataops, context.op_config.get("partition", ""))
+        partition = first.partition(context, dataops)
         sample = context.op_config["sample"]
         data = _records(first, context, dataops, partition)
         plans = {plan.node.name: plan for plan in planned.plans}

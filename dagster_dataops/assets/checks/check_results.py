@@ -92,7 +92,7 @@ def _findings(
 ) -> list[Finding]:
     inspectors = [check.inspector() for check in checks]
     inspected = inspect(dataset, manifest, inspectors)
-    return [inspector.finding(inspected) for inspector in inspectors]
+    return [inspector(inspected) for inspector in inspectors]
 
 
 def _file_of(

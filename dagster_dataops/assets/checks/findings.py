@@ -32,13 +32,8 @@ class Violations:
     def add(self, start: int, problem: str, value: object) -> None:
         """Count the record whose line starts at byte ``start``."""
         self.count += 1
-        if self.wanted:
+        if len(self.first) < EXAMPLES:
             self.first.append((start, problem, plain(value)[:_CHARACTERS]))
-
-    @property
-    def wanted(self) -> bool:
-        """Return whether another example would be shown."""
-        return len(self.first) < EXAMPLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +70,11 @@ class Finding:
 
     def _where(self) -> dict[str, Cell]:
         return {} if self.partition is None else {"partition": self.partition}
+
+
+def unknown(facts: str, reason: str = "the result was edited") -> Finding:
+    """Return the finding of a check without the facts that it needs, a subject in the plural."""
+    return Finding(passed=False, text=f"{facts} are unknown: {reason}.")
 
 
 def check_result(

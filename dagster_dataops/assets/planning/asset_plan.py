@@ -17,7 +17,6 @@ from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import (
     ErrorRateCheck,
     check_nodes,
-    error_rate_specs,
     error_rates_of,
 )
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
@@ -139,7 +138,8 @@ class AssetPlan:
         """The specs of the checks that the operator's own step runs."""
         found: list[dg.AssetCheckSpec] = []
         for asset in self.checked_assets:
-            found += error_rate_specs(asset.key, self.error_rate)
+            if self.error_rate is not None:
+                found.append(self.error_rate.spec(asset.key))
             found += [check.spec(asset.key) for check in asset.checks]
         return found
 
