@@ -1,8 +1,7 @@
 """estimate_job: a job that estimates the cost of a pipeline's calls of models."""
 
 import sys
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import dagster as dg
 
@@ -46,9 +45,12 @@ def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefini
         sample = context.op_config["sample"]
         data = _records(first, context, dataops, partition)
         plans = {plan.node.name: plan for plan in planned.plans}
-        found = estimates_of(
-            planned.graph, data, sample, dataops.clients, _folders(plans, dataops, partition)
-        )
+
+        def folder(name: str) -> NodeFolder:
+            plan = plans[name]
+            return plan.folder(dataops, None if plan.spec.partitions_def is None else partition)
+
+        found = estimates_of(planned.graph, data, sample, dataops.clients, folder)
         for name, estimate in found.items():
             _show(context, plans[name], estimate, partition)
         total = sum(one.cost.expected for one in found.values())
@@ -63,18 +65,6 @@ def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefini
         node_defs=[_estimate],
     )
     return [made.to_job(executor_def=dg.in_process_executor)]
-
-
-def _folders(
-    plans: Mapping[str, AssetPlan], dataops: DataOpsResource, partition: str | None
-) -> Any:
-    """Return a function of the folder of a node."""
-
-    def folder(name: str) -> NodeFolder:
-        plan = plans[name]
-        return plan.folder(dataops, None if plan.spec.partitions_def is None else partition)
-
-    return folder
 
 
 def _records(

@@ -82,14 +82,17 @@ def check_result(
 ) -> dg.AssetCheckResult:
     """Return the result of a check from its findings: one, or one for each partition."""
     bad = [finding for finding in findings if not finding.passed]
-    numbers: dict[str, int | float] = dict(findings[0].numbers) if len(findings) == 1 else {}
-    text = findings[0].text if len(findings) == 1 else f"{len(findings):,} partitions checked."
+    text, numbers = findings[0].text, findings[0].numbers
+    if len(findings) > 1:
+        text = f"{len(findings):,} partitions checked."
+        numbers = {
+            "partitions": len(findings),
+            "partitions_not_passed": len(bad),
+            "offending_records": sum(finding.violations.count for finding in findings),
+        }
     if len(findings) > 1 and bad:
         first = f"first {bad[0].partition}: {bad[0].text}"
         text = f"{len(bad):,} of {len(findings):,} partitions did not pass, {first}"
-    if len(findings) > 1:
-        numbers = {"partitions": len(findings), "partitions_not_passed": len(bad)}
-        numbers["offending_records"] = sum(finding.violations.count for finding in findings)
     rows = [row for finding in bad[:EXAMPLES] for row in finding.rows()][:EXAMPLES]
     metadata: dict[str, dg.RawMetadataValue] = {
         f"{METADATA_PREFIX}/{name}": value for name, value in numbers.items()
