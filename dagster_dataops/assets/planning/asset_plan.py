@@ -24,7 +24,6 @@ from dagster_dataops.assets.launchpad.config_schema import config_schema
 from dagster_dataops.assets.planning.asset_options import (
     AssetOptions,
     automation_condition_of,
-    named_nodes,
     root_of,
 )
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
@@ -181,10 +180,12 @@ def plan_assets(
         PipelineDefinitionError: An option names an unknown node.
     """
     options = options or {}
-    for option, names in named_nodes(options).items():
-        check_nodes(graph, names, option)
     root = root_of(options)
     unpartitioned = options.get("unpartitioned", ())
+    condition = options.get("automation_condition")
+    named = condition if isinstance(condition, Mapping) else ()
+    check_nodes(graph, named, "automation_condition")
+    check_nodes(graph, unpartitioned, "unpartitioned")
     rates = error_rates_of(graph, options.get("max_error_rate", ErrorRateCheck()))
     keys = {SOURCE: origin.key}
     specs: dict[str, dg.AssetSpec] = {}
