@@ -178,15 +178,6 @@ def constructed(given: Any, subject: str) -> Any:
     return given.construct(subject) if isinstance(given, CheckDeclaration) else given
 
 
-def checks_by_result(node: str, given: YamlChecks) -> dict[str, YamlChecks]:
-    """Return the checks of a node by the result that they apply to; by the node for each result."""
-    found: dict[str, list[DeclaredCheck | CheckDeclaration]] = {}
-    for one in given:
-        output = one.output if isinstance(one, CheckDeclaration) else ""
-        found.setdefault(f"{node}.{output}" if output else node, []).append(one)
-    return dict(found)
-
-
 def resolve_checks(context: dg.ResolutionContext, models: Sequence[CheckModel]) -> YamlChecks:
     """Return the declarations of a list of checks, with templates filled in."""
     return [_declared(context.at_path(number), model) for number, model in enumerate(models)]
