@@ -4,7 +4,6 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import NoneType
 from typing import (
     Annotated,
     Any,
@@ -234,12 +233,10 @@ _WRITTEN: Final[Mapping[str, YamlField]] = {
     "automation_condition": YamlField(str, examples=("{{ dg.AutomationCondition.eager() }}",)),
     "backfill_policy": YamlField(BackfillPolicyModel, resolve_backfill_policy),
     "clients": YamlField(dict[str, ClientModel], resolve_clients),
-    "executor": YamlField(Literal["in_process", "multiprocess"]),
     "freshness_policy": YamlField(str),
     "max_error_rate": YamlField(ErrorRateField, resolve_error_rate),
     "new_files": YamlField(NewFilesModel, resolve_new_files),
     "partitions_def": YamlField(PartitionsModel, resolve_partitions),
-    "pools": YamlField(str),
     "resource": YamlField(ResourceModel, resolve_resource),
     "retry_policy": YamlField(RetryPolicyModel, resolve_retry_policy),
 }
@@ -258,11 +255,10 @@ def _yaml_fields() -> dict[str, YamlField]:
 
 
 def _plain_type(annotation: Any) -> Any:
-    """Return the type without ``None`` if it is plain or a choice of texts, else ``None``."""
+    """Return the only plain type or choice of texts in a type, ``None`` if there is none."""
     members = get_args(annotation) if get_origin(annotation) in UNIONS else [annotation]
-    others = [one for one in members if one is not NoneType]
-    inner = others[0] if len(others) == 1 else None
-    return inner if inner in _PLAIN or get_origin(inner) is Literal else None
+    plain = [one for one in members if one in _PLAIN or get_origin(one) is Literal]
+    return plain[0] if len(plain) == 1 else None
 
 
 YAML_FIELDS: Final = _yaml_fields()
