@@ -103,7 +103,7 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
             **{f"artefact_{name}": dg.In() for name in node.artefacts},
         },
         out={output: dg.Out(JsonlDataset) for output in spec.outputs} or dg.Out(JsonlDataset),
-        config_schema=config_schema(node),
+        config_schema=config_schema(node.operator),
         code_version=spec.code_version[:12],
     )
     def _run(

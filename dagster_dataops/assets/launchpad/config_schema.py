@@ -1,4 +1,4 @@
-"""The config schema of a node: the fields against which Dagster checks a launch.
+"""The config schema of an operator: the fields against which Dagster checks a launch.
 
 Options without a JSON form (callables, objects) are left out and keep their value of the pipeline.
 So do secrets, because Dagster would store and show them.
@@ -15,7 +15,7 @@ import dagster as dg
 from dagster_dataops.assets.launchpad.json_schema_types import choice, config_type, nullable
 from dagster_dataops.assets.launchpad.option_fields import default_field
 from dagster_dataops.assets.launchpad.params import params_field
-from dagster_dataops.graph.graph import OperatorNode
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.options.settings import FLAG, MODE, execution_settings
 
@@ -89,9 +89,9 @@ COMMON_FIELDS: Final[Mapping[str, dg.Field]] = {
 }
 
 
-def config_schema(node: OperatorNode) -> dict[str, dg.Field]:
-    """Return the fields of a node's configuration: settings and ``params``."""
-    use = node.operator.__dataops__
+def config_schema(operator: Operator) -> dict[str, dg.Field]:
+    """Return the fields of an operator's configuration: settings and ``params``."""
+    use = operator.__dataops__
     fields = dict(COMMON_FIELDS)
     if use.spec.asynchronous:
         fields["concurrency_mode"] = _setting_field("concurrency_mode", modes=COROUTINE_MODE_TYPE)
@@ -99,5 +99,5 @@ def config_schema(node: OperatorNode) -> dict[str, dg.Field]:
         fields["batch_size"] = _setting_field("batch_size")
     if not use.resolved.ignore_errors:
         fields["ignore_errors"] = _setting_field("ignore_errors", flag=False)
-    params = params_field(node.operator)
+    params = params_field(operator)
     return fields if params is None else {**fields, "params": params}

@@ -130,7 +130,7 @@ class AssetPlan:
     @cached_property
     def config_schema(self) -> dict[str, dg.Field]:
         """The config fields of the node, equal in every step and job."""
-        return config_schema(self.node)
+        return config_schema(self.node.operator)
 
     @property
     def check_specs(self) -> list[dg.AssetCheckSpec]:

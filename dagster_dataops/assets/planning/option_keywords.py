@@ -113,10 +113,8 @@ def _check_type(name: str, value: Any, annotation: Any) -> None:
 
 def _kinds(annotation: Any) -> list[Any]:
     """Return the classes and literal types that an annotation allows."""
-    origin = get_origin(annotation)
-    if origin in UNIONS:
-        return [kind for one in get_args(annotation) for kind in _kinds(one)]
-    return [annotation if origin is Literal else origin or annotation]
+    members = get_args(annotation) if get_origin(annotation) in UNIONS else [annotation]
+    return [one if get_origin(one) is Literal else get_origin(one) or one for one in members]
 
 
 def _named(kind: Any) -> str:

@@ -117,8 +117,8 @@ def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
 
 def options_table(invocation: Invocation) -> str:
     """Return a Markdown table of the options with their values and, if they differ, defaults."""
-    options = [option for option in invocation.spec.options if not option.required]
-    defaults = {option.name: option.default for option in options}
+    options = invocation.spec.options
+    defaults = {option.name: option.default for option in options if not option.required}
     rows = []
     for name, value in shown_options(invocation).items():
         given = invocation.options[name]

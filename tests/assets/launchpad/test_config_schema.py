@@ -1,4 +1,4 @@
-"""Tests of the config schema of a node."""
+"""Tests of the config schema of an operator."""
 
 import copy
 from types import SimpleNamespace
@@ -7,13 +7,12 @@ from typing import Any, Literal
 import dagster as dg
 import pytest
 
-from dagster_dataops import pipeline
 from dagster_dataops.assets.launchpad.config_schema import LazyField, config_schema
-from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.operators.registry import OperatorRegistry
 
 
-def nodes(registry: OperatorRegistry, *uses: dict[str, Any]) -> list[OperatorNode]:
+@pytest.fixture
+def work(registry: OperatorRegistry) -> Any:
     @registry("data.text", _concurrency_mode="thread")
     def work(
         record: dict,
@@ -30,10 +29,7 @@ def nodes(registry: OperatorRegistry, *uses: dict[str, Any]) -> list[OperatorNod
         """Do work."""
         return record
 
-    with pipeline("docs") as ppl:
-        for number, options in enumerate(uses):
-            ppl.add(f"node_{number}", work(**options))
-    return list(ppl.graph.nodes.values())
+    return work
 
 
 @pytest.mark.parametrize(
@@ -55,18 +51,16 @@ def nodes(registry: OperatorRegistry, *uses: dict[str, Any]) -> list[OperatorNod
     ],
     ids=str,
 )
-def test_the_schema_shows_the_values_of_its_node(
-    options: dict[str, Any], hidden: str, registry: OperatorRegistry
+def test_the_schema_shows_the_values_of_its_operator(
+    options: dict[str, Any], hidden: str, work: Any
 ) -> None:
-    for node in nodes(registry, {}, {"text": "x", "share": 0.1, "form": "short"}, options):
-        values = node.operator.__dataops__.options
-        shown = config_schema(node)["params"].default_value
-        assert shown == {name: values[name] for name in shown}
-        left_out = {"api_key", hidden} if node.name == "node_2" else {"api_key"}
-        assert values.keys() - shown.keys() == left_out - {""}
+    values = work(**options).__dataops__.options
+    shown = config_schema(work(**options))["params"].default_value
+    assert shown == {name: values[name] for name in shown}
+    assert values.keys() - shown.keys() == {"api_key", hidden} - {""}
 
 
-def test_values_that_cannot_be_compared_are_supported(registry: OperatorRegistry) -> None:
+def test_values_that_cannot_be_compared_are_supported(work: Any) -> None:
     class Stubborn:
         def __eq__(self, other: object) -> bool:
             msg = "ambiguous"
@@ -74,14 +68,13 @@ def test_values_that_cannot_be_compared_are_supported(registry: OperatorRegistry
 
         __hash__ = None  # type: ignore[assignment]
 
-    (node,) = nodes(registry, {"anything": Stubborn()})
-    assert "anything" not in config_schema(node)["params"].default_value
-    assert "`anything` (Stubborn)" in (config_schema(node)["params"].description or "")
+    params = config_schema(work(anything=Stubborn()))["params"]
+    assert "anything" not in params.default_value
+    assert "`anything` (Stubborn)" in (params.description or "")
 
 
-def test_settings_left_empty_have_no_default_to_fill_in(registry: OperatorRegistry) -> None:
-    (node,) = nodes(registry, {"count": 2})
-    fields = config_schema(node)
+def test_settings_left_empty_have_no_default_to_fill_in(work: Any) -> None:
+    fields = config_schema(work(count=2))
     empty = {name for name, field in fields.items() if not field.default_provided}
     assert empty == {
         "max_workers",

@@ -11,7 +11,6 @@ import pytest
 from dagster_dataops import Operator
 from dagster_dataops.assets.launchpad.config_schema import COMMON_FIELDS, config_schema
 from dagster_dataops.assets.launchpad.operator_config import configured
-from dagster_dataops.graph.graph import SOURCE, OperatorNode
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     asset_of,
@@ -55,13 +54,9 @@ def run_tag(
     return result_of(root, "docs", "tag")
 
 
-def schema_of(operator: Operator) -> dict[str, dg.Field]:
-    return config_schema(OperatorNode("node", operator, (SOURCE,)))
-
-
 def config_of(operator: Operator) -> dict[str, Any]:
     """Return the configuration of a launch that changes nothing."""
-    fields = schema_of(operator)
+    fields = config_schema(operator)
     return {name: one.default_value for name, one in fields.items() if one.default_provided}
 
 
@@ -281,7 +276,7 @@ def test_nodes_without_options_have_no_params(
     def node(record: dict) -> dict:
         return record
 
-    assert schema_of(node()) == COMMON_FIELDS
+    assert config_schema(node()) == COMMON_FIELDS
 
 
 def test_an_async_operator_offers_async_and_others_do_not(registry: OperatorRegistry) -> None:
@@ -290,7 +285,7 @@ def test_an_async_operator_offers_async_and_others_do_not(registry: OperatorRegi
         return record
 
     assert configured(node(), config_of(node())).__dataops__.resolved.concurrency_mode == "async"
-    field = dg.Field({"concurrency_mode": schema_of(node())["concurrency_mode"]})
+    field = dg.Field({"concurrency_mode": config_schema(node())["concurrency_mode"]})
 
     @dg.op(config_schema=field)
     def mode(context: dg.OpExecutionContext) -> Any:

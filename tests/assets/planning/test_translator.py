@@ -14,7 +14,6 @@ from dagster_dataops.assets.planning.translator import (
     options_table,
     shown_options,
 )
-from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.operators.options.secret_options import is_secret
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
@@ -218,10 +217,7 @@ def test_the_launchpad_of_each_operator_has_its_own_timeout(registry: OperatorRe
     def ask(record: dict, timeout: float = 30) -> dict:
         return record
 
-    shown = [
-        config_schema(OperatorNode("node", ask(timeout=seconds), ()))["params"]
-        for seconds in (5.0, 7.0)
-    ]
+    shown = [config_schema(ask(timeout=seconds))["params"] for seconds in (5.0, 7.0)]
     assert [field.default_value["timeout"] for field in shown] == [5.0, 7.0]
 
 
