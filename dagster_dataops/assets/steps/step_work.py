@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from dagster_dataops.assets.checks.check_results import declared_results
-from dagster_dataops.assets.checks.checked_partitions import partitions_to_check
+from dagster_dataops.assets.checks.check_results import declared_results, partitions_to_check
 from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results, is_selected
 from dagster_dataops.assets.inputs.partitions import ResultsByPartition
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
@@ -148,11 +147,11 @@ class _WorkRun:
             ResultMissingError: Nothing was published.
         """
         context, rate = self._context, plan.error_rate
-        for spec in plan.specs:
-            key = spec.key
+        for asset in plan.checked_assets:
+            key = asset.key
             if rate is None or not is_selected(context, key):
                 continue
-            partitions = partitions_to_check(context, key, spec.partitions_def)
+            partitions = partitions_to_check(context, asset, self._dataops)
             folders = [self._dataops.folder(key.path, partition) for partition in partitions]
             yield from error_rate_results(context, key, rate, list(map(_result_in, folders)))
 
