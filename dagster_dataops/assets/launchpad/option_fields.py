@@ -75,8 +75,8 @@ def option_field(name: str, annotation: Any, value: Any, description: str) -> dg
     kind = None if annotation is Any else option_type(annotation)
     if kind is not None:
         return _typed(kind, value, description)
-    untold = value is None and annotation is not Any
-    return _name_of(annotation) if untold else _untyped(value, description)
+    typed = value is not None or annotation is Any  # by its value
+    return _untyped(value, description) if typed else _name_of(annotation)
 
 
 def _typed(kind: OptionType, value: Any, description: str) -> dg.Field | str:
@@ -87,16 +87,13 @@ def _typed(kind: OptionType, value: Any, description: str) -> dg.Field | str:
     dumped = _dumped(kind, value)
     if dumped is None:  # the value does not have the annotated type
         return default_field(ANY, value, text) if is_showable(value) else _name_of(type(value))
-    fields = _fields(kind, dumped)
-    return (
-        dg.Field(fields, description=text or None)
-        if fields
-        else default_field(kind.config, dumped, text)
-    )
+    if fields := _fields(kind, dumped):
+        return dg.Field(fields, description=text or None)
+    return default_field(kind.config, dumped, text)
 
 
 def _untyped(value: Any, description: str) -> dg.Field | str:
-    """Return the field of an option without a known annotation; its value has the type."""
+    """Return the field of an option with the type of its value."""
     if not is_showable(value):
         return _name_of(type(value))
     return default_field(PLAIN_TYPES.get(type(value), ANY), value, description)
