@@ -16,7 +16,7 @@ from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
-from dagster_dataops.graph.graph import OperatorGraph, OperatorNode
+from dagster_dataops.graph.graph import OperatorGraph
 from dagster_dataops.quantities import counted, percentage
 
 FAILED_RECORDS: Final = "failed_records"
@@ -94,7 +94,7 @@ def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRa
     by_node = given if isinstance(given, Mapping) else dict.fromkeys(graph.nodes, given)
     check_nodes(graph, by_node, "max_error_rate")
     return {
-        name: _check_of(node, by_node.get(name, ErrorRateCheck()))
+        name: _check_of(node.operator.__dataops__.spec.kind, by_node.get(name, ErrorRateCheck()))
         for name, node in graph.nodes.items()
     }
 
@@ -112,8 +112,8 @@ def check_nodes(graph: OperatorGraph, given: Collection[str], argument: str, *ot
             raise PipelineDefinitionError(graph.name, reason)
 
 
-def _check_of(node: OperatorNode, rate: ErrorRate) -> ErrorRateCheck | None:
-    if node.operator.__dataops__.spec.kind in _WHOLE_INPUTS:
+def _check_of(kind: str, rate: ErrorRate) -> ErrorRateCheck | None:
+    if kind in _WHOLE_INPUTS:
         return None
     return rate if rate is None or isinstance(rate, ErrorRateCheck) else ErrorRateCheck(rate)
 
