@@ -48,8 +48,9 @@ class ErrorRateCheck:
     blocking: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.max_error_rate <= 1:
-            raise ConfigurationError("max_error_rate", self.max_error_rate, "in [0, 1]")
+        share: object = self.max_error_rate
+        if not isinstance(share, (int, float)) or not 0 <= share <= 1:
+            raise ConfigurationError("max_error_rate", share, "in [0, 1]")
         severity_of(self.severity, blocking=self.blocking, default="WARN")
 
     def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
