@@ -67,6 +67,11 @@ def test_the_version_is_that_of_the_distribution():
     assert re.fullmatch(r"\d+\.\d+\.\d+", dagster_dataops.__version__)
 
 
+@pytest.mark.parametrize("package", [assets, readers], ids=["assets", "readers"])
+def test_dir_shows_the_names_of_a_package(package):
+    assert dir(package) == package.__all__
+
+
 @each("name", assets.__all__)
 def test_every_part_of_assets_resolves(name):
     assert getattr(assets, name) is not None

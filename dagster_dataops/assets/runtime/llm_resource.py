@@ -30,6 +30,7 @@ class LLMResource(dg.ConfigurableResource[None]):
     )
     api_key: str | None = Field(
         default=None,
+        repr=False,
         description="The key, best as an environment variable. Left empty: OPENAI_API_KEY.",
     )
     requests_per_minute: float = Field(
