@@ -305,13 +305,13 @@ class _Builder:
             aux={name: str(address) for name, address in source.labels.aux.items()},
             file=planned.place.file,
             line=planned.place.line,
-            is_asset=planned.is_asset,
+            is_asset=planned.reference.is_asset,
             contents=source.contents,
         )
 
     def _name(self, planned: PlannedDataset) -> str:
         name = planned.path
-        if not planned.is_asset and not is_url(name):
+        if not planned.reference.is_asset and not is_url(name):
             name = os.path.relpath(name, self._folder)
         self._names[name] += 1
         return name if self._names[name] == 1 else f"{name}#{self._names[name]}"
@@ -323,15 +323,15 @@ class _Builder:
         self, planned: PlannedDataset, stores: Mapping[str, str] | None = None
     ) -> CrudeSource:
         stores = self._stores(planned) if stores is None else stores
-        path = _result_file(planned) if planned.is_asset else planned.path
+        path = _result_file(planned) if planned.reference.is_asset else planned.path
         try:
             stream = crude_dataset(
                 path,
                 split=planned.split_part,
                 subflavors=planned.subflavors,
                 aux=stores,
-                dataset_config=planned.dataset_config or "dataset.yaml",
-                split_config=planned.split_config or "split.yaml",
+                dataset_config=planned.reference.dataset_config or "dataset.yaml",
+                split_config=planned.reference.split_config or "split.yaml",
             )
         except DataOpsError as error:
             raise _cause(planned, error).error(str(error)) from error
@@ -412,9 +412,11 @@ def _title(stage: Stage) -> str:
 def _cause(planned: PlannedDataset, error: DataOpsError) -> YamlNode:
     """Return the value for which a dataset cannot be opened."""
     if isinstance(error, StreamDefinitionError):
-        return planned.choices.get("split_part", planned.place)
+        return planned.reference.choices.get("split_part", planned.place)
     file = error.source if isinstance(error, InputError) else ""
-    configurations = (planned.choices.get(name) for name in ("dataset_config", "split_config"))
+    configurations = (
+        planned.reference.choices.get(name) for name in ("dataset_config", "split_config")
+    )
     named = (one for one in configurations if one and file.endswith(f"/{one.text()}"))
     return next(named, planned.place)
 

@@ -40,7 +40,6 @@ def test_a_dataset_has_every_key_of_the_grammar():
     assert made.subset.start == Limit(number=10)
     assert made.subset.end == Limit(share=Fraction(1))
     assert (made.dataset_config, made.split_config) == ("crude.yaml", "other.yaml")
-    assert made.shuffle_over_epochs_multiplier is None
 
 
 def test_lists_of_datasets_can_be_nested():
