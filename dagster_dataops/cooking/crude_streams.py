@@ -12,13 +12,8 @@ from dagster_dataops.cooking.blending import Blend, BlendEpochized, Leaf, RowRan
 from dagster_dataops.cooking.cook_stage import Cook, crude_sources
 from dagster_dataops.cooking.cookers import Cookers, listed_cookers
 from dagster_dataops.cooking.crude_lines import CrudeFolder, CrudeLines
-from dagster_dataops.cooking.crude_sources import (
-    BLOCK_BYTES,
-    CrudeSource,
-    IndexHolder,
-    SourceLabels,
-    TarSamples,
-)
+from dagster_dataops.cooking.crude_sources import CrudeSource, SourceLabels
+from dagster_dataops.cooking.crude_tars import BLOCK_BYTES, TarSamples
 from dagster_dataops.cooking.stores_of_samples import absolute_aux
 from dagster_dataops.errors import InputError, StreamArgumentError, StreamDefinitionError
 from dagster_dataops.filestores.energon_layout import (
@@ -31,6 +26,7 @@ from dagster_dataops.filestores.energon_layout import (
 from dagster_dataops.filestores.folder_store import FolderStore
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.store_opening import absolute
+from dagster_dataops.filestores.tar_store import TarStore
 from dagster_dataops.filestores.tars.shard_scan import TarShard
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.sequences import fresh
@@ -276,10 +272,8 @@ def crude(  # noqa: PLR0913 - the options of a dataset
         return CrudeStream(CrudeFolder(labels, FolderStore(place, options)), digests=digests)
     size = BLOCK_BYTES if block_size is None else block_bytes("crude", block_size)
     labels = replace(labels, subflavors=fresh({**data.subflavors, **labels.subflavors}))
-    return CrudeStream(
-        TarSamples(labels, data, duplicates, True, size, IndexHolder(data, duplicates)),  # noqa: FBT003
-        digests=digests,
-    )
+    source = TarSamples(labels, TarStore(data, duplicates), checked=True, block_size=size)
+    return CrudeStream(source, digests=digests)
 
 
 def _of_metadataset(
@@ -332,8 +326,7 @@ def read_tar(
     data = ShardedDataset(folder, tuple(shards), {}, kept, frozenset(), files.storage_options)
     size = BLOCK_BYTES if block_size is None else block_bytes("read_tar", block_size)
     labels = SourceLabels(fresh(dict(subflavors or {})))
-    source = TarSamples(labels, data, "error", False, size, IndexHolder(data, "error"))  # noqa: FBT003
-    return CrudeStream(source)
+    return CrudeStream(TarSamples(labels, TarStore(data), checked=False, block_size=size))
 
 
 def _check_duplicates(stage: str, given: object) -> None:

@@ -10,12 +10,13 @@ from typing_extensions import override
 
 from dagster_dataops.cooking.cook_stage import BoundCooker
 from dagster_dataops.cooking.cookers import Cooker, chosen_cooker
-from dagster_dataops.cooking.crude_sources import Row, shard_version
+from dagster_dataops.cooking.crude_sources import Row
+from dagster_dataops.cooking.crude_tars import shard_version
 from dagster_dataops.cooking.joined_samples import Joiner, joined_sample, no_primary
 from dagster_dataops.cooking.stores_of_samples import StoresByName
 from dagster_dataops.errors import CookerError, IndexOutdatedError, InputError
 from dagster_dataops.filestores.energon_layout import joined
-from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
+from dagster_dataops.filestores.source_info import new_sample
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.store_opening import file_store
 from dagster_dataops.filestores.tars.open_shards import OpenShards
@@ -109,17 +110,10 @@ class IndexCooker:
         """
         if "joined" in row:
             return self._joined(row)
-        key, shard_name = row["key"], row["shard"]
         parts, names = self._parts(row)
-        source = SourceInfo.of(row["dataset"], row["index"], shard_name, names)
-        return {
-            "__key__": key,
-            "__restore_key__": [row["dataset"], shard_name, key],
-            "__shard__": shard_name,
-            SOURCES: [source],
-            "__subflavors__": dict(row.get("subflavors") or {}),
-            **parts,
-        }
+        subflavors = dict(row.get("subflavors") or {})
+        place, shard = row["dataset"], row["shard"]
+        return new_sample(place, shard, row["key"], row["index"], names, subflavors) | parts
 
     def _joined(self, row: Row) -> dict[str, Any]:
         samples = [None if one is None else self.sample(one) for one in row["joined"]]

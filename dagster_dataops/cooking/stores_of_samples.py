@@ -33,9 +33,7 @@ class PrimaryStore(FileStore):
         if isinstance(own, bytes):
             full = self.full_name(name)
             shard = str(self._sample.get("__shard__", ""))
-            return own, SourceInfo(
-                dataset_path=self.path, index=full, shard_name=shard, file_names=[full]
-            )
+            return own, SourceInfo.of(self.path, full, shard, [full])
         return self._store.read(self.full_name(name))
 
     @override

@@ -57,10 +57,7 @@ class FolderStore(FileStore):
     def read(self, name: str) -> tuple[bytes, SourceInfo]:
         plain = confined(name, self.shown)
         data = self._remote(plain) if is_url(self.path) else self._local(plain)
-        source = SourceInfo(
-            dataset_path=self.path, index=name, shard_name=self.path, file_names=[name]
-        )
-        return data, source
+        return data, SourceInfo.of(self.path, name, self.path, [name])
 
     def _local(self, name: str) -> bytes:
         path = self._top / name

@@ -49,13 +49,8 @@ class JsonlStore(FileStore):
             data = os.pread(descriptor, end - start, start)
         if Location(self.path).stamp() != self._stamp:
             raise IndexOutdatedError(self.path, "the file has changed")
-        source = SourceInfo(
-            dataset_path=self.path,
-            index=name,
-            shard_name=self.path.rpartition("/")[2],
-            file_names=[name],
-        )
-        return data.strip(), source
+        shard = self.path.rpartition("/")[2]
+        return data.strip(), SourceInfo.of(self.path, name, shard, [name])
 
     def _starts(self) -> Any:
         with self._lock:

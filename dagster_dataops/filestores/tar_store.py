@@ -27,7 +27,7 @@ class TarStore(FileStore):
     def __init__(self, dataset: ShardedDataset, duplicates: str = "error") -> None:
         self.path = dataset.path
         self.dataset = dataset
-        self._duplicates = duplicates
+        self.duplicates = duplicates
         self._shards = OpenShards()
 
     @override
@@ -38,7 +38,7 @@ class TarStore(FileStore):
     def index(self) -> TarIndex:
         """The index, built when it is first used unless Energon wrote one."""
         return prepared_index(self.dataset) or TarIndex(
-            self.path, self.dataset.shards, self._duplicates
+            self.path, self.dataset.shards, self.duplicates
         )
 
     @cached_property
@@ -59,13 +59,7 @@ class TarStore(FileStore):
         data = content.read_at(place[1], place[0]) if content else b""
         if content is None or len(data) < place[1]:
             data = self._shards.part(shard, start, name, place)
-        source = {
-            "dataset_path": self.path,
-            "index": name,
-            "shard_name": shard.name,
-            "file_names": [name],
-        }
-        return data, SourceInfo(source)
+        return data, SourceInfo.of(self.path, name, shard.name, [name])
 
     def _open(self, number: int) -> Content | None:
         """Open a shard that stays open; ``None`` if each read must check it or open it again."""

@@ -15,9 +15,10 @@ from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.configuration import config
 from dagster_dataops.cooking.blending import Blend, BlendEpochized, Leaf, RowRange
 from dagster_dataops.cooking.cookers import Cookers, chosen_cooker, listed_cookers
-from dagster_dataops.cooking.crude_sources import CrudeSource, SourceLabels, TarSamples
+from dagster_dataops.cooking.crude_sources import CrudeSource, SourceLabels
 from dagster_dataops.cooking.crude_streams import CrudeStream
 from dagster_dataops.cooking.crude_streams import crude as crude_dataset
+from dagster_dataops.cooking.crude_tars import TarSamples
 from dagster_dataops.cooking.joined_samples import JoinedSamples, JoinTable
 from dagster_dataops.cooking.metadataset.metadataset_leaves import (
     MetadatasetLeaf,
