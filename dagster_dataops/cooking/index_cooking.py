@@ -13,8 +13,8 @@ from dagster_dataops.cooking.cookers import Cooker, chosen_cooker
 from dagster_dataops.cooking.crude_sources import Row
 from dagster_dataops.cooking.crude_tars import shard_version
 from dagster_dataops.cooking.joined_samples import Joiner, joined_sample, no_primary
-from dagster_dataops.cooking.stores_of_samples import StoresByName
-from dagster_dataops.errors import CookerError, IndexOutdatedError, InputError
+from dagster_dataops.cooking.stores_of_samples import opened_stores
+from dagster_dataops.errors import CookerError, IndexOutdatedError
 from dagster_dataops.filestores.energon_layout import joined
 from dagster_dataops.filestores.source_info import new_sample
 from dagster_dataops.filestores.store import FileStore
@@ -84,10 +84,7 @@ class IndexCooker:
     def _made(self, row: Row, aux: Mapping[str, str]) -> BoundCooker:
         place = str(row["dataset"])
         chosen = chosen_cooker(self.cookers, row.get("subflavors"), aux, place)
-        try:
-            stores = StoresByName.opened(aux, self._options)
-        except InputError as error:
-            raise CookerError(f"{place}: auxiliary store {error}") from error
+        stores = opened_stores(aux, place, self._options)
         primary = self._store(row) if chosen.needs.primary else None
         return BoundCooker(chosen, stores, primary, self._pool)
 

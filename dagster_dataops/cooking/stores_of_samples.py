@@ -6,6 +6,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from dagster_dataops.errors import CookerError, InputError
 from dagster_dataops.filestores.source_info import SourceInfo
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.store_opening import absolute_store, file_store
@@ -53,29 +54,30 @@ class PrimaryStore(FileStore):
         return len(self._store)
 
 
-class StoresByName(dict[str, FileStore]):
-    """Opened auxiliary stores by name."""
+def opened_stores(
+    given: Mapping[str, str | FileStore],
+    place: str,
+    storage_options: Mapping[str, Any] | None = None,
+) -> dict[str, FileStore]:
+    """Return opened auxiliary stores by name.
 
-    @classmethod
-    def opened(
-        cls, given: Mapping[str, str | FileStore], storage_options: Mapping[str, Any] | None = None
-    ) -> "StoresByName":
-        """Open stores.
+    Args:
+        given: Paths, URLs or opened stores, by name.
+        place: The dataset, for messages.
+        storage_options: Arguments of fsspec's file systems.
 
-        Args:
-            given: Paths, URLs or opened stores, by name.
-            storage_options: Arguments of fsspec's file systems.
-
-        Raises:
-            InputError: There is no such file or folder, or a scheme is unknown.
-        """
-        found = cls()
-        for name, one in given.items():
-            if isinstance(one, FileStore):
-                found[name] = one
-            else:
-                found[name] = file_store(one, storage_options=storage_options).named(name)
-        return found
+    Raises:
+        CookerError: There is no such file or folder, or a scheme is unknown.
+    """
+    try:
+        return {
+            name: one
+            if isinstance(one, FileStore)
+            else file_store(one, storage_options=storage_options).named(name)
+            for name, one in given.items()
+        }
+    except InputError as error:
+        raise CookerError(f"{place}: auxiliary store {error}") from error
 
 
 def absolute_aux(

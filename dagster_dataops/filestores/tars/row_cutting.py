@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
 from typing import Any, Final, TypeAlias
 
-from dagster_dataops.errors import DuplicateKeyError, IndexOutdatedError, StreamSourceError
+from dagster_dataops.errors import IndexOutdatedError
 from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
 from dagster_dataops.filestores.tars.open_shards import SampleReader
 from dagster_dataops.filestores.tars.shard_scan import (
@@ -133,14 +133,12 @@ def _cut_alone(
 ) -> dict[str, Any]:
     path, start = cutter.identity.path, placed[START]
     try:
-        samples = cutter.cut_one(data, start, number)
-    except DuplicateKeyError:
-        raise
-    except (StreamSourceError, UncommonTarError) as error:
+        sample = cutter.cut_one(data, start, number)
+    except UncommonTarError as error:
         raise IndexOutdatedError(path, str(error)) from error
-    if len(samples) != 1 or samples[0]["__key__"] != placed[KEY]:
+    if sample["__key__"] != placed[KEY]:
         raise IndexOutdatedError(path, f"there is no sample at byte {start:,}")
-    return samples[0]
+    return sample
 
 
 def _trusting_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) -> Maker:

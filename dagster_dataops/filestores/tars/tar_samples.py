@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
+from dagster_dataops.errors import DuplicateKeyError, IndexOutdatedError, StreamSourceError
 from dagster_dataops.filestores.sample_names import NO_PREFIX, split_name
 from dagster_dataops.filestores.source_info import new_sample
 from dagster_dataops.filestores.tars.tar_headers import (
@@ -133,14 +133,30 @@ class SampleCutter:
             samples.pop()  # more parts of it may follow
         return CutSamples(samples, starts, self._is_last)
 
-    def cut_one(self, data: bytes, base: int, number: int) -> list[dict[str, Any]]:
-        """Return the sample that begins and ends with ``data``; several if there are more.
+    def cut_one(self, data: bytes, base: int, number: int) -> dict[str, Any]:
+        """Return the sample that begins and ends with ``data``.
 
-        Arguments and errors as `cut`.
+        Args:
+            data: Bytes of the shard.
+            base: The offset of the first byte in the shard.
+            number: The number of the sample in the dataset.
+
+        Raises:
+            DuplicateKeyError: The sample has a part twice.
+            IndexOutdatedError: There is not exactly one sample, or a header is damaged.
+            UncommonTarError: Only tarfile can read the archive.
         """
         samples, starts = self._begin(data, base)
-        self._fill(number, samples, starts)
-        return samples if starts and starts[0] == base else []
+        path = self.identity.path
+        try:
+            self._fill(number, samples, starts)
+        except DuplicateKeyError:
+            raise
+        except StreamSourceError as error:
+            raise IndexOutdatedError(path, str(error)) from error
+        if starts != [base]:
+            raise IndexOutdatedError(path, f"there is no sample at byte {base:,}")
+        return samples[0]
 
     def _begin(self, data: bytes, base: int) -> tuple[list[dict[str, Any]], list[int]]:
         """Begin with other bytes, and no samples and starts."""
