@@ -22,7 +22,7 @@ async def cancel_batches(folder: Path, client: ModelClient) -> list[str]:
         ResultMissingError: The node has no batches.
         ModelError: The server refused it, or cannot be reached.
     """
-    state = BatchState.of_node(folder)
+    state = BatchState(folder)
     if not state.parts:
         raise ResultMissingError(str(folder), "it has no batches")
     cancelled = []

@@ -121,11 +121,6 @@ class ReplyStore:
         self.opened = self._read_to
         self._opening = False
 
-    @property
-    def end(self) -> int:
-        """Byte position after the lines read so far."""
-        return self._read_to
-
     def get(self, key: str, *, rejected: bool = True) -> StoredReply | None:
         """Return the last reply to a request; ``None`` if there is none.
 
@@ -251,6 +246,7 @@ class ReplyStore:
         end = os.fstat(self._file).st_size
         if end == self._read_to:  # nobody else has written
             write_all(self._file, line)
+            self._read_to = end + len(line)
             self._note(end, line)
             return
         torn = os.pread(self._file, 1, end - 1) != b"\n"
@@ -279,18 +275,12 @@ class ReplyStore:
         if os.fstat(self._file).st_size == self._read_to:
             return
         for at, text in self._lines(self._read_to):
-            whole = text.startswith(b"{") and _parsed(text) is not None
-            self._note(at, text if whole else b"\n", len(text))
+            self._read_to = at + len(text)
+            if _parsed(text) is not None:  # else it was not written whole
+                self._note(at, text)
 
-    def _note(self, at: int, text: bytes, length: int = 0) -> None:
-        """Take a line into the index.
-
-        Args:
-            at: Its position.
-            text: The line, or an empty line instead of one that was not written whole.
-            length: Its length in the file; that of ``text`` by default.
-        """
-        self._read_to = at + (length or len(text))
+    def _note(self, at: int, text: bytes) -> None:
+        """Take a line that was read or written last into the index."""
         if text.startswith(_KEY_START):
             self._index.add(int(text[len(_KEY_START) : len(_KEY_START) + 16], 16), at)
         elif text.startswith(_PUBLISHED):
