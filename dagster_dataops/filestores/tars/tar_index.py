@@ -7,7 +7,7 @@ the next shard, and new shards are added without reading the old ones.
 import heapq
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from itertools import chain
 from typing import Final, NamedTuple
 
 from dagster_dataops.filestores.tars.index_cache import cache_folder, mark_used, publish, sweep
@@ -64,12 +64,8 @@ def scanned(shard: TarShard, dataset: str, duplicates: str) -> ScannedShard:
         mark_used(path)
         return known
     data = to_json([*found])
-    publish(path, lambda draft: _write(draft, data))
+    publish(path, lambda draft: draft.write_bytes(data))
     return found
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
 
 
 class TarIndex:
@@ -96,8 +92,7 @@ class TarIndex:
         scanner: Callable[[TarShard], ScannedShard] | None = None,
         written: int | None = None,
     ) -> None:
-        self.dataset, self.shards, self.duplicates = dataset, shards, duplicates
-        self._written = written
+        self.shards, self._written = shards, written
         versions = [one.location.stamp() or one.location.identity() for one in shards]
         places = [one.location.path for one in shards]
         self._stamps = dict(zip(places, versions, strict=True))
@@ -176,19 +171,13 @@ class TarIndex:
     def _keys(self, shard: int, dropped: frozenset[int]) -> Iterator[tuple[str, int]]:
         """Yield the key and the shape of each sample of a shard, sorted."""
         first, end = self.firsts[shard], self.firsts[shard + 1]
+        samples = chain.from_iterable(self.samples(first, end, _NAMES))
         found = (
             (sample[KEY], sample[SHAPE])
-            for start in range(first, end, _NAMES)
-            for number, sample in enumerate(
-                self._file.samples(start, min(end, start + _NAMES)), start
-            )
+            for number, sample in enumerate(samples, first)
             if number not in dropped
         )
         yield from sorted(found) if shard in self._file.facts.unsorted else found
-
-    def count(self) -> int:
-        """Return the number of samples."""
-        return self.firsts[-1] - len(self.dropped)
 
     def count_files(self) -> int:
         """Return the number of files."""
