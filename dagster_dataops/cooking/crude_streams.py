@@ -248,7 +248,9 @@ def crude(  # noqa: PLR0913 - the options of a dataset
         StreamDefinitionError: An argument is invalid, or there is no such part of the split.
     """
     given, options = os.fspath(path), dict(storage_options or {})
-    _check_duplicates("crude", duplicates)
+    if duplicates not in DUPLICATES:
+        reason = f"duplicates is {duplicates!r}; it must be one of {', '.join(DUPLICATES)}"
+        raise StreamDefinitionError("crude", reason)
     place = absolute(given)
     if place.lower().endswith(_YAML_SUFFIXES):
         return _of_metadataset(
@@ -327,9 +329,3 @@ def read_tar(
     size = BLOCK_BYTES if block_size is None else block_bytes("read_tar", block_size)
     labels = SourceLabels(fresh(dict(subflavors or {})))
     return CrudeStream(TarSamples(labels, TarStore(data), checked=False, block_size=size))
-
-
-def _check_duplicates(stage: str, given: object) -> None:
-    if given not in DUPLICATES:
-        reason = f"duplicates is {given!r}; it must be one of {', '.join(DUPLICATES)}"
-        raise StreamDefinitionError(stage, reason)

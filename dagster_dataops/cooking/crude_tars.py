@@ -108,15 +108,13 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     @override
     def reset(self) -> None:
         super().reset()
-        self._number = self._at = self._first = 0
-        self._starts: list[int] = []
+        self._number = self._first = 0
+        self._starts = [0]
         self._numbers: list[int] | None = None
         self._failed_before = self.failed
 
     @override
     def state(self) -> State:
-        if not self._starts:
-            return [self._number, self._at, self._first, self._failed_before]
         read = self._length - self._remaining.__length_hint__()
         number = self._first + read if self._numbers is None else self._numbers[read]
         return [self._number, self._starts[read], number, self._failed_before]
@@ -130,7 +128,8 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     @override
     def restore(self, state: State) -> None:
         self.reset()
-        self._number, self._at, self._first, self._failed_before = (one + 0 for one in state)
+        self._number, start, self._first, self._failed_before = (one + 0 for one in state)
+        self._starts = [start]
         self.failed = self._failed_before
 
     @override
@@ -148,20 +147,19 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     def _end_block(self, number: int, at: int) -> None:
         """Go to a byte of a shard; all items of the block were read."""
-        self._number, self._at = number, at
-        self._starts, self._numbers = [], None
+        self._number = number
+        self._starts, self._numbers = [at], None
         self.begin_block([])
 
     def _of_shard(self, number: int, left_out: frozenset[int] | None) -> Iterator[Iterator[Any]]:
         shard = self.data.shards[number]
         with shard.location.opened() as content:
             identity = identity_of(self, shard)
-            placed = self.is_placed(number)
-            for cut in (
-                self._cut_placed(content, number, identity)
-                if placed
-                else self._cut(content, identity)
-            ):
+            if self.is_placed(number):
+                cuts = self._cut_placed(content, number, identity)
+            else:
+                cuts = self._cut(content, identity)
+            for cut in cuts:
                 self._failed_before = self.counter.count
                 first, count = self._first, len(cut.samples)
                 yield self._begin(cut, left_out)
@@ -192,25 +190,24 @@ class TarSamples(BlockwiseCursor, CrudeSource):
             raise StreamSourceError(*error)
 
     def _cut(self, content: Content, identity: ShardIdentity) -> Iterator[CutSamples]:
-        cutter, size = SampleCutter(identity), self.block_size
+        cutter, size, at = SampleCutter(identity), self.block_size, self._starts[0]
         while True:
-            data = content.read_at(size, self._at)
+            data = content.read_at(size, at)
             failure = content.failure
             try:
-                cut = cutter.cut(data, self._at, self._first)
+                cut = cutter.cut(data, at, self._first)
             except UncommonTarError:
-                yield from cut_with_tarfile(identity, content, self._at, self._first)
+                yield from cut_with_tarfile(identity, content, at, self._first)
                 return
             if cut.samples or cut.is_last:
                 yield cut
                 if len(cut.samples) < _FEW_SAMPLES:
                     size = min(2 * size, max(size, MAX_BLOCK_BYTES))
-            elif cut.starts[-1] > self._at:
-                self._at = cut.starts[-1]
-            elif len(data) < size:
-                raise failure or torn(identity.path, self._at)
-            else:
+            elif cut.starts[-1] == at:
+                if len(data) < size:
+                    raise failure or torn(identity.path, at)
                 size *= 2
+            at = cut.starts[-1]
 
     def is_placed(self, number: int) -> bool:
         """Whether the samples of a shard can be read by their places in the index."""
