@@ -132,11 +132,7 @@ class _NumberedItems(IndexedItems):
 
 @dataclass(eq=False)
 class CrudeLines(NumberedSamples):
-    """Yield the lines of a jsonl file as samples with the part ``json``; keys are line numbers.
-
-    Attributes:
-        file: The path of the file.
-    """
+    """Yield the lines of a jsonl file as samples with the part ``json``; keys are line numbers."""
 
     name: ClassVar[str] = "read_crude_lines"
     file: str
@@ -178,11 +174,7 @@ class CrudeLines(NumberedSamples):
 
 @dataclass(eq=False)
 class CrudeFolder(NumberedSamples):
-    """Yield the files of a folder, grouped to samples by name; keys are sorted.
-
-    Attributes:
-        files: The folder as a store.
-    """
+    """Yield the files of a folder, grouped to samples by name; keys are sorted."""
 
     name: ClassVar[str] = "read_crude_folder"
     files: FolderStore

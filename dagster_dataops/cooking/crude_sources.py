@@ -43,11 +43,7 @@ class SourceLabels:
 
 @dataclass(eq=False)
 class CrudeSource(SourceStage):
-    """A source of crude samples.
-
-    Attributes:
-        labels: The subflavors and the auxiliary stores.
-    """
+    """A source of crude samples."""
 
     labels: SourceLabels
 
@@ -92,11 +88,7 @@ class CrudeSource(SourceStage):
 
 @dataclass(eq=False)
 class IndexRows(SourceStage):
-    """A stage that yields a line of an index for each sample of a source.
-
-    Attributes:
-        source: The samples.
-    """
+    """A stage that yields a line of an index for each sample of a source."""
 
     source: CrudeSource
 

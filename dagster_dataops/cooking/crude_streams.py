@@ -165,12 +165,7 @@ class CrudePipeline(_OfCrudeSources, DataPipeline):
 
 
 class IndexStream(DataPipelineBuilder):
-    """The lines of the index of a crude stream.
-
-    Args:
-        stage: The last stage.
-        name: The name of the stream as an asset.
-    """
+    """The lines of the index of a crude stream."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         super().__init__(stage)

@@ -269,12 +269,7 @@ def left_out_samples(source: TarSamples) -> dict[int, frozenset[int]]:
 
 
 class TarAccess(RandomAccess):
-    """Random access to the samples of local shards.
-
-    Args:
-        source: The source.
-        counter: Counts the samples that cannot be read.
-    """
+    """Random access to the samples of local shards."""
 
     def __init__(self, source: TarSamples, counter: FailureCounter) -> None:
         super().__init__(counter)

@@ -193,12 +193,7 @@ class JoinTable:
 
 @dataclass(eq=False)
 class JoinedSamples(SourceByNumber):
-    """Yield a sample for each key of the first dataset. The state is the next number.
-
-    Attributes:
-        table: The datasets, and which of their samples are joined.
-        joiner: Makes one sample of several.
-    """
+    """Yield a sample for each key of the first dataset. The state is the next number."""
 
     name: ClassVar[str] = "join"
     table: JoinTable

@@ -13,12 +13,7 @@ from dagster_dataops.filestores.store_opening import absolute_store, file_store
 
 
 class PrimaryStore(FileStore):
-    """The dataset of a sample as a file store, in which ``.txt`` is a part of the sample itself.
-
-    Args:
-        store: The files of the dataset.
-        sample: The sample.
-    """
+    """The dataset of a sample as a file store, in which ``.txt`` is a part of the sample itself."""
 
     def __init__(self, store: FileStore, sample: Mapping[str, Any]) -> None:
         self.path, self.title = store.path, store.title
@@ -60,11 +55,6 @@ def opened_stores(
     storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, FileStore]:
     """Return opened auxiliary stores by name.
-
-    Args:
-        given: Paths, URLs or opened stores, by name.
-        place: The dataset, for messages.
-        storage_options: Arguments of fsspec's file systems.
 
     Raises:
         CookerError: There is no such file or folder, or a scheme is unknown.

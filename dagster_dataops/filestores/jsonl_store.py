@@ -20,11 +20,7 @@ SUFFIX = ".json"
 
 
 class JsonlStore(FileStore):
-    """The lines of a local, uncompressed jsonl file. Blank lines are not counted.
-
-    Args:
-        path: The absolute path of the file.
-    """
+    """The lines of a local, uncompressed jsonl file. Blank lines are not counted."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -44,16 +44,7 @@ class SourceInfo(dict[str, Any]):
 def new_sample(
     dataset: str, shard: str, key: str, index: int, files: list[str], subflavors: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return a sample without its parts.
-
-    Args:
-        dataset: The path of its dataset.
-        shard: The name of its shard.
-        key: Its key.
-        index: Its number in the dataset.
-        files: The names of its files.
-        subflavors: Its subflavors.
-    """
+    """Return a sample without its parts."""
     source = SourceInfo(dataset_path=dataset, index=index, shard_name=shard, file_names=files)
     return {
         "__key__": key,

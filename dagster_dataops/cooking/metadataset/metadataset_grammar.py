@@ -123,16 +123,13 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Join:
-    """Datasets whose samples of equal key are one sample.
+    """Datasets whose samples of equal key are one sample; see `Reference`, too.
 
     Attributes:
         place: Its place in the YAML.
         parts: The datasets by name; the first one determines keys and order.
         nonmatch: The handling of a sample without a match in each dataset.
         joiner: The function or class that makes one sample of several.
-        split_part: As for a `Reference`.
-        subflavors: As for a `Reference`.
-        subset: As for a `Reference`.
     """
 
     place: YamlNode

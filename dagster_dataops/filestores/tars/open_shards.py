@@ -135,10 +135,6 @@ class OpenShards:
     def reader(self, shard: TarShard, identity: ShardIdentity) -> SampleReader:
         """Return a function that reads a sample, if necessary with tarfile.
 
-        Args:
-            shard: The shard.
-            identity: The values of its samples.
-
         Raises:
             IndexOutdatedError: Raised by the function: there is not exactly one sample.
             StreamSourceError: Raised by the function: the shard cannot be read.

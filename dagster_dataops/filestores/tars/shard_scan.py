@@ -62,12 +62,7 @@ class ScannedShard(NamedTuple):
 
 
 def parts_of(sample: PlacedSample, shape: Sequence[str]) -> Parts:
-    """Return offset and size of each part of a sample.
-
-    Args:
-        sample: The sample.
-        shape: The names of its parts.
-    """
+    """Return offset and size of each part of a sample; ``shape`` has the names of the parts."""
     return {name: sample[at : at + 2] for name, at in zip(shape, count(PLACES, 2), strict=False)}
 
 

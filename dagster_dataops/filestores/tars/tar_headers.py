@@ -147,12 +147,7 @@ def damaged(path: str, at: int, found: str) -> StreamSourceError:
 
 
 class HeaderReader:
-    """Reads any header of an archive.
-
-    Args:
-        path: The path of the archive, for messages.
-        read: Reads bytes of it.
-    """
+    """Reads any header of an archive."""
 
     def __init__(self, path: str, read: Read) -> None:
         self.path, self._read = path, read

@@ -95,11 +95,7 @@ class CutSamples(NamedTuple):
 
 
 class SampleCutter:
-    """Cuts bytes of one shard into samples.
-
-    Args:
-        identity: The shard.
-    """
+    """Cuts bytes of one shard into samples."""
 
     def __init__(self, identity: ShardIdentity) -> None:
         self.identity = identity
@@ -134,12 +130,7 @@ class SampleCutter:
         return CutSamples(samples, starts, self._is_last)
 
     def cut_one(self, data: bytes, base: int, number: int) -> dict[str, Any]:
-        """Return the sample that begins and ends with ``data``.
-
-        Args:
-            data: Bytes of the shard.
-            base: The offset of the first byte in the shard.
-            number: The number of the sample in the dataset.
+        """Return the sample that begins and ends with ``data``; the arguments are those of `cut`.
 
         Raises:
             DuplicateKeyError: The sample has a part twice.

@@ -260,10 +260,6 @@ class BatchState:
 class Parts:
     """Requests for batches, in files of at most 50,000 and 190 MB.
 
-    Args:
-        folder: The folder of the batches.
-        dialect: The API of the server.
-
     Attributes:
         count: The number of requests.
     """

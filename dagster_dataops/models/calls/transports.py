@@ -141,10 +141,6 @@ def _limit(headers: Mapping[str, str], name: str) -> float:
 def json_object(body: bytes, url: str) -> dict[str, Any]:
     """Return the JSON object in a reply.
 
-    Args:
-        body: The reply.
-        url: The address that sent it, for the error.
-
     Raises:
         BadReplyError: The reply is something else.
     """

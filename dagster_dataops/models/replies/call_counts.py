@@ -11,13 +11,7 @@ from dagster_dataops.operators.outcomes.record_context import OperatorContext
 
 
 class CallCounts:
-    """Counts the calls of an operator with the records that make them.
-
-    Args:
-        context: The context of the operator.
-        store: Its stored replies.
-        prices: Prices by model.
-    """
+    """Counts the calls of an operator with the records that make them."""
 
     def __init__(
         self, context: OperatorContext, store: ReplyStore, prices: Mapping[str, Price]
@@ -27,14 +21,7 @@ class CallCounts:
         self._cost, self._summed_to = 0.0, store.published
 
     def paid(self, reply: dict[str, Any], model: str, seconds: float, share: float = 1.0) -> None:
-        """Count a call.
-
-        Args:
-            reply: The JSON of the server.
-            model: The model that was asked.
-            seconds: Duration of the call; 0 for a reply of a batch.
-            share: The share of the usual price that it cost.
-        """
+        """Count a call; ``seconds`` is 0 for a reply of a batch."""
         counts: dict[str, float] = {"calls": 1, f"model/{reply.get('model') or model}": 1}
         if seconds:
             counts[latency_count(seconds)] = 1

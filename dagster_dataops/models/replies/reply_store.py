@@ -64,9 +64,6 @@ class StoredReply(NamedTuple):
 def stored_replies(path: Path) -> Iterator[StoredReply]:
     """Yield the replies with an answer in a file, in order; nothing is written.
 
-    Args:
-        path: The file.
-
     Raises:
         StorageError: It cannot be read.
     """
@@ -186,21 +183,11 @@ class ReplyStore:
         self.opened = self._read_to
 
     def spend(self, start: int, model: str, reply: dict[str, Any]) -> None:
-        """Store the cost of a reply without an answer.
-
-        Args:
-            start: Byte position of the record that asked.
-            model: The model that was asked.
-            reply: The JSON of the server.
-        """
+        """Store the cost of a reply without an answer; see `put`."""
         self._append({"spent": start, "model": model, "reply": {"usage": reply.get("usage")}})
 
     def take_spent(self, start: int) -> list[StoredReply]:
-        """Return the replies without an answer that a stopped run got for a record, only once.
-
-        Args:
-            start: Byte position of the record.
-        """
+        """Return the replies without an answer that a stopped run got for a record, only once."""
         places = self._spent_before.pop(start, ())
         found = [_stored(at, self._line(at)) for at in places]
         return [one for one in found if one is not None]
