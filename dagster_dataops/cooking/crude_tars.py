@@ -256,7 +256,7 @@ def left_out_samples(source: TarSamples) -> dict[int, frozenset[int]]:
         DuplicateKeyError: A key occurs twice.
     """
     index = source.files.index
-    numbers = set(index.dropped)
+    numbers = set(index.facts.dropped)
     for one in source.data.exclude:
         shard, _, key = one.partition(".tar/")
         number = index.number(key) if key else None

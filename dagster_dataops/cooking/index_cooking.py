@@ -48,7 +48,7 @@ class IndexCooker:
         self._shards = OpenShards()
         self._lock = threading.Lock()
         self._bound: dict[bytes, BoundCooker] = {}
-        self._checked: dict[tuple[str, str], TarShard] = {}
+        self._checked: dict[tuple[str, str, str], TarShard] = {}
         self._stores: dict[str, FileStore] = {}
 
     @override
@@ -146,12 +146,12 @@ class IndexCooker:
         Raises:
             IndexOutdatedError: The shard has changed.
         """
-        name, version = row["shard"], row.get("version", "")
-        known = self._checked.get((name, f"{row['dataset']} {version}"))
+        place = dataset, name, version = row["dataset"], row["shard"], row.get("version", "")
+        known = self._checked.get(place)
         if known is None:
-            path = joined(row["dataset"], name)
+            path = joined(dataset, name)
             known = TarShard(name, Location(path, compression_of(path), self._options))
             if version and shard_version(known) != version:
                 raise IndexOutdatedError(path, "its size or its content differs from the index")
-            self._checked[name, f"{row['dataset']} {version}"] = known
+            self._checked[place] = known
         return known

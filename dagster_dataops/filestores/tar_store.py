@@ -77,7 +77,7 @@ class TarStore(FileStore):
 
     @override
     def __len__(self) -> int:
-        return self.index.count_files()
+        return self.index.facts.files
 
     @override
     def version(self) -> str:

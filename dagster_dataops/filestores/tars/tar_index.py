@@ -79,6 +79,9 @@ class TarIndex:
         written: The time in nanoseconds when another program had found the samples that the scanner
             returns. It must be another one when they change.
 
+    Attributes:
+        facts: Facts about the shards.
+
     Raises:
         DuplicateKeyError: A key, or a part of a sample, occurs twice.
         StreamSourceError: A shard cannot be opened.
@@ -106,8 +109,8 @@ class TarIndex:
             publish(path, lambda draft: write_index(draft, dataset, shards, duplicates, scanner))
             self._file = IndexFile(path)
         mark_used(path)
-        facts = self._file.facts
-        self.firsts, self.shapes = facts.firsts, facts.shapes
+        self.facts = self._file.facts
+        self.firsts, self.shapes = self.facts.firsts, self.facts.shapes
 
     def is_current(self, shard: TarShard) -> bool:
         """Whether a local shard is the file that was indexed."""
@@ -119,16 +122,11 @@ class TarIndex:
 
     def is_common(self, number: int) -> bool:
         """Whether all parts in a shard can be read by offset and size."""
-        return number not in self._file.facts.uncommon
+        return number not in self.facts.uncommon
 
     def error(self, number: int) -> list[str]:
         """Return path and reason why nothing can be read behind the samples of a shard."""
-        return self._file.facts.errors.get(str(number), [])
-
-    @property
-    def dropped(self) -> list[int]:
-        """The numbers of the samples that are left out as duplicates."""
-        return self._file.facts.dropped
+        return self.facts.errors.get(str(number), [])
 
     def sampler(self) -> Callable[[int], PlacedSample]:
         """Return the function that returns the place of a sample by its number in the dataset."""
@@ -162,7 +160,7 @@ class TarIndex:
 
     def names(self) -> Iterator[str]:
         """Yield the names of all files, sorted by key."""
-        dropped = frozenset(self.dropped)
+        dropped = frozenset(self.facts.dropped)
         of_shards = (self._keys(number, dropped) for number in range(len(self.shards)))
         for key, shape in heapq.merge(*of_shards):
             for part in self.shapes[shape]:
@@ -177,8 +175,4 @@ class TarIndex:
             for number, sample in enumerate(samples, first)
             if number not in dropped
         )
-        yield from sorted(found) if shard in self._file.facts.unsorted else found
-
-    def count_files(self) -> int:
-        """Return the number of files."""
-        return self._file.facts.files
+        yield from sorted(found) if shard in self.facts.unsorted else found

@@ -121,17 +121,18 @@ class BatchApi:
         self, method: str, path: str, *, body: object = None, form: Path | None = None
     ) -> dict[str, Any]:
         """Return the JSON of a reply; try again while the server fails."""
+        # A batch that was submitted without a reply is found again, not submitted again.
+        left = 1 if path == "/batches" and method == "POST" else self._client.tries
         pause = _FIRST_PAUSE_SECONDS
-        for left in range(self._client.tries - 1, -1, -1):
+        while True:
+            left -= 1
             try:
                 return await self._once(method, path, body, form)
             except TransientModelError as error:
-                # A batch that was submitted without a reply is found again, not submitted again.
-                if not left or (path == "/batches" and method == "POST"):
+                if not left:
                     raise
                 await asyncio.sleep(max(pause, error.retry_after or 0.0))
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-        raise AssertionError  # the last try returns or raises
 
     async def _once(
         self, method: str, path: str, body: object, form: Path | None

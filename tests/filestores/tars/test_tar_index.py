@@ -53,7 +53,7 @@ def test_names_are_sorted_over_shards_in_any_order(tmp_path):
     index = TarIndex(str(tmp_path), shards)
 
     assert list(index.names()) == ["a.txt", "b.json", "b.txt", "c.txt", "d.txt", "e.txt"]
-    assert index.count_files() == 6
+    assert index.facts.files == 6
 
 
 @pytest.mark.parametrize("kind", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT])
