@@ -290,7 +290,7 @@ def _correction(reply: Reply, fault: str) -> list[dict[str, str]]:
 
 
 def _unusable(error: ModelError, reply: Reply, attempts: int = 1) -> ModelError:
-    """Return an error with what is known of the reply."""
+    """Return an error to which the facts of the reply were added."""
     details = {
         "attempts": attempts,
         "request_id": reply.raw.get("id"),

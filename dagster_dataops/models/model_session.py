@@ -369,7 +369,7 @@ def _published(context: OperatorContext) -> str:
 
 
 def _asked(request: dict[str, Any]) -> str:
-    """Return the end of what a request asks, to find one like it."""
+    """Return the end of the last message, or of the input, of a request."""
     messages = request.get("messages")
     return str(messages[-1]["content"] if messages else request.get("input"))[-500:]
 

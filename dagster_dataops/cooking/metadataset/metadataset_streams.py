@@ -97,7 +97,7 @@ class Metadataset(CrudeStream):
             CookerError: No cooker fits a dataset, or its parameters do not.
         """
         offered = listed_cookers(cookers)
-        self._check_told_apart()
+        self._check_distinct()
         leaves = tuple(
             replace(leaf, cooker=chosen_cooker(offered, leaf.subflavors, leaf.aux, leaf.title).name)
             for leaf in self._leaves
@@ -106,7 +106,7 @@ class Metadataset(CrudeStream):
         cooked = CrudeStream(stage).cook(offered, cache_pool)
         return Metadataset(cooked.stage, self._title, leaves)
 
-    def _check_told_apart(self) -> None:
+    def _check_distinct(self) -> None:
         """Check that datasets with other stores have another path or other subflavors.
 
         Raises:

@@ -30,7 +30,7 @@ _BLOCK: Final = 1024  # samples that are read at once
 _NAMES: Final = 32  # samples of each shard that are read at once to merge the names of all
 
 
-class PlacedFile(NamedTuple):
+class IndexedFile(NamedTuple):
     """The place of a file.
 
     Attributes:
@@ -137,7 +137,7 @@ class TarIndex:
         for start in range(first, end, size):
             yield self._file.samples(start, min(end, start + size))
 
-    def find(self, key: str, part: str) -> PlacedFile | None:
+    def find(self, key: str, part: str) -> IndexedFile | None:
         """Return the place of a file; ``None`` if there is none."""
         found = self._file.find(key)
         if found is None:
@@ -147,7 +147,7 @@ class TarIndex:
         if part not in shape:
             return None
         at = PLACES + 2 * shape.index(part)
-        return PlacedFile(self.shard_of(number), sample[START], sample[at], sample[at + 1])
+        return IndexedFile(self.shard_of(number), sample[START], sample[at], sample[at + 1])
 
     def number(self, key: str) -> int | None:
         """Return the number of a sample; ``None`` if there is none."""

@@ -160,7 +160,7 @@ class SampleCutter:
         identity, data, base = self.identity, self._data, self._base
         end = base + len(data)
         keeps_all, prefix = identity.parts is None, ""
-        alike = NO_PREFIX  # what names of the same sample begin with
+        alike = NO_PREFIX  # the beginning of the names of this sample
         sample: dict[str, Any] = {}
         names: list[str] = []
         for name, begin, offset, size in chain.from_iterable(self._files()):

@@ -126,8 +126,8 @@ class SharedLimits:
     def sending(self, tokens: float) -> Iterator[None]:
         """Count a request as taken and not yet sent in the block, such as while it connects.
 
-        As many as may be sent at once hold up all others of this process: else a slow connection
-        would send at one time what was taken over a long one, and exceed the limit.
+        `acquire` refuses others while as many are unsent as may be sent at once. Otherwise slow
+        connections could send requests of a long time at once, and exceed the limit.
         """
         self._unsent_requests += 1
         self._unsent_tokens += tokens

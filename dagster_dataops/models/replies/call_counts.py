@@ -31,7 +31,7 @@ class CallCounts:
         self._context.count(**counts, **self._usage_counts(reply, model, share))
 
     def without_answer(self, reply: dict[str, Any], model: str) -> None:
-        """Count what a reply without an answer has cost."""
+        """Count the tokens and the cost of a reply without an answer."""
         self._context.count(**self._usage_counts(reply, model))
 
     def stored(self, stored: StoredReply, *, replays: bool) -> None:

@@ -158,7 +158,7 @@ class ReplyStore:
             reply: The JSON of the server.
             seconds: Duration of the call.
             share: The share of the usual price that it cost.
-            asked: What was asked, for `nearest`; empty if it is not needed.
+            asked: The message, for `nearest`; empty if it is not recorded.
 
         Raises:
             StorageError: It cannot be written.
@@ -173,7 +173,7 @@ class ReplyStore:
         self._append(line)
 
     def nearest(self, asked: str) -> str:
-        """Return what was asked and is most like a text; empty if nothing was."""
+        """Return the recorded message that is most like a text; empty if there is none."""
         lines = (_parsed(text) for _, text in self._lines(0))
         known = {line["asked"]: None for line in lines if line and "asked" in line}
         return next(iter(difflib.get_close_matches(asked, known, 1, 0)), "")
