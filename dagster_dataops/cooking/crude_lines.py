@@ -135,17 +135,13 @@ class CrudeLines(NumberedSamples):
     """Yield the lines of a jsonl file as samples with the part ``json``; keys are line numbers."""
 
     name: ClassVar[str] = "read_crude_lines"
+    form: ClassVar[str] = "the lines of a file"
     file: str
 
     @property
     @override
     def place(self) -> str:
         return self.file
-
-    @property
-    @override
-    def form(self) -> str:
-        return "the lines of a file"
 
     @property
     @override
@@ -177,22 +173,14 @@ class CrudeFolder(NumberedSamples):
     """Yield the files of a folder, grouped to samples by name; keys are sorted."""
 
     name: ClassVar[str] = "read_crude_folder"
+    form: ClassVar[str] = "files of a folder, grouped by name"
+    shard: ClassVar[str] = "."
     files: FolderStore
 
     @property
     @override
     def place(self) -> str:
         return self.files.path
-
-    @property
-    @override
-    def form(self) -> str:
-        return "files of a folder, grouped by name"
-
-    @property
-    @override
-    def shard(self) -> str:
-        return "."
 
     @override
     def identity(self) -> object:
