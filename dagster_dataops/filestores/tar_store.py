@@ -5,7 +5,6 @@ from functools import cached_property
 
 from typing_extensions import override
 
-from dagster_dataops.filestores.confinement import confined
 from dagster_dataops.filestores.energon_layout import ShardedDataset
 from dagster_dataops.filestores.prepared_index import prepared_index
 from dagster_dataops.filestores.sample_names import split_name
@@ -51,7 +50,6 @@ class TarStore(FileStore):
         divided = split_name(name)
         found = self.index.find(*divided) if divided is not None else None
         if found is None:
-            confined(name, self.shown)
             raise self.missing(name)
         number, start, *place = found
         shard = self.dataset.shards[number]
