@@ -17,14 +17,7 @@ from dagster_dataops.streams.core.stage import Stage, State, UnaryStage
 
 
 class BoundCooker:
-    """A cooker with the stores that it gets.
-
-    Args:
-        cooker: The cooker.
-        stores: The auxiliary stores by name.
-        primary: The dataset of the samples, if the cooker needs it.
-        cache: The cache pool, if the cooker needs it.
-    """
+    """A cooker with the stores that it gets."""
 
     def __init__(
         self, cooker: Cooker, stores: Mapping[str, FileStore], primary: FileStore | None, cache: Any

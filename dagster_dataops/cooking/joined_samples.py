@@ -93,13 +93,7 @@ def joined_sample(
     subflavors: Mapping[str, Any],
     samples: Sequence[dict[str, Any] | None],
 ) -> dict[str, Any]:
-    """Return the sample that a joiner makes, with the keys of the first sample.
-
-    Args:
-        joiner: The function.
-        place: The name of the join in restore keys.
-        subflavors: The subflavors of the sample.
-        samples: The samples to join; the first is never missing.
+    """Return the sample that a joiner makes, with the keys of the first one, which is there.
 
     Raises:
         TypeError: The joiner returned something that is not a dict.

@@ -14,10 +14,6 @@ async def cancel_batches(folder: Path, client: ModelClient) -> list[str]:
     The server may have answered some of the requests; these are paid, and the next run collects
     them. That run submits the other requests again. No sensor launches it.
 
-    Args:
-        folder: Folder of the node.
-        client: The client that submitted the batches.
-
     Raises:
         ResultMissingError: The node has no batches.
         ModelError: The server refused it, or cannot be reached.

@@ -89,10 +89,7 @@ def request_key(request: dict[str, Any], sample: int = 0, reask: int = 0) -> str
 
 
 class ReplyStore:
-    """The replies in a file.
-
-    Args:
-        path: The file; it is created, with its folder.
+    """The replies in a file, which is created with its folder.
 
     Attributes:
         opened: Size of the file when it was opened.
