@@ -74,7 +74,10 @@ class _OfCrudeSources:
     @property
     def name(self) -> str:
         """The name of the stream as an asset."""
-        return _name_of(self.stage)
+        crude_ones = self.sources
+        source = crude_ones or [one for one in self.stage.ordered() if isinstance(one, CrudeSource)]
+        place = source[0].place.rstrip("/").rpartition("/")[2].partition(".")[0]
+        return f"{place}_index" if crude_ones else place
 
 
 class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
@@ -140,8 +143,7 @@ class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
         Raises:
             StreamDefinitionError: A stage needs the samples themselves.
         """
-        stage = _with_rows(self.stage, digests=self._digests)
-        return IndexStream(stage, self.name)
+        return IndexStream(_with_rows(self.stage, digests=self._digests), self.name)
 
     @override
     def as_written(self) -> Operations:
@@ -174,13 +176,6 @@ class IndexStream(DataPipelineBuilder):
     @override
     def then(self, stage: Stage) -> "IndexStream":
         return IndexStream(stage, self.name)
-
-
-def _name_of(stage: Stage) -> str:
-    crude_ones = crude_sources(stage)
-    source = crude_ones or [one for one in stage.ordered() if isinstance(one, CrudeSource)]
-    place = source[0].place.rstrip("/").rpartition("/")[2].partition(".")[0]
-    return f"{place}_index" if crude_ones else place
 
 
 def _with_rows(stage: Stage, *, digests: bool) -> Stage:
