@@ -292,21 +292,23 @@ class IndexedTarSamples(IndexedItems):
         self.size = index.firsts[-1] - len(left_out)
         self._before = [number - at for at, number in enumerate(left_out)]
         self._keep_open = len(source.data.shards) <= MAX_KEPT
-        self._readers = _Readers(self._reader)
+        self._readers: list[SampleReader | None] = [None] * len(source.data.shards)
         self._firsts, self._place = index.firsts, index.sampler()
 
     def _reader(self, number: int) -> SampleReader:
-        """Return the function that reads the samples of a shard."""
+        """Make the function that reads the samples of a shard."""
         source, shard = self._source, self._source.data.shards[number]
-        if not source.is_placed(number):
-            return self._shards.reader(shard, identity_of(source, shard))
-        if self._keep_open:  # and compare it then, so no other file can be trusted
-            read = self._shards.kept(shard).read_at
-            identity = identity_of(source, shard)
+        placed = source.is_placed(number)
+        keep = placed and self._keep_open
+        read = self._shards.kept(shard).read_at if keep else partial(self._shards.read, shard)
+        identity = identity_of(source, shard)  # when it is open: no other file can be trusted
+        if placed:
+            identity = identity if keep else replace(identity, trusted=False)
+            found = row_reader(sample_maker(identity, self._index.shapes), identity.path, read)
         else:
-            read = partial(self._shards.read, shard)
-            identity = replace(identity_of(source, shard), trusted=False)
-        return row_reader(sample_maker(identity, self._index.shapes), identity.path, read)
+            found = self._shards.reader(shard, identity)
+        self._readers[number] = found
+        return found
 
     @override
     def item(self, number: int) -> Any:
@@ -314,7 +316,8 @@ class IndexedTarSamples(IndexedItems):
             number += bisect_right(self._before, number)
         shard = bisect_right(self._firsts, number) - 1
         try:
-            return self._readers[shard](self._place(number), number)
+            reader = self._readers[shard] or self._reader(shard)
+            return reader(self._place(number), number)
         except DuplicateKeyError:
             raise
         except StreamSourceError as error:
@@ -323,19 +326,9 @@ class IndexedTarSamples(IndexedItems):
 
     def sample(self, number: int) -> dict[str, Any]:
         """Return a sample by its number among all, also those that are left out."""
-        return self._readers[self._index.shard_of(number)](self._place(number), number)
-
-
-class _Readers(dict[int, SampleReader]):
-    """The functions that read the samples of a shard, made when they are first used."""
-
-    def __init__(self, make: Callable[[int], SampleReader]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, shard: int) -> SampleReader:
-        found = self[shard] = self._make(shard)
-        return found
+        shard = self._index.shard_of(number)
+        reader = self._readers[shard] or self._reader(shard)
+        return reader(self._place(number), number)
 
 
 @dataclass(eq=False)
