@@ -30,7 +30,8 @@ from dagster_dataops.filestores.tar_store import TarStore
 from dagster_dataops.filestores.tars.shard_scan import TarShard
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.sequences import fresh
-from dagster_dataops.streams.core.stage import CombinedStage, Stage, UnaryStage
+from dagster_dataops.streams.core.stage import Stage
+from dagster_dataops.streams.core.stage_tree import distinct_stages, with_inputs
 from dagster_dataops.streams.data_pipeline import DataPipeline, DataPipelineBuilder
 from dagster_dataops.streams.factories import block_bytes
 from dagster_dataops.streams.files.file_sets import FileSet, GivenPaths
@@ -179,19 +180,19 @@ class IndexStream(DataPipelineBuilder):
 
 
 def _with_rows(stage: Stage, *, digests: bool) -> Stage:
-    if isinstance(stage, CrudeSource):
-        return stage.index_source(digests=digests)
-    if not isinstance(stage, _CHOOSING):
-        reason = (
-            "the source is crude: only its index can be written, as samples hold bytes; "
-            f"cook it first: crude(...).cook(cookers), then {stage.name}"
-        )
-        raise StreamDefinitionError(stage.name, reason)
-    if isinstance(stage, CombinedStage):
-        inputs = tuple(_with_rows(one, digests=digests) for one in stage.sources)
-        return replace(stage, sources=inputs)
-    assert isinstance(stage, UnaryStage)  # noqa: S101 - all others of _CHOOSING
-    return replace(stage, upstream=_with_rows(stage.upstream, digests=digests))
+    made: dict[Stage, Stage] = {}
+    for one in distinct_stages(stage):
+        if isinstance(one, CrudeSource):
+            made[one] = one.index_source(digests=digests)
+        elif isinstance(one, _CHOOSING):
+            made[one] = with_inputs(one, made)
+        else:
+            reason = (
+                "the source is crude: only its index can be written, as samples hold bytes; "
+                f"cook it first: crude(...).cook(cookers), then {one.name}"
+            )
+            raise StreamDefinitionError(one.name, reason)
+    return made[stage]
 
 
 def crude(  # noqa: PLR0913 - the options of a dataset
