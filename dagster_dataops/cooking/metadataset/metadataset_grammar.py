@@ -55,21 +55,8 @@ _MIXTURE_HINTS: Final = MappingProxyType(
 _PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
 
-@dataclass(frozen=True)
-class Limit:
-    """One end of a range of samples.
-
-    Attributes:
-        number: The number of samples before it; ``None`` for a share.
-        share: The share of the samples before it, in [0, 1]; ``None`` for a number.
-    """
-
-    number: int | None = None
-    share: Fraction | None = None
-
-    def of(self, count: int) -> int:
-        """Return the number of samples before the limit, among ``count``."""
-        return int(self.share * count) if self.share is not None else self.number or 0
+Limit: TypeAlias = int | Fraction
+"""One end of a range of samples: the number of the samples before it, or their share in [0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +76,14 @@ class Subset:
     @property
     def is_absolute(self) -> bool:
         """Whether a limit is a number of samples."""
-        return bool(self.start.number or self.end.number)
+        return any(isinstance(one, int) and one > 0 for one in (self.start, self.end))
+
+    def within(self, count: int) -> slice:
+        """Return the range among ``count`` samples."""
+        start, end = (
+            one if isinstance(one, int) else int(one * count) for one in (self.start, self.end)
+        )
+        return slice(start, end)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,20 +324,20 @@ def _subset(node: YamlNode | None) -> Subset | None:
 
 
 def _is_empty(start: Limit, end: Limit) -> bool:
-    if start.number is not None and end.number is not None:
-        return start.number >= end.number
-    return (start.share or 0) >= (1 if end.share is None else end.share)
+    if isinstance(start, int) and isinstance(end, int):
+        return start >= end
+    return (0 if isinstance(start, int) else start) >= (1 if isinstance(end, int) else end)
 
 
 def _limit(node: YamlNode) -> Limit:
     given = node.value()
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return Limit(number=given)
+        return given
     if given == "end":
-        return Limit(share=Fraction(1))
+        return Fraction(1)
     percent = _PERCENT.fullmatch(given) if isinstance(given, str) else None
     share = Fraction(percent[1]) / 100 if percent else Fraction(2)
     if share > 1:
         reason = f"must be a number of samples, a share such as 20%, or end; not {node.shown}"
         raise node.error(reason)
-    return Limit(share=share)
+    return share

@@ -62,11 +62,12 @@ class PlannedDataset:
         """
         rows = range(count)
         for subset in self.subsets:
-            end = subset.end.of(len(rows))
-            if end > len(rows):
-                reason = f"the range ends at sample {end:,}, and {self.path} has {len(rows):,}"
+            size = len(rows)
+            part = subset.within(size)
+            if part.stop > size:
+                reason = f"the range ends at sample {part.stop:,}, and {self.path} has {size:,}"
                 raise subset.place.error(reason)
-            rows = rows[subset.start.of(len(rows)) : end]
+            rows = rows[part]
         return rows
 
 
