@@ -4,7 +4,6 @@ Unlike ``sample`` they read no item ahead, so that a resumed stream reads nothin
 depends on the seed alone: draw i is the i-th number of the seed.
 """
 
-from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -121,10 +120,6 @@ class MixingStage(DrawingStage):
     def restart(self, *, reset_rng: bool = False) -> None:
         super().restart(reset_rng=reset_rng)
         self.drawn = 0 if reset_rng else self.drawn
-
-    @override
-    @abstractmethod
-    def items(self) -> Iterator[Any]: ...
 
 
 @dataclass(eq=False)

@@ -9,22 +9,15 @@ from typing_extensions import override
 
 from dagster_dataops.cooking.cookers import CACHE, PRIMARY, Cooker, SkipSample, chosen_cooker
 from dagster_dataops.cooking.crude_sources import CrudeSource
-from dagster_dataops.cooking.stores_of_samples import PrimaryStore, StoresByName
-from dagster_dataops.errors import CookerError, InputError
+from dagster_dataops.cooking.stores_of_samples import PrimaryStore, opened_stores
+from dagster_dataops.errors import CookerError
 from dagster_dataops.filestores.cache_pool import NoCachePool
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.streams.core.stage import Stage, State, UnaryStage
 
 
 class BoundCooker:
-    """A cooker with the stores that it gets.
-
-    Args:
-        cooker: The cooker.
-        stores: The auxiliary stores by name.
-        primary: The dataset of the samples, if the cooker needs it.
-        cache: The cache pool, if the cooker needs it.
-    """
+    """A cooker with the stores that it gets."""
 
     def __init__(
         self, cooker: Cooker, stores: Mapping[str, FileStore], primary: FileStore | None, cache: Any
@@ -71,10 +64,7 @@ def bound_cooker(cookers: tuple[Cooker, ...], source: CrudeSource, cache: Any) -
     """
     labels = source.labels
     chosen = chosen_cooker(cookers, labels.subflavors, labels.aux, source.place)
-    try:
-        stores = StoresByName.opened(labels.aux)
-    except InputError as error:
-        raise CookerError(f"{source.place}: auxiliary store {error}") from error
+    stores = opened_stores(labels.aux, source.place)
     return BoundCooker(chosen, stores, source.store() if chosen.needs.primary else None, cache)
 
 

@@ -104,10 +104,6 @@ class Cooker:
     def check(self, aux: Iterable[str], place: str) -> None:
         """Check that the function takes exactly the stores that there are.
 
-        Args:
-            aux: The names of the auxiliary stores.
-            place: The dataset, for messages.
-
         Raises:
             CookerError: A parameter or a store is left over.
         """

@@ -3,18 +3,18 @@
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
-from dagster_dataops.cooking.crude_sources import CrudeSource, IndexRows, Row
+from dagster_dataops.cooking.crude_sources import Row, RowsByNumber, SourceByNumber
 from dagster_dataops.errors import StreamSourceError, UnknownSampleError
 from dagster_dataops.filestores.folder_store import FolderStore
 from dagster_dataops.filestores.jsonl_store import JsonlStore
 from dagster_dataops.filestores.sample_names import split_name
-from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
+from dagster_dataops.filestores.source_info import new_sample
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.random_access import MISSING, IndexedItems, RandomAccess
@@ -40,10 +40,8 @@ class NumberedFiles(NamedTuple):
 
 
 @dataclass(eq=False)
-class NumberedSamples(CrudeSource):
-    """A source whose samples are read by number. The state is the next number."""
-
-    saved: ClassVar[tuple[str, ...]] = ("_next", "failed")
+class NumberedSamples(SourceByNumber):
+    """A source whose samples are the files of a store, by number."""
 
     @abstractmethod
     def numbered(self) -> NumberedFiles:
@@ -55,48 +53,33 @@ class NumberedSamples(CrudeSource):
         """The name of the file or folder in places of samples."""
 
     @override
-    def reset(self) -> None:
-        self._next = 0
-
-    @override
-    def items(self) -> Iterator[Any]:
-        files = self.numbered()
-        while self._next < files.size:
-            self._next += 1
-            try:
-                sample = self.sample(files, self._next - 1)
-            except StreamSourceError as error:
-                self.counter.settle(self.row(files, self._next - 1), error)
-            else:
-                yield sample
+    def samples(self) -> AbstractContextManager[IndexedItems]:
+        return _NumberedAccess(self, self.counter).opened()
 
     def sample(self, files: NumberedFiles, number: int) -> dict[str, Any]:
         """Return a sample by its number."""
         key, parts = files.at(number)
-        return {
-            "__key__": key,
-            "__restore_key__": [self.place, self.shard, key],
-            "__shard__": self.shard,
-            SOURCES: [SourceInfo.of(self.place, number, self.shard, list(parts.values()))],
-            "__subflavors__": fresh(dict(self.labels.subflavors)),
-            **{part: files.store.get(name) for part, name in parts.items()},
-        }
+        subflavors = fresh(dict(self.labels.subflavors))
+        names = list(parts.values())
+        sample = new_sample(self.place, self.shard, key, number, names, subflavors)
+        return sample | {part: files.store.get(name) for part, name in parts.items()}
+
+    @override
+    def rows(self, first: int) -> Iterator[Row]:
+        files = self.numbered()
+        return (self.row(files, number) for number in range(first, files.size))
 
     def row(self, files: NumberedFiles, number: int) -> Row:
         """Return a line of the index."""
         key, parts = files.at(number)
-        row: Row = {
+        row = {
             "key": key,
             "dataset": self.place,
             "shard": self.shard,
             "index": number,
             "parts": dict(parts),
         }
-        if self.labels.subflavors:
-            row["subflavors"] = fresh(dict(self.labels.subflavors))
-        if self.labels.aux:
-            row["aux"] = CrudeSource.options(self)["aux"]
-        return row
+        return {**row, **fresh(self.labels.of_rows())}
 
     @override
     def access(self, context: ReadContext) -> RandomAccess | None:
@@ -116,23 +99,10 @@ class NumberedSamples(CrudeSource):
 
 
 @dataclass(eq=False)
-class NumberedRows(IndexRows):
-    """Yield a line of an index for each sample. The state is the next number."""
+class NumberedRows(RowsByNumber):
+    """Yield a line of an index for each sample of files."""
 
     name: ClassVar[str] = "index_files"
-    saved: ClassVar[tuple[str, ...]] = ("_next",)
-    source: NumberedSamples
-
-    @override
-    def reset(self) -> None:
-        self._next = 0
-
-    @override
-    def items(self) -> Iterator[Any]:
-        files = self.source.numbered()
-        while self._next < files.size:
-            self._next += 1
-            yield self.source.row(files, self._next - 1)
 
 
 class _NumberedAccess(RandomAccess):
@@ -141,9 +111,8 @@ class _NumberedAccess(RandomAccess):
         self._source = source
 
     @override
-    @contextmanager
-    def opened(self) -> Iterator[IndexedItems]:
-        yield _NumberedItems(self._source, self.counter)
+    def opened(self) -> AbstractContextManager[IndexedItems]:
+        return nullcontext(_NumberedItems(self._source, self.counter))
 
 
 class _NumberedItems(IndexedItems):
@@ -163,24 +132,16 @@ class _NumberedItems(IndexedItems):
 
 @dataclass(eq=False)
 class CrudeLines(NumberedSamples):
-    """Yield the lines of a jsonl file as samples with the part ``json``; keys are line numbers.
-
-    Attributes:
-        file: The path of the file.
-    """
+    """Yield the lines of a jsonl file as samples with the part ``json``; keys are line numbers."""
 
     name: ClassVar[str] = "read_crude_lines"
+    form: ClassVar[str] = "the lines of a file"
     file: str
 
     @property
     @override
     def place(self) -> str:
         return self.file
-
-    @property
-    @override
-    def form(self) -> str:
-        return "the lines of a file"
 
     @property
     @override
@@ -209,29 +170,17 @@ class CrudeLines(NumberedSamples):
 
 @dataclass(eq=False)
 class CrudeFolder(NumberedSamples):
-    """Yield the files of a folder, grouped to samples by name; keys are sorted.
-
-    Attributes:
-        files: The folder as a store.
-    """
+    """Yield the files of a folder, grouped to samples by name; keys are sorted."""
 
     name: ClassVar[str] = "read_crude_folder"
+    form: ClassVar[str] = "files of a folder, grouped by name"
+    shard: ClassVar[str] = "."
     files: FolderStore
 
     @property
     @override
     def place(self) -> str:
         return self.files.path
-
-    @property
-    @override
-    def form(self) -> str:
-        return "files of a folder, grouped by name"
-
-    @property
-    @override
-    def shard(self) -> str:
-        return "."
 
     @override
     def identity(self) -> object:

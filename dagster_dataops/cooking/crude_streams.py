@@ -12,13 +12,8 @@ from dagster_dataops.cooking.blending import Blend, BlendEpochized, Leaf, RowRan
 from dagster_dataops.cooking.cook_stage import Cook, crude_sources
 from dagster_dataops.cooking.cookers import Cookers, listed_cookers
 from dagster_dataops.cooking.crude_lines import CrudeFolder, CrudeLines
-from dagster_dataops.cooking.crude_sources import (
-    BLOCK_BYTES,
-    CrudeSource,
-    IndexHolder,
-    SourceLabels,
-    TarSamples,
-)
+from dagster_dataops.cooking.crude_sources import CrudeSource, SourceLabels
+from dagster_dataops.cooking.crude_tars import BLOCK_BYTES, TarSamples
 from dagster_dataops.cooking.stores_of_samples import absolute_aux
 from dagster_dataops.errors import InputError, StreamArgumentError, StreamDefinitionError
 from dagster_dataops.filestores.energon_layout import (
@@ -31,10 +26,12 @@ from dagster_dataops.filestores.energon_layout import (
 from dagster_dataops.filestores.folder_store import FolderStore
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.store_opening import absolute
+from dagster_dataops.filestores.tar_store import TarStore
 from dagster_dataops.filestores.tars.shard_scan import TarShard
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.sequences import fresh
-from dagster_dataops.streams.core.stage import CombinedStage, Stage, UnaryStage
+from dagster_dataops.streams.core.stage import Stage
+from dagster_dataops.streams.core.stage_tree import distinct_stages, with_inputs
 from dagster_dataops.streams.data_pipeline import DataPipeline, DataPipelineBuilder
 from dagster_dataops.streams.factories import block_bytes
 from dagster_dataops.streams.files.file_sets import FileSet, GivenPaths
@@ -78,7 +75,10 @@ class _OfCrudeSources:
     @property
     def name(self) -> str:
         """The name of the stream as an asset."""
-        return _name_of(self.stage)
+        crude_ones = self.sources
+        source = crude_ones or [one for one in self.stage.ordered() if isinstance(one, CrudeSource)]
+        place = source[0].place.rstrip("/").rpartition("/")[2].partition(".")[0]
+        return f"{place}_index" if crude_ones else place
 
 
 class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
@@ -144,8 +144,7 @@ class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
         Raises:
             StreamDefinitionError: A stage needs the samples themselves.
         """
-        stage = _with_rows(self.stage, digests=self._digests)
-        return IndexStream(stage, self.name)
+        return IndexStream(_with_rows(self.stage, digests=self._digests), self.name)
 
     @override
     def as_written(self) -> Operations:
@@ -169,12 +168,7 @@ class CrudePipeline(_OfCrudeSources, DataPipeline):
 
 
 class IndexStream(DataPipelineBuilder):
-    """The lines of the index of a crude stream.
-
-    Args:
-        stage: The last stage.
-        name: The name of the stream as an asset.
-    """
+    """The lines of the index of a crude stream."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         super().__init__(stage)
@@ -185,27 +179,20 @@ class IndexStream(DataPipelineBuilder):
         return IndexStream(stage, self.name)
 
 
-def _name_of(stage: Stage) -> str:
-    crude_ones = crude_sources(stage)
-    source = crude_ones or [one for one in stage.ordered() if isinstance(one, CrudeSource)]
-    place = source[0].place.rstrip("/").rpartition("/")[2].partition(".")[0]
-    return f"{place}_index" if crude_ones else place
-
-
 def _with_rows(stage: Stage, *, digests: bool) -> Stage:
-    if isinstance(stage, CrudeSource):
-        return stage.index_source(digests=digests)
-    if not isinstance(stage, _CHOOSING):
-        reason = (
-            "the source is crude: only its index can be written, as samples hold bytes; "
-            f"cook it first: crude(...).cook(cookers), then {stage.name}"
-        )
-        raise StreamDefinitionError(stage.name, reason)
-    if isinstance(stage, CombinedStage):
-        inputs = tuple(_with_rows(one, digests=digests) for one in stage.sources)
-        return replace(stage, sources=inputs)
-    assert isinstance(stage, UnaryStage)  # noqa: S101 - all others of _CHOOSING
-    return replace(stage, upstream=_with_rows(stage.upstream, digests=digests))
+    made: dict[Stage, Stage] = {}
+    for one in distinct_stages(stage):
+        if isinstance(one, CrudeSource):
+            made[one] = one.index_source(digests=digests)
+        elif isinstance(one, _CHOOSING):
+            made[one] = with_inputs(one, made)
+        else:
+            reason = (
+                "the source is crude: only its index can be written, as samples hold bytes; "
+                f"cook it first: crude(...).cook(cookers), then {one.name}"
+            )
+            raise StreamDefinitionError(one.name, reason)
+    return made[stage]
 
 
 def crude(  # noqa: PLR0913 - the options of a dataset
@@ -252,7 +239,9 @@ def crude(  # noqa: PLR0913 - the options of a dataset
         StreamDefinitionError: An argument is invalid, or there is no such part of the split.
     """
     given, options = os.fspath(path), dict(storage_options or {})
-    _check_duplicates("crude", duplicates)
+    if duplicates not in DUPLICATES:
+        reason = f"duplicates is {duplicates!r}; it must be one of {', '.join(DUPLICATES)}"
+        raise StreamDefinitionError("crude", reason)
     place = absolute(given)
     if place.lower().endswith(_YAML_SUFFIXES):
         return _of_metadataset(
@@ -276,10 +265,8 @@ def crude(  # noqa: PLR0913 - the options of a dataset
         return CrudeStream(CrudeFolder(labels, FolderStore(place, options)), digests=digests)
     size = BLOCK_BYTES if block_size is None else block_bytes("crude", block_size)
     labels = replace(labels, subflavors=fresh({**data.subflavors, **labels.subflavors}))
-    return CrudeStream(
-        TarSamples(labels, data, duplicates, True, size, IndexHolder(data, duplicates)),  # noqa: FBT003
-        digests=digests,
-    )
+    source = TarSamples(labels, TarStore(data, duplicates), checked=True, block_size=size)
+    return CrudeStream(source, digests=digests)
 
 
 def _of_metadataset(
@@ -332,11 +319,4 @@ def read_tar(
     data = ShardedDataset(folder, tuple(shards), {}, kept, frozenset(), files.storage_options)
     size = BLOCK_BYTES if block_size is None else block_bytes("read_tar", block_size)
     labels = SourceLabels(fresh(dict(subflavors or {})))
-    source = TarSamples(labels, data, "error", False, size, IndexHolder(data, "error"))  # noqa: FBT003
-    return CrudeStream(source)
-
-
-def _check_duplicates(stage: str, given: object) -> None:
-    if given not in DUPLICATES:
-        reason = f"duplicates is {given!r}; it must be one of {', '.join(DUPLICATES)}"
-        raise StreamDefinitionError(stage, reason)
+    return CrudeStream(TarSamples(labels, TarStore(data), checked=False, block_size=size))

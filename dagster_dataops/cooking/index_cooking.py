@@ -10,12 +10,13 @@ from typing_extensions import override
 
 from dagster_dataops.cooking.cook_stage import BoundCooker
 from dagster_dataops.cooking.cookers import Cooker, chosen_cooker
-from dagster_dataops.cooking.crude_sources import Row, shard_version
+from dagster_dataops.cooking.crude_sources import Row
+from dagster_dataops.cooking.crude_tars import shard_version
 from dagster_dataops.cooking.joined_samples import Joiner, joined_sample, no_primary
-from dagster_dataops.cooking.stores_of_samples import StoresByName
-from dagster_dataops.errors import CookerError, IndexOutdatedError, InputError
+from dagster_dataops.cooking.stores_of_samples import opened_stores
+from dagster_dataops.errors import CookerError, IndexOutdatedError
 from dagster_dataops.filestores.energon_layout import joined
-from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
+from dagster_dataops.filestores.source_info import new_sample
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.store_opening import file_store
 from dagster_dataops.filestores.tars.open_shards import OpenShards
@@ -47,7 +48,7 @@ class IndexCooker:
         self._shards = OpenShards()
         self._lock = threading.Lock()
         self._bound: dict[bytes, BoundCooker] = {}
-        self._checked: dict[tuple[str, str], TarShard] = {}
+        self._checked: dict[tuple[str, str, str], TarShard] = {}
         self._stores: dict[str, FileStore] = {}
 
     @override
@@ -83,10 +84,7 @@ class IndexCooker:
     def _made(self, row: Row, aux: Mapping[str, str]) -> BoundCooker:
         place = str(row["dataset"])
         chosen = chosen_cooker(self.cookers, row.get("subflavors"), aux, place)
-        try:
-            stores = StoresByName.opened(aux, self._options)
-        except InputError as error:
-            raise CookerError(f"{place}: auxiliary store {error}") from error
+        stores = opened_stores(aux, place, self._options)
         primary = self._store(row) if chosen.needs.primary else None
         return BoundCooker(chosen, stores, primary, self._pool)
 
@@ -109,17 +107,10 @@ class IndexCooker:
         """
         if "joined" in row:
             return self._joined(row)
-        key, shard_name = row["key"], row["shard"]
         parts, names = self._parts(row)
-        source = SourceInfo.of(row["dataset"], row["index"], shard_name, names)
-        return {
-            "__key__": key,
-            "__restore_key__": [row["dataset"], shard_name, key],
-            "__shard__": shard_name,
-            SOURCES: [source],
-            "__subflavors__": dict(row.get("subflavors") or {}),
-            **parts,
-        }
+        subflavors = dict(row.get("subflavors") or {})
+        place, shard = row["dataset"], row["shard"]
+        return new_sample(place, shard, row["key"], row["index"], names, subflavors) | parts
 
     def _joined(self, row: Row) -> dict[str, Any]:
         samples = [None if one is None else self.sample(one) for one in row["joined"]]
@@ -155,12 +146,12 @@ class IndexCooker:
         Raises:
             IndexOutdatedError: The shard has changed.
         """
-        name, version = row["shard"], row.get("version", "")
-        known = self._checked.get((name, f"{row['dataset']} {version}"))
+        place = dataset, name, version = row["dataset"], row["shard"], row.get("version", "")
+        known = self._checked.get(place)
         if known is None:
-            path = joined(row["dataset"], name)
+            path = joined(dataset, name)
             known = TarShard(name, Location(path, compression_of(path), self._options))
             if version and shard_version(known) != version:
                 raise IndexOutdatedError(path, "its size or its content differs from the index")
-            self._checked[name, f"{row['dataset']} {version}"] = known
+            self._checked[place] = known
         return known

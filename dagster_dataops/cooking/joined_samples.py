@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from typing_extensions import override
 
-from dagster_dataops.cooking.crude_sources import CrudeSource, IndexRows, Row
+from dagster_dataops.cooking.crude_sources import CrudeSource, Row, RowsByNumber, SourceByNumber
 from dagster_dataops.errors import CookerError, MetadatasetError, UnknownSampleError
 from dagster_dataops.filestores.source_info import SOURCES
 from dagster_dataops.filestores.store import FileStore
@@ -93,13 +93,7 @@ def joined_sample(
     subflavors: Mapping[str, Any],
     samples: Sequence[dict[str, Any] | None],
 ) -> dict[str, Any]:
-    """Return the sample that a joiner makes, with the keys of the first sample.
-
-    Args:
-        joiner: The function.
-        place: The name of the join in restore keys.
-        subflavors: The subflavors of the sample.
-        samples: The samples to join; the first is never missing.
+    """Return the sample that a joiner makes, with the keys of the first one, which is there.
 
     Raises:
         TypeError: The joiner returned something that is not a dict.
@@ -192,16 +186,10 @@ class JoinTable:
 
 
 @dataclass(eq=False)
-class JoinedSamples(CrudeSource):
-    """Yield a sample for each key of the first dataset. The state is the next number.
-
-    Attributes:
-        table: The datasets, and which of their samples are joined.
-        joiner: Makes one sample of several.
-    """
+class JoinedSamples(SourceByNumber):
+    """Yield a sample for each key of the first dataset. The state is the next number."""
 
     name: ClassVar[str] = "join"
-    saved: ClassVar[tuple[str, ...]] = ("_next", "failed")
     table: JoinTable
     joiner: Joiner
 
@@ -240,17 +228,26 @@ class JoinedSamples(CrudeSource):
         self._access.counter = self.counter
 
     @override
-    def reset(self) -> None:
-        self._next = 0
+    def samples(self) -> AbstractContextManager[IndexedItems]:
+        return self._access.opened()
 
     @override
-    def items(self) -> Iterator[Any]:
-        with self._access.opened() as items:
-            while self._next < items.size:
-                self._next += 1
-                item = items.item(self._next - 1)
-                if item is not MISSING:
-                    yield item
+    def rows(self, first: int) -> Iterator[Row]:
+        joiner = [self.joiner.module, self.joiner.name, self.joiner.names]
+        for number, rows in enumerate(self.table.matches(lambda _, row: row)):
+            if number < first:
+                continue
+            primary = rows[0] or {}
+            row = {
+                "key": primary["key"],
+                "dataset": self.place,
+                "shard": primary["shard"],
+                "index": number,
+                "parts": {},
+                "joined": rows,
+                "joiner": joiner,
+            }
+            yield fresh(row | self.labels.of_rows())
 
     @override
     def access(self, context: ReadContext) -> "_JoinedAccess":
@@ -326,42 +323,7 @@ class _JoinedItems(IndexedItems):
 
 
 @dataclass(eq=False)
-class JoinedRows(IndexRows):
-    """Yield a line of an index for each joined sample. The state is the next number.
-
-    Attributes:
-        source: The samples.
-    """
+class JoinedRows(RowsByNumber):
+    """Yield a line of an index for each joined sample."""
 
     name: ClassVar[str] = "index_joined"
-    saved: ClassVar[tuple[str, ...]] = ("_next",)
-    source: JoinedSamples
-
-    @override
-    def reset(self) -> None:
-        self._next = 0
-
-    @override
-    def items(self) -> Iterator[Any]:
-        source, joiner = self.source, self.source.joiner
-        shared: Row = {"joiner": [joiner.module, joiner.name, joiner.names]}
-        if source.labels.subflavors:
-            shared["subflavors"] = dict(source.labels.subflavors)
-        if source.labels.aux:
-            shared["aux"] = CrudeSource.options(source)["aux"]
-        for number, rows in enumerate(source.table.matches(lambda _, row: row)):
-            if number < self._next:
-                continue
-            first = rows[0] or {}
-            self._next = number + 1
-            yield fresh(
-                {
-                    "key": first["key"],
-                    "dataset": source.place,
-                    "shard": first["shard"],
-                    "index": number,
-                    "parts": {},
-                    "joined": rows,
-                    **shared,
-                }
-            )

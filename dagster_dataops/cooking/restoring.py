@@ -1,7 +1,7 @@
 """``restore_record``: make one record of a crude dataset again, alone."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from dagster_dataops.cooking.cook_stage import Cook
 from dagster_dataops.cooking.cookers import listed_cookers
@@ -38,7 +38,10 @@ def restore_record(dataset: Restorable, restore_key: Sequence[Any], cookers: Any
     Raises:
         UnknownSampleError: The dataset has no such sample.
     """
-    stage = dataset.stage
+    return _restored(dataset.stage, restore_key, cookers)
+
+
+def _restored(stage: Stage, restore_key: Sequence[Any], cookers: Any) -> Any:
     given: object = restore_key
     if isinstance(given, (list, tuple)) and given and given[0] == PACK:
         return _packed(stage, restore_key, cookers)
@@ -72,7 +75,7 @@ def _packed(stage: Stage, restore_key: Sequence[Any], cookers: Any) -> Any:
         stage = stage.upstream
     _, *keys = restore_key
     number = keys.pop() if keys and isinstance(keys[-1], int) else 0
-    group = [restore_record(_Part(stage.upstream), key, cookers) for key in keys]
+    group = [_restored(stage.upstream, key, cookers) for key in keys]
     packs = packs_of(stage.pack, group)
     if number >= len(packs):
         raise UnknownSampleError("restore_record", restore_key, "its samples make fewer packs")
@@ -82,16 +85,6 @@ def _packed(stage: Stage, restore_key: Sequence[Any], cookers: Any) -> Any:
     if not records:
         raise UnknownSampleError("restore_record", restore_key, "the stream leaves the pack out")
     return records[0]
-
-
-class _Part(NamedTuple):
-    """A part of a stream.
-
-    Attributes:
-        stage: Its last stage.
-    """
-
-    stage: Stage
 
 
 def _made_by(chain: list[Any], shard: str, key: str) -> list[Any]:

@@ -6,18 +6,14 @@ from typing import Any
 
 from typing_extensions import override
 
+from dagster_dataops.errors import CookerError, InputError
 from dagster_dataops.filestores.source_info import SourceInfo
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.store_opening import absolute_store, file_store
 
 
 class PrimaryStore(FileStore):
-    """The dataset of a sample as a file store, in which ``.txt`` is a part of the sample itself.
-
-    Args:
-        store: The files of the dataset.
-        sample: The sample.
-    """
+    """The dataset of a sample as a file store, in which ``.txt`` is a part of the sample itself."""
 
     def __init__(self, store: FileStore, sample: Mapping[str, Any]) -> None:
         self.path, self.title = store.path, store.title
@@ -33,9 +29,7 @@ class PrimaryStore(FileStore):
         if isinstance(own, bytes):
             full = self.full_name(name)
             shard = str(self._sample.get("__shard__", ""))
-            return own, SourceInfo(
-                dataset_path=self.path, index=full, shard_name=shard, file_names=[full]
-            )
+            return own, SourceInfo.of(self.path, full, shard, [full])
         return self._store.read(self.full_name(name))
 
     @override
@@ -55,29 +49,25 @@ class PrimaryStore(FileStore):
         return len(self._store)
 
 
-class StoresByName(dict[str, FileStore]):
-    """Opened auxiliary stores by name."""
+def opened_stores(
+    given: Mapping[str, str | FileStore],
+    place: str,
+    storage_options: Mapping[str, Any] | None = None,
+) -> dict[str, FileStore]:
+    """Return opened auxiliary stores by name.
 
-    @classmethod
-    def opened(
-        cls, given: Mapping[str, str | FileStore], storage_options: Mapping[str, Any] | None = None
-    ) -> "StoresByName":
-        """Open stores.
-
-        Args:
-            given: Paths, URLs or opened stores, by name.
-            storage_options: Arguments of fsspec's file systems.
-
-        Raises:
-            InputError: There is no such file or folder, or a scheme is unknown.
-        """
-        found = cls()
-        for name, one in given.items():
-            if isinstance(one, FileStore):
-                found[name] = one
-            else:
-                found[name] = file_store(one, storage_options=storage_options).named(name)
-        return found
+    Raises:
+        CookerError: There is no such file or folder, or a scheme is unknown.
+    """
+    try:
+        return {
+            name: one
+            if isinstance(one, FileStore)
+            else file_store(one, storage_options=storage_options).named(name)
+            for name, one in given.items()
+        }
+    except InputError as error:
+        raise CookerError(f"{place}: auxiliary store {error}") from error
 
 
 def absolute_aux(

@@ -37,13 +37,7 @@ class _CachedFile(NamedTuple):
 
 
 class CacheFolder:
-    """The files of a cache.
-
-    Args:
-        parent: The folder of the cache.
-        max_bytes: The largest number of bytes of all files.
-        max_count: The largest number of files.
-    """
+    """The files of a cache."""
 
     def __init__(self, parent: Path, max_bytes: int, max_count: int) -> None:
         self._folder = Path(parent, _VERSION)

@@ -124,18 +124,15 @@ def prepared_dataset(
         if name != usual and not exists(joined(meta, name), options):
             raise InputError(joined(meta, name), "there is no such file")
     divided = _split(meta, split_config, options)
-    if split is None:
-        names = _all_shards(meta, options) or _listed_names(path, options)
+    parts = None if split is None else divided.get("split_parts")
+    if parts is None:
+        names = list(_shard_counts(meta, options)) or _listed_names(path, options)
+    elif split not in parts:
+        known = ", ".join(map(str, parts)) or "none"
+        reason = f"{path} has no split part {split!r}; its split parts: {known}"
+        raise StreamDefinitionError("crude", reason)
     else:
-        parts = divided.get("split_parts")
-        if parts is None:
-            names = _all_shards(meta, options) or _listed_names(path, options)
-        elif split not in parts:
-            known = ", ".join(map(str, parts)) or "none"
-            reason = f"{path} has no split part {split!r}; its split parts: {known}"
-            raise StreamDefinitionError("crude", reason)
-        else:
-            names = [one for name in parts[split] or () for one in expanded(str(name))]
+        names = [one for name in parts[split] or () for one in expanded(str(name))]
     exclude = frozenset(one for name in divided.get("exclude") or () for one in expanded(str(name)))
     subflavors, kept = _configuration(joined(meta, dataset_config), options)
     shards = tuple(_shard(path, name, options) for name in names if name not in exclude)
@@ -151,10 +148,6 @@ def _split(meta: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if exists(joined(meta, one), options):
             return read_yaml(joined(meta, one), options)
     return {}
-
-
-def _all_shards(meta: str, options: Mapping[str, Any]) -> list[str]:
-    return list(_shard_counts(meta, options))
 
 
 def _shard_counts(meta: str, options: Mapping[str, Any]) -> dict[str, int]:
@@ -200,16 +193,10 @@ def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | N
     Raises:
         StreamSourceError: Nothing matches.
     """
-    is_single = path.endswith(".tar")
-    wild = not is_single and any(sign in path for sign in "*?[")
-    if is_single or wild:
-        wanted = FileSet((path,), None, options)
-        locations = wanted.locations()
-        folder = _folder_of(path)
-    else:
-        locations = FileSet((path,), None, options).locations()
-        folder = path
-    tars = [one for one in locations if one.path.endswith(".tar") or is_single or wild]
+    is_folder = not path.endswith(".tar") and not any(sign in path for sign in "*?[")
+    folder = path if is_folder else _folder_of(path)
+    locations = FileSet((path,), None, options).locations()
+    tars = [one for one in locations if one.path.endswith(".tar") or not is_folder]
     if not tars:
         return None
     shards = tuple(TarShard(_relative(one.path, folder), one) for one in tars)
@@ -259,7 +246,7 @@ def with_all_shards(dataset: ShardedDataset) -> ShardedDataset:
     """Return a dataset with the shards of all splits if Energon prepared it."""
     path, options = dataset.path, dataset.storage_options
     own = {one.name for one in dataset.shards}
-    others = [name for name in _all_shards(joined(path, META), options) if name not in own]
+    others = [name for name in prepared_counts(dataset) if name not in own]
     added = (_shard(path, name, options) for name in others)
     return replace(dataset, shards=(*dataset.shards, *added))
 

@@ -8,7 +8,6 @@ from typing import Any
 from typing_extensions import override
 
 from dagster_dataops.errors import InputError, PathEscapeError, StreamSourceError
-from dagster_dataops.filestores.confinement import confined
 from dagster_dataops.filestores.energon_layout import exists, joined
 from dagster_dataops.filestores.source_info import SourceInfo
 from dagster_dataops.filestores.store import FileStore
@@ -55,12 +54,9 @@ class FolderStore(FileStore):
 
     @override
     def read(self, name: str) -> tuple[bytes, SourceInfo]:
-        plain = confined(name, self.shown)
+        plain = self.confined(name)
         data = self._remote(plain) if is_url(self.path) else self._local(plain)
-        source = SourceInfo(
-            dataset_path=self.path, index=name, shard_name=self.path, file_names=[name]
-        )
-        return data, source
+        return data, SourceInfo.of(self.path, name, self.path, [name])
 
     def _local(self, name: str) -> bytes:
         path = self._top / name
@@ -111,7 +107,7 @@ class FolderStore(FileStore):
         if not isinstance(name, str):
             return False
         try:
-            plain = confined(name, self.shown)
+            plain = self.confined(name)
         except PathEscapeError:
             return False
         if is_url(self.path):

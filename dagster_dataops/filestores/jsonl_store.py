@@ -8,7 +8,6 @@ from typing import Any
 from typing_extensions import override
 
 from dagster_dataops.errors import IndexOutdatedError
-from dagster_dataops.filestores.confinement import confined
 from dagster_dataops.filestores.source_info import SourceInfo
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.hashing.values import digest
@@ -20,11 +19,7 @@ SUFFIX = ".json"
 
 
 class JsonlStore(FileStore):
-    """The lines of a local, uncompressed jsonl file. Blank lines are not counted.
-
-    Args:
-        path: The absolute path of the file.
-    """
+    """The lines of a local, uncompressed jsonl file. Blank lines are not counted."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -42,20 +37,14 @@ class JsonlStore(FileStore):
         starts = self._starts()
         known = name.endswith(SUFFIX) and text.isascii() and text.isdigit()
         if not known or int(text) >= len(starts) - 1:
-            confined(name, self.shown)
             raise self.missing(name)
         start, end = starts[int(text)], starts[int(text) + 1]
         with opened_file(self.path) as descriptor:
             data = os.pread(descriptor, end - start, start)
         if Location(self.path).stamp() != self._stamp:
             raise IndexOutdatedError(self.path, "the file has changed")
-        source = SourceInfo(
-            dataset_path=self.path,
-            index=name,
-            shard_name=self.path.rpartition("/")[2],
-            file_names=[name],
-        )
-        return data.strip(), source
+        shard = self.path.rpartition("/")[2]
+        return data.strip(), SourceInfo.of(self.path, name, shard, [name])
 
     def _starts(self) -> Any:
         with self._lock:

@@ -41,12 +41,21 @@ class SourceInfo(dict[str, Any]):
         return cls(dataset_path=dataset_path, index=index, shard_name=shard, file_names=files)
 
 
+def new_sample(
+    dataset: str, shard: str, key: str, index: int, files: list[str], subflavors: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a sample without its parts."""
+    source = SourceInfo(dataset_path=dataset, index=index, shard_name=shard, file_names=files)
+    return {
+        "__key__": key,
+        "__restore_key__": [dataset, shard, key],
+        "__shard__": shard,
+        SOURCES: [source],
+        "__subflavors__": subflavors,
+    }
+
+
 def add_source_info(sample: MutableMapping[str, Any], *sources: SourceInfo) -> None:
     """Add sources to ``sample["__sources__"]``. The earlier list is not changed."""
     known = list(sample.get(SOURCES) or ())
     sample[SOURCES] = [*known, *(source for source in sources if source not in known)]
-
-
-def get_source_info(sample: MutableMapping[str, Any]) -> list[SourceInfo]:
-    """Return the sources of a sample, also of one that was read back from JSON."""
-    return [SourceInfo(source) for source in sample.get(SOURCES) or ()]

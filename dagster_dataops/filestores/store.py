@@ -6,7 +6,7 @@ from collections.abc import Iterator, MutableMapping
 from itertools import islice
 from typing import Any, Self
 
-from dagster_dataops.errors import AuxFileMissingError
+from dagster_dataops.errors import AuxFileMissingError, PathEscapeError
 from dagster_dataops.filestores.source_info import SourceInfo, add_source_info
 
 _MAX_COMPARED = 10_000  # names that are compared with a missing one
@@ -81,8 +81,24 @@ class FileStore(ABC):
         """The store in messages."""
         return self.path if self.title is None else f"{self.title} ({self.path})"
 
+    def confined(self, name: str) -> str:
+        """Return a name in its plain form: relative, with ``/``, without ``.`` and ``..``.
+
+        Raises:
+            PathEscapeError: The name is absolute, leads out of the store, or has a NUL in it.
+        """
+        parts = [part for part in name.split("/") if part not in {"", "."}]
+        if name.startswith("/") or ".." in parts or "\0" in name or not parts:
+            raise PathEscapeError(self.shown, name)
+        return "/".join(parts)
+
     def missing(self, name: str) -> AuxFileMissingError:
-        """Return the error for a file that does not exist."""
+        """Return the error for a file that does not exist.
+
+        Raises:
+            PathEscapeError: The name leaves the store.
+        """
+        self.confined(name)
         near = difflib.get_close_matches(name, islice(self.names(), _MAX_COMPARED), 1, 0.5)
         return AuxFileMissingError(self.shown, name, len(self), near[0] if near else "")
 

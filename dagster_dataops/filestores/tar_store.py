@@ -5,7 +5,6 @@ from functools import cached_property
 
 from typing_extensions import override
 
-from dagster_dataops.filestores.confinement import confined
 from dagster_dataops.filestores.energon_layout import ShardedDataset
 from dagster_dataops.filestores.prepared_index import prepared_index
 from dagster_dataops.filestores.sample_names import split_name
@@ -27,7 +26,7 @@ class TarStore(FileStore):
     def __init__(self, dataset: ShardedDataset, duplicates: str = "error") -> None:
         self.path = dataset.path
         self.dataset = dataset
-        self._duplicates = duplicates
+        self.duplicates = duplicates
         self._shards = OpenShards()
 
     @override
@@ -38,7 +37,7 @@ class TarStore(FileStore):
     def index(self) -> TarIndex:
         """The index, built when it is first used unless Energon wrote one."""
         return prepared_index(self.dataset) or TarIndex(
-            self.path, self.dataset.shards, self._duplicates
+            self.path, self.dataset.shards, self.duplicates
         )
 
     @cached_property
@@ -51,7 +50,6 @@ class TarStore(FileStore):
         divided = split_name(name)
         found = self.index.find(*divided) if divided is not None else None
         if found is None:
-            confined(name, self.shown)
             raise self.missing(name)
         number, start, *place = found
         shard = self.dataset.shards[number]
@@ -59,13 +57,7 @@ class TarStore(FileStore):
         data = content.read_at(place[1], place[0]) if content else b""
         if content is None or len(data) < place[1]:
             data = self._shards.part(shard, start, name, place)
-        source = {
-            "dataset_path": self.path,
-            "index": name,
-            "shard_name": shard.name,
-            "file_names": [name],
-        }
-        return data, SourceInfo(source)
+        return data, SourceInfo.of(self.path, name, shard.name, [name])
 
     def _open(self, number: int) -> Content | None:
         """Open a shard that stays open; ``None`` if each read must check it or open it again."""
@@ -83,7 +75,7 @@ class TarStore(FileStore):
 
     @override
     def __len__(self) -> int:
-        return self.index.count_files()
+        return self.index.facts.files
 
     @override
     def version(self) -> str:

@@ -3,10 +3,8 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from dagster_dataops.byte_ranges import opened
@@ -69,8 +67,9 @@ async def deliver_in_batches(operator: Asking, context: OperatorContext) -> None
 async def _round(operator: Asking, context: OperatorContext, batches: BatchDelivery) -> None:
     """Collect what the server has answered, and submit what is still missing."""
     await batches.advance()
-    with operator.session.noting(batches.parts()) as requests:
-        lines = _lines(context.input)
+    path = context.input
+    with operator.session.noting(batches.parts()) as requests, opened(path) as source:
+        lines = iterate_lines(source, [content_interval(path)])
         while block := list(islice(lines, _AT_ONCE)):
             await asyncio.gather(*[_note(operator, line) for line in block])
     await batches.send(requests)
@@ -83,11 +82,6 @@ async def _note(operator: Asking, line: Line) -> None:
     tally.begin()
     with suppress(Exception, DeferredRequest):
         await operator.forward(decode(line.text))
-
-
-def _lines(path: Path) -> Iterator[Line]:
-    with opened(path) as source:
-        yield from iterate_lines(source, [content_interval(path)])
 
 
 def _check(operator: Asking) -> None:

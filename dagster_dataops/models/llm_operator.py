@@ -290,7 +290,7 @@ def _correction(reply: Reply, fault: str) -> list[dict[str, str]]:
 
 
 def _unusable(error: ModelError, reply: Reply, attempts: int = 1) -> ModelError:
-    """Return an error with what is known of the reply."""
+    """Return an error to which the facts of the reply were added."""
     details = {
         "attempts": attempts,
         "request_id": reply.raw.get("id"),
@@ -304,14 +304,11 @@ def _unusable(error: ModelError, reply: Reply, attempts: int = 1) -> ModelError:
 
 def _truncated(reply: Reply) -> ModelError:
     usage = reply.usage
-    used = "" if usage is None else f" after {counted(usage.tokens_out, 'tokens')}"
-    thought = (
-        ""
-        if not usage or not usage.tokens_reasoning
-        else (f", {usage.tokens_reasoning} of them for reasoning that is not shown")
-    )
+    used = f" after {counted(usage.tokens_out, 'tokens')}" if usage else ""
+    if usage and usage.tokens_reasoning:
+        used += f", {usage.tokens_reasoning} of them for reasoning that is not shown"
     reason = (
-        f"the reply was cut{used}{thought}; raise max_tokens, or set truncated='keep' to use what "
+        f"the reply was cut{used}; raise max_tokens, or set truncated='keep' to use what "
         f"there is: {reply.text[:_MAX_TEXT]}"
     )
     return TruncatedError(reason)

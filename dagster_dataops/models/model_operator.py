@@ -107,10 +107,5 @@ class ModelOperator:
 
 
 def client_among(given: Any, clients: Mapping[str, Any]) -> ModelClient:
-    """Return the client of an operator.
-
-    Args:
-        given: Its option ``client``.
-        clients: The clients of the run, by name.
-    """
+    """Return the client for the option ``client`` of an operator, among those of the run."""
     return client_of(clients.get(given, ModelClient()) if isinstance(given, str) else given)

@@ -27,10 +27,10 @@ from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.dialect import Dialect
 from dagster_dataops.models.calls.shared_limits import SharedLimits
 from dagster_dataops.models.calls.transports import transport_of
+from dagster_dataops.models.replies.call_counts import CallCounts
 from dagster_dataops.models.replies.kept_replies import replies_file
-from dagster_dataops.models.replies.latency import latency_count
-from dagster_dataops.models.replies.reply import Usage, finish_reason_of, reply_of, usage_of
-from dagster_dataops.models.replies.reply_store import ReplyStore, StoredReply, request_key
+from dagster_dataops.models.replies.reply import reply_of, usage_of
+from dagster_dataops.models.replies.reply_store import ReplyStore, request_key
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 
 _LOG: Final = logging.getLogger("dagster_dataops")
@@ -100,8 +100,7 @@ class ModelSession:
         self._turn = asyncio.Lock()  # one call at a time asks the limits
         self._freed = asyncio.Event()
         self._asked: dict[str, asyncio.Event] = {}
-        self._counted: set[int] = set()
-        self._cost = _CostSoFar(self._store, client)
+        self._counts = CallCounts(context, self._store, client.prices)
         self._fatal: FatalModelError | None = None
         self._failures_in_a_row = 0
         self._breaks = iter(_BREAK_SECONDS)
@@ -128,7 +127,7 @@ class ModelSession:
             yield requests
         finally:
             self._noted = None
-            self._counted.clear()
+            self._counts.forget()
 
     async def complete(
         self,
@@ -149,19 +148,18 @@ class ModelSession:
             ModelError: There is no reply.
         """
         if self._noted is None:
-            self._count_spent_before()
+            self._counts.spent_before()
         key = request_key(request, sample, reask)
         while (other := self._asked.get(key)) is not None:
             with self._context.waiting():
                 await other.wait()
         stored = self._store.get(key, rejected=not self._context.retries_failed)
         if stored is not None:
-            self._count_replayed(stored)
+            self._counts.stored(stored, replays=self._replays)
             return stored.reply, True
         if self._replays:
             raise self._not_recorded(request)
-        if self.batches is not None:
-            self._raise_batch_error(key)
+        self._raise_batch_error(key)
         if sample and "seed" not in request and not self._context.retries_failed:
             request = {**request, "seed": self._seed_of(key)}
         if self._noted is not None:
@@ -175,7 +173,7 @@ class ModelSession:
             self._store.put(key, position, model, reply, seconds=seconds, asked=asked)
         finally:
             self._asked.pop(key).set()
-        self._count_paid(reply, model, seconds)
+        self._counts.paid(reply, model, seconds)
         return reply, False
 
     def reject(self, request: dict[str, Any], sample: int = 0, reask: int = 0) -> None:
@@ -252,10 +250,10 @@ class ModelSession:
         if self._fatal is not None:
             raise self._fatal
         limit = self._client.max_cost
-        if limit and self._cost.now() >= limit:
+        if limit and (cost := self._counts.cost()) >= limit:
             reason = (
-                f"the calls for this result have cost {self._cost.now():.4f}, and max_cost of the "
-                f"client is {limit:g}; raise it and run again to continue"
+                f"the calls for this result have cost {cost:.4f}, and max_cost of the client is "
+                f"{limit:g}; raise it and run again to continue"
             )
             raise BudgetSpentError(reason)
 
@@ -289,7 +287,7 @@ class ModelSession:
         except BadReplyError:  # no answer, but paid
             if usage is not None:
                 self._store.spend(self._context.position, str(request["model"]), reply)
-            self._context.count(**self._usage_counts(reply, str(request["model"])))
+            self._counts.without_answer(reply, str(request["model"]))
             raise
         return reply, seconds
 
@@ -352,67 +350,6 @@ class ModelSession:
         self._limits.block(pause)
         self._paused_at, self._paused_until = now, now + pause
 
-    def _count_replayed(self, stored: StoredReply) -> None:
-        """Count a stored reply; as paid if its record was interrupted before it was settled."""
-        new = self._store.published <= stored.at < self._store.opened
-        own = stored.start == self._context.position
-        if new and own and stored.at not in self._counted and not self._replays:
-            self._counted.add(stored.at)
-            self._count_paid(stored.reply, stored.model, stored.seconds, stored.share)
-        else:
-            self._context.count(calls_replayed=1)
-
-    def _count_spent_before(self) -> None:
-        """Count replies without an answer that this record got before it was interrupted."""
-        for spent in self._store.take_spent(self._context.position):
-            self._context.count(**self._usage_counts(spent.reply, spent.model))
-
-    def _count_paid(
-        self, reply: dict[str, Any], model: str, seconds: float, share: float = 1.0
-    ) -> None:
-        counts: dict[str, float] = {"calls": 1, f"model/{reply.get('model') or model}": 1}
-        if seconds:  # not of a batch
-            counts[latency_count(seconds)] = 1
-        finish = finish_reason_of(reply)
-        if finish:
-            counts[f"finish_reasons/{finish}"] = 1
-        self._context.count(**counts, **self._usage_counts(reply, model, share))
-
-    def _usage_counts(
-        self, reply: dict[str, Any], model: str, share: float = 1.0
-    ) -> dict[str, float]:
-        """Return the tokens and the cost of a reply."""
-        usage = usage_of(reply)
-        if usage is None:
-            return {"calls_without_usage": 1}
-        counts: dict[str, float] = {
-            name: number for name, number in zip(Usage._fields, usage, strict=True) if number
-        }
-        price = self._client.prices.get(model)
-        if price is not None:
-            counts["cost"] = price.cost(usage) * share
-        return counts
-
-
-class _CostSoFar:
-    """The cost of the calls for a result, of all runs and processes that make it."""
-
-    def __init__(self, store: ReplyStore, client: ModelClient) -> None:
-        self._store = store
-        self._prices = client.prices
-        self._read_to = store.published
-        self._sum = 0.0
-
-    def now(self) -> float:
-        """Return the cost of all replies that are stored by now."""
-        for stored in self._store.since(self._read_to):
-            self._read_to = stored.at + 1  # the rest of this line is no line
-            usage = usage_of(stored.reply)
-            price = self._prices.get(stored.model)
-            if usage is not None and price is not None:
-                self._sum += price.cost(usage) * stored.share
-        return self._sum
-
 
 def _failing(error: TransientModelError) -> EndpointFailingError:
     pauses = ", ".join(f"{seconds:g}" for seconds in _BREAK_SECONDS)
@@ -432,7 +369,7 @@ def _published(context: OperatorContext) -> str:
 
 
 def _asked(request: dict[str, Any]) -> str:
-    """Return the end of what a request asks, to find one like it."""
+    """Return the end of the last message, or of the input, of a request."""
     messages = request.get("messages")
     return str(messages[-1]["content"] if messages else request.get("input"))[-500:]
 

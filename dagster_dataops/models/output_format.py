@@ -24,13 +24,20 @@ def output_format(wanted: Any) -> "OutputFormat":
         DefinitionError: ``wanted`` is neither.
         MissingExtraError: jsonschema-rs is not installed, which a JSON Schema needs.
     """
+    if isinstance(wanted, type):
+        return _form(wanted)
     if not isinstance(wanted, dict):
-        return _form_of(wanted) if isinstance(wanted, type) else OutputFormat(wanted)
+        return OutputFormat(wanted)
     try:
-        return _form_in(orjson.dumps(wanted))
+        return _form(orjson.dumps(wanted))
     except orjson.JSONEncodeError as error:
         reason = f"response_format is no JSON Schema: {error}"
         raise DefinitionError(reason) from None
+
+
+@functools.lru_cache(maxsize=_MADE)
+def _form(wanted: type | bytes) -> "OutputFormat":
+    return OutputFormat(orjson.loads(wanted) if isinstance(wanted, bytes) else wanted)
 
 
 class OutputFormat:
@@ -84,16 +91,6 @@ class OutputFormat:
             places = [".".join(map(str, one.instance_path)) for one in errors]
             raise ValueError(_faults(places, [one.message for one in errors])[:_MAX_TEXT])
         return value
-
-
-@functools.lru_cache(maxsize=_MADE)
-def _form_of(model: type) -> OutputFormat:
-    return OutputFormat(model)
-
-
-@functools.lru_cache(maxsize=_MADE)
-def _form_in(text: bytes) -> OutputFormat:
-    return OutputFormat(orjson.loads(text))
 
 
 def _of_schema(wanted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

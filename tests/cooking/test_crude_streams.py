@@ -16,7 +16,7 @@ from dagster_dataops import (
     restore_record,
 )
 from dagster_dataops.cooking.crude_lines import NumberedSamples
-from dagster_dataops.cooking.crude_sources import TarSamples
+from dagster_dataops.cooking.crude_tars import TarSamples
 from dagster_dataops.errors import (
     AuxFileMissingError,
     CookerError,

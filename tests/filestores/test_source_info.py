@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from dagster_dataops import SourceInfo
-from dagster_dataops.filestores.source_info import add_source_info, get_source_info
+from dagster_dataops.filestores.source_info import add_source_info
 from dagster_dataops.records import encode
 
 ONE = SourceInfo.of("d", 3, "s.tar", ["a.txt"])
@@ -27,4 +27,4 @@ def test_a_source_is_added_once_to_a_new_list():
     add_source_info(sample, ONE)
 
     assert before == []
-    assert get_source_info(sample) == [ONE]
+    assert sample["__sources__"] == [ONE]

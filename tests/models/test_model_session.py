@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.models.model_session."""
+"""Tests of dagster_dataops.models.model_session and replies.call_counts."""
 
 import asyncio
 import time

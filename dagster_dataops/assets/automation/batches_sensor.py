@@ -112,7 +112,7 @@ def _waiting(
         if partitions_def is not None:
             keys = partitions_def.get_partition_keys(dynamic_partitions_store=context.instance)
         for key in keys:
-            state = BatchState.of_node(plan.folder(dataops, key).path)
+            state = BatchState(plan.folder(dataops, key).path)
             if (state.waiting or state.interrupted) and not state.cancelled:
                 yield _Batches(plan, key, [] if state.interrupted else state.waiting)
 

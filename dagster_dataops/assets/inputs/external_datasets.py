@@ -16,7 +16,7 @@ from dagster_dataops.cooking.blending import Leaf
 from dagster_dataops.cooking.crude_sources import CrudeSource, IndexRows
 from dagster_dataops.cooking.joined_samples import JoinedSamples
 from dagster_dataops.cooking.metadataset.metadataset_leaves import MetadatasetLeaf
-from dagster_dataops.cooking.metadataset.metadataset_streams import size_of
+from dagster_dataops.cooking.metadataset.metadataset_stages import size_of
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.runners.given_stream import GivenStream
 from dagster_dataops.hashing.values import digest

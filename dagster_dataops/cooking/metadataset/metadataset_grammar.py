@@ -55,21 +55,8 @@ _MIXTURE_HINTS: Final = MappingProxyType(
 _PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
 
-@dataclass(frozen=True)
-class Limit:
-    """One end of a range of samples.
-
-    Attributes:
-        number: The number of samples before it; ``None`` for a share.
-        share: The share of the samples before it, in [0, 1]; ``None`` for a number.
-    """
-
-    number: int | None = None
-    share: Fraction | None = None
-
-    def of(self, count: int) -> int:
-        """Return the number of samples before the limit, among ``count``."""
-        return int(self.share * count) if self.share is not None else self.number or 0
+Limit: TypeAlias = int | Fraction
+"""One end of a range of samples: the number of the samples before it, or their share in [0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +76,14 @@ class Subset:
     @property
     def is_absolute(self) -> bool:
         """Whether a limit is a number of samples."""
-        return bool(self.start.number or self.end.number)
+        return any(isinstance(one, int) and one > 0 for one in (self.start, self.end))
+
+    def within(self, count: int) -> slice:
+        """Return the range among ``count`` samples."""
+        start, end = (
+            one if isinstance(one, int) else int(one * count) for one in (self.start, self.end)
+        )
+        return slice(start, end)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +100,6 @@ class Reference:
         subset: The range of samples to read; ``None`` for all.
         dataset_config: The name of the file that describes the dataset.
         split_config: The name of the file that lists its splits.
-        shuffle_over_epochs_multiplier: As in Energon; ``None`` for no shuffling of shards.
         choices: The places of ``split_part``, ``dataset_config`` and ``split_config``.
     """
 
@@ -119,22 +112,18 @@ class Reference:
     subset: Subset | None = None
     dataset_config: str | None = None
     split_config: str | None = None
-    shuffle_over_epochs_multiplier: int | None = 1
     choices: Mapping[str, YamlNode] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Join:
-    """Datasets whose samples of equal key are one sample.
+    """Datasets whose samples of equal key are one sample; see `Reference`, too.
 
     Attributes:
         place: Its place in the YAML.
         parts: The datasets by name; the first one determines keys and order.
         nonmatch: The handling of a sample without a match in each dataset.
         joiner: The function or class that makes one sample of several.
-        split_part: As for a `Reference`.
-        subflavors: As for a `Reference`.
-        subset: As for a `Reference`.
     """
 
     place: YamlNode
@@ -200,15 +189,13 @@ def _check_class(document: YamlNode, found: Mapping[str, YamlNode]) -> None:
 def _entry(node: YamlNode, more: tuple[str, ...]) -> Entry:
     """Parse a dataset or a list of datasets, which may have the keys ``more`` besides its own."""
     found = node.entries()
-    kinds = [kind for kind in (*_AMOUNTS, "join") if kind in found]
-    if not kinds:
-        return _reference(node, more)
+    mixtures = [kind for kind in _AMOUNTS if kind in found]
+    kinds = [*mixtures, *(["join"] if "join" in found else [])]
     if len(kinds) > 1:
         raise found[kinds[1]].error(f"{kinds[0]!r} and {kinds[1]!r} exclude each other")
-    if kinds[0] == "join":
-        return _join(node, more)
-    (kind,) = (one for one in _AMOUNTS if one in found)
-    return _mixture(node, kind, more)
+    if mixtures:
+        return _mixture(node, mixtures[0], more)
+    return _join(node, more) if kinds else _reference(node, more)
 
 
 def _mixture(node: YamlNode, kind: Kind, more: tuple[str, ...]) -> Mixture:
@@ -233,9 +220,11 @@ def _reference(node: YamlNode, more: tuple[str, ...]) -> Reference:
     aux = known["aux"].entries() if "aux" in known else {}
     for store in aux.values():
         store.text()
+    _check_multiplier(known.get("shuffle_over_epochs_multiplier"))
+    place = known.get("path") or known["asset"]
     return Reference(
-        place=known.get("path") or known["asset"],
-        path=(known.get("path") or known["asset"]).text(),
+        place=place,
+        path=place.text(),
         is_asset="asset" in known,
         split_part=_text(known.get("split_part")),
         subflavors=_subflavors(known.get("subflavors")),
@@ -243,7 +232,6 @@ def _reference(node: YamlNode, more: tuple[str, ...]) -> Reference:
         subset=_subset(known.get("subset")),
         dataset_config=_text(known.get("dataset_config")),
         split_config=_text(known.get("split_config")),
-        shuffle_over_epochs_multiplier=_multiplier(known.get("shuffle_over_epochs_multiplier")),
         choices={name: known[name] for name in _CHOICES if name in known},
     )
 
@@ -252,7 +240,10 @@ def _join(node: YamlNode, more: tuple[str, ...]) -> Join:
     found = node.known_entries((*_JOIN, *more), _HINTS)
     joined = found["join"]
     named = joined.is_mapping
-    given = joined.entries() if named else dict(_numbered(joined))
+    if named:
+        given = joined.entries()
+    else:
+        given = {str(at): one for at, one in enumerate(joined.elements())}
     if len(given) < 2:
         raise joined.error("joins at least two datasets")
     parts = {name: _joined(one) for name, one in given.items()}
@@ -261,7 +252,7 @@ def _join(node: YamlNode, more: tuple[str, ...]) -> Join:
     if nonmatch[first] != "error":
         reason = "the first dataset determines the keys, so that none of them is missing in it"
         raise given[first].entries()["nonmatch"].error(reason)
-    _multiplier(found.get("shuffle_over_epochs_multiplier"))
+    _check_multiplier(found.get("shuffle_over_epochs_multiplier"))
     return Join(
         place=node,
         parts=parts,
@@ -278,10 +269,6 @@ def _joined(node: YamlNode) -> Reference:
     if found.subset is not None:
         raise found.subset.place.error("'subset' belongs beside 'join', not to one of its datasets")
     return found
-
-
-def _numbered(joined: YamlNode) -> list[tuple[str, YamlNode]]:
-    return [(str(number), one) for number, one in enumerate(joined.elements())]
 
 
 def _nonmatch(node: YamlNode) -> NonMatch:
@@ -313,13 +300,12 @@ def _subflavors(node: YamlNode | None) -> dict[str, Any]:
     return {} if node is None else {name: one.value() for name, one in node.entries().items()}
 
 
-def _multiplier(node: YamlNode | None) -> int | None:
-    if node is None:
-        return 1
-    found = node.value()
-    if found is not None and not (isinstance(found, int) and (found > 0 or found == -1)):
+def _check_multiplier(node: YamlNode | None) -> None:
+    """Check an option of Energon that has no effect here: every epoch reads all shards."""
+    if node is None or (found := node.value()) is None:
+        return
+    if not isinstance(found, int) or (found <= 0 and found != -1):
         raise node.error(f"must be a number above 0, -1 or null, not {node.shown}")
-    return found
 
 
 def _subset(node: YamlNode | None) -> Subset | None:
@@ -338,20 +324,20 @@ def _subset(node: YamlNode | None) -> Subset | None:
 
 
 def _is_empty(start: Limit, end: Limit) -> bool:
-    if start.number is not None and end.number is not None:
-        return start.number >= end.number
-    return (start.share or 0) >= (1 if end.share is None else end.share)
+    if isinstance(start, int) and isinstance(end, int):
+        return start >= end
+    return (0 if isinstance(start, int) else start) >= (1 if isinstance(end, int) else end)
 
 
 def _limit(node: YamlNode) -> Limit:
     given = node.value()
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return Limit(number=given)
+        return given
     if given == "end":
-        return Limit(share=Fraction(1))
+        return Fraction(1)
     percent = _PERCENT.fullmatch(given) if isinstance(given, str) else None
     share = Fraction(percent[1]) / 100 if percent else Fraction(2)
     if share > 1:
         reason = f"must be a number of samples, a share such as 20%, or end; not {node.shown}"
         raise node.error(reason)
-    return Limit(share=share)
+    return share

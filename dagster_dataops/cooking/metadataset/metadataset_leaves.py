@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dagster_dataops.cooking.blending import Leaf
-from dagster_dataops.streams.core.stage import CombinedStage, Stage, UnaryStage
+from dagster_dataops.streams.core.stage import Stage
+from dagster_dataops.streams.core.stage_tree import distinct_stages, with_inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +65,13 @@ class MetadatasetLeaf:
 
 def with_leaves(stage: Stage, leaves: Mapping[str, MetadatasetLeaf]) -> Stage:
     """Return a stage whose datasets have other descriptions, by name."""
-    if isinstance(stage, Leaf):
-        return replace(stage, about=leaves[stage.about.name])
-    if isinstance(stage, CombinedStage):
-        sources = tuple(with_leaves(one, leaves) for one in stage.sources)
-        return replace(stage, sources=sources)
-    if isinstance(stage, UnaryStage):
-        return replace(stage, upstream=with_leaves(stage.upstream, leaves))
-    return stage
+    made: dict[Stage, Stage] = {}
+    for one in distinct_stages(stage):
+        if isinstance(one, Leaf):
+            made[one] = replace(one, about=leaves[one.about.name])
+        else:
+            made[one] = with_inputs(one, made)
+    return made[stage]
 
 
 def leaves_of(stage: Stage) -> list[MetadatasetLeaf]:

@@ -35,22 +35,17 @@ class PlannedDataset:
     """A dataset of a metadataset, with the settings of all files that lead to it.
 
     Attributes:
-        place: The place of its path in the innermost YAML file.
-        path: Its absolute path or URL; the key of the asset if ``is_asset``.
+        reference: Its node of the innermost YAML file; the first one of a join.
+        place: The place of its path in that file.
+        path: Its absolute path or URL; the key of an asset.
         base: The folder or URL that the paths of its auxiliary stores are relative to.
         split_part: The split to read.
         subflavors: The tags of its samples, without those of the dataset itself.
         aux: The texts of its auxiliary stores by name.
         subsets: The ranges of samples to read, each within the one before.
-        weight: The product of its weights, each divided by their sum; ``None`` outside a blend.
-        repetitions: The product of its repetitions; ``None`` outside ``blend_epochized``.
-        is_asset: See `Reference`.
-        dataset_config: See `Reference`.
-        split_config: See `Reference`.
-        shuffle_over_epochs_multiplier: The product over all files; ``None`` for no shuffling.
-        choices: See `Reference`.
     """
 
+    reference: Reference = field(repr=False)
     place: YamlNode = field(repr=False)
     path: str
     base: str
@@ -58,13 +53,6 @@ class PlannedDataset:
     subflavors: Mapping[str, Any]
     aux: Mapping[str, YamlNode]
     subsets: tuple[Subset, ...]
-    weight: float | None = None
-    repetitions: float | None = None
-    is_asset: bool = False
-    dataset_config: str | None = None
-    split_config: str | None = None
-    shuffle_over_epochs_multiplier: int | None = 1
-    choices: Mapping[str, YamlNode] = field(default_factory=dict, repr=False)
 
     def rows(self, count: int) -> range:
         """Return the numbers of the samples to read, if the dataset has ``count``.
@@ -74,11 +62,12 @@ class PlannedDataset:
         """
         rows = range(count)
         for subset in self.subsets:
-            end = subset.end.of(len(rows))
-            if end > len(rows):
-                reason = f"the range ends at sample {end:,}, and {self.path} has {len(rows):,}"
+            size = len(rows)
+            part = subset.within(size)
+            if part.stop > size:
+                reason = f"the range ends at sample {part.stop:,}, and {self.path} has {size:,}"
                 raise subset.place.error(reason)
-            rows = rows[subset.start.of(len(rows)) : end]
+            rows = rows[part]
         return rows
 
 
@@ -141,130 +130,121 @@ def plan(
     Raises:
         MetadatasetError: A file is not a valid metadataset, or has no such split.
     """
-    return _Resolver(training=training).file(source, split, None)
+    return _of_file(source, _Outer(training, split), None)
 
 
 @dataclass(frozen=True)
 class _Outer:
     """Settings of the files and lists around an entry."""
 
+    training: bool
     split: str
-    base: str
-    subflavors: Mapping[str, Any]
+    base: str = ""
+    subflavors: Mapping[str, Any] = field(default_factory=dict)
     subsets: tuple[Subset, ...] = ()
-    multiplier: int | None = 1
     trail: tuple[str, ...] = ()
 
 
-class _Resolver:
-    """Follows the entries of a metadataset.
+def _of_file(
+    source: str | os.PathLike[str] | Mapping[str, Any], outer: _Outer, place: YamlNode | None
+) -> Planned:
+    """Resolve a split of a file, which is named at a place of another file."""
+    document, base = _document(source, place)
+    splits = splits_of(document)
+    if outer.split not in splits:
+        near = nearest(outer.split, list(splits))
+        hint = f"did you mean {near!r}?" if near else f"its splits: {', '.join(splits)}"
+        reason = f"{document.file} has no split {outer.split!r}; {hint}"
+        raise (place or document).error(reason)
+    inside = replace(outer, base=base, trail=(*outer.trail, document.file))
+    return _planned(splits[outer.split], inside)
 
-    Args:
-        training: See `plan`.
+
+def _planned(entry: Entry, outer: _Outer) -> Planned:
+    if isinstance(entry, Mixture):
+        return _mixture(entry, outer)
+    if isinstance(entry, Join):
+        return _join(entry, outer)
+    if not entry.is_asset and entry.path.lower().endswith(YAML_SUFFIXES):
+        return _nested(entry, outer)
+    return _dataset(entry, outer)
+
+
+def _nested(entry: Reference, outer: _Outer) -> Planned:
+    path = located(entry.place, entry.path, outer.base)
+    if path in outer.trail:
+        raise entry.place.error(f"{path} contains itself")
+    for name, store in entry.aux.items():
+        reason = f"the auxiliary store {name!r} belongs to the dataset in {path}, not to the"
+        raise store.error(f"{reason} metadataset")
+    inside = replace(
+        outer,
+        split=entry.split_part or outer.split,
+        subflavors={**entry.subflavors, **outer.subflavors},
+        subsets=_shares(entry.subset, outer),
+    )
+    return _of_file(path, inside, entry.place)
+
+
+def _mixture(entry: Mixture, outer: _Outer) -> Planned:
+    inside = replace(outer, subsets=_shares(entry.subset, outer))
+    parts = tuple(_planned(part, inside) for part in entry.parts)
+    kind: Kind = entry.kind if outer.training else "concat"
+    blend = None if kind == "blend" else next(filter(None, map(endless, parts)), None)
+    if blend is not None:
+        raise blend.place.error(
+            f"cannot mix blend with {kind}: a blend never ends; write blend_epochized or concat "
+            "here, too"
+        )
+    return PlannedMixture(place=entry.place, kind=kind, parts=parts, amounts=entry.amounts)
+
+
+def _shares(subset: Subset | None, outer: _Outer) -> tuple[Subset, ...]:
+    """Return the ranges of the datasets below an entry.
+
+    Raises:
+        MetadatasetError: The range of the entry has a number of samples.
     """
+    if subset is not None and subset.is_absolute:
+        reason = "numbers of samples select from a leaf dataset only; use shares, such as 20%"
+        raise subset.place.error(reason)
+    return _ranges(subset, outer)
 
-    def __init__(self, *, training: bool) -> None:
-        self._training = training
 
-    def file(
-        self,
-        source: str | os.PathLike[str] | Mapping[str, Any],
-        split: str,
-        outer: _Outer | None,
-        place: YamlNode | None = None,
-    ) -> Planned:
-        """Resolve a split of a file."""
-        document, base = _document(source, place)
-        splits = splits_of(document)
-        if split not in splits:
-            near = nearest(split, list(splits))
-            hint = f"did you mean {near!r}?" if near else f"its splits: {', '.join(splits)}"
-            where = document if place is None else place
-            raise where.error(f"{document.file} has no split {split!r}; {hint}")
-        trail = (*(outer.trail if outer else ()), document.file)
-        outer = outer or _Outer(split, base, {})
-        return self._entry(splits[split], replace(outer, split=split, base=base, trail=trail))
+def _ranges(subset: Subset | None, outer: _Outer) -> tuple[Subset, ...]:
+    return outer.subsets if subset is None else (subset, *outer.subsets)
 
-    def _entry(self, entry: Entry, outer: _Outer) -> Planned:
-        if isinstance(entry, Mixture):
-            return self._mixture(entry, outer)
-        if isinstance(entry, Join):
-            return self._join(entry, outer)
-        if not entry.is_asset and entry.path.lower().endswith(YAML_SUFFIXES):
-            return self._nested(entry, outer)
-        return _dataset(entry, outer)
 
-    def _nested(self, entry: Reference, outer: _Outer) -> Planned:
-        path = located(entry.place, entry.path, outer.base)
-        if path in outer.trail:
-            raise entry.place.error(f"{path} contains itself")
-        for name, store in entry.aux.items():
-            reason = f"the auxiliary store {name!r} belongs to the dataset in {path}, not to the"
-            raise store.error(f"{reason} metadataset")
-        if entry.subset is not None and entry.subset.is_absolute:
-            reason = "numbers of samples select from a leaf dataset only; use shares, such as 20%"
-            raise entry.subset.place.error(reason)
-        inside = replace(
-            outer,
-            subflavors={**entry.subflavors, **outer.subflavors},
-            subsets=(*_given(entry.subset), *outer.subsets),
-            multiplier=_multiplied(entry.shuffle_over_epochs_multiplier, outer.multiplier),
-        )
-        return self.file(path, entry.split_part or outer.split, inside, entry.place)
-
-    def _mixture(self, entry: Mixture, outer: _Outer) -> Planned:
-        if entry.subset is not None and entry.subset.is_absolute:
-            reason = "numbers of samples select from a leaf dataset only; use shares, such as 20%"
-            raise entry.subset.place.error(reason)
-        inside = replace(outer, subsets=(*_given(entry.subset), *outer.subsets))
-        parts = tuple(self._entry(part, inside) for part in entry.parts)
-        kind: Kind = entry.kind if self._training else "concat"
-        if kind != "blend":
-            self._check_ends(kind, parts)
-        return PlannedMixture(place=entry.place, kind=kind, parts=parts, amounts=entry.amounts)
-
-    def _check_ends(self, kind: Kind, parts: tuple[Planned, ...]) -> None:
-        blend = next(filter(None, map(endless, parts)), None)
-        if blend is not None:
-            raise blend.place.error(
-                f"cannot mix blend with {kind}: a blend never ends; write blend_epochized or "
-                "concat here, too"
-            )
-
-    def _join(self, entry: Join, outer: _Outer) -> PlannedJoin:
-        inside = replace(
-            outer,
-            split=entry.split_part or outer.split,
-            subflavors={**entry.subflavors, **outer.subflavors},
-        )
-        parts = {name: self._leaf(part, inside) for name, part in entry.parts.items()}
-        primary = next(iter(parts.values()))
-        subsets = (*_given(entry.subset), *outer.subsets)
-        whole = replace(primary, place=entry.place, subsets=subsets, aux=_all_stores(parts))
-        return PlannedJoin(join=entry, parts=parts, whole=whole)
-
-    def _leaf(self, part: Reference, outer: _Outer) -> PlannedDataset:
+def _join(entry: Join, outer: _Outer) -> PlannedJoin:
+    inside = replace(
+        outer,
+        split=entry.split_part or outer.split,
+        subflavors={**entry.subflavors, **outer.subflavors},
+        subsets=(),
+    )
+    for part in entry.parts.values():
         if part.path.lower().endswith(YAML_SUFFIXES):
             raise part.place.error("joins datasets, not metadatasets")
-        return _dataset(part, replace(outer, subsets=()))
+    parts = {name: _dataset(part, inside) for name, part in entry.parts.items()}
+    whole = replace(
+        next(iter(parts.values())),
+        place=entry.place,
+        subsets=_ranges(entry.subset, outer),
+        aux=_all_stores(parts),
+    )
+    return PlannedJoin(join=entry, parts=parts, whole=whole)
 
 
 def _dataset(entry: Reference, outer: _Outer) -> PlannedDataset:
     return PlannedDataset(
+        reference=entry,
         place=entry.place,
         path=entry.path if entry.is_asset else located(entry.place, entry.path, outer.base),
         base=outer.base,
         split_part=entry.split_part or outer.split,
         subflavors={**entry.subflavors, **outer.subflavors},
         aux=entry.aux,
-        subsets=(*_given(entry.subset), *outer.subsets),
-        is_asset=entry.is_asset,
-        dataset_config=entry.dataset_config,
-        split_config=entry.split_config,
-        shuffle_over_epochs_multiplier=_multiplied(
-            entry.shuffle_over_epochs_multiplier, outer.multiplier
-        ),
-        choices=entry.choices,
+        subsets=_ranges(entry.subset, outer),
     )
 
 
@@ -276,16 +256,6 @@ def _all_stores(parts: Mapping[str, PlannedDataset]) -> dict[str, YamlNode]:
                 raise store.error(f"another of the joined datasets has a store {name!r}, too")
             found[name] = store
     return found
-
-
-def _given(subset: Subset | None) -> tuple[Subset, ...]:
-    return () if subset is None else (subset,)
-
-
-def _multiplied(first: int | None, second: int | None) -> int | None:
-    if first is None or second is None:
-        return None
-    return -1 if -1 in (first, second) else first * second
 
 
 def located(place: YamlNode, text: str, base: str) -> str:

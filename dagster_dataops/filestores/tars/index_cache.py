@@ -32,7 +32,7 @@ def cache_folder() -> Path:
     return folder
 
 
-def publish(path: Path, write: Callable[[Path], None]) -> None:
+def publish(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file under another name, then rename it."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".draft-", delete=False) as draft:
         pass

@@ -79,9 +79,6 @@ def checksum(key: str) -> int:
 class IndexFile:
     """An open index file; threads and forked processes can share it.
 
-    Args:
-        path: The file.
-
     Attributes:
         facts: Facts about the shards.
 

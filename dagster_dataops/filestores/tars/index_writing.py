@@ -33,11 +33,7 @@ _NUMBERS: Final = (1 << NUMBER_BITS) - 1
 
 
 class IndexWriter:
-    """An index file that is being written: samples first, then `finish`.
-
-    Args:
-        path: The file, which is replaced.
-    """
+    """An index file that is being written: samples first, then `finish`."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("w+b")
@@ -122,13 +118,6 @@ def write_index(
     scan: Callable[[TarShard], ScannedShard],
 ) -> None:
     """Write the index of some shards.
-
-    Args:
-        path: The file, which is replaced.
-        dataset: The path of the dataset, for messages.
-        shards: The shards, in order.
-        duplicates: ``error``, or which of two samples with one key to keep: ``first`` or ``last``.
-        scan: Returns the samples of a shard.
 
     Raises:
         DuplicateKeyError: A key, or a part of a sample, occurs twice.

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DuplicateKeyError, IndexOutdatedError, StreamSourceError
+from dagster_dataops.errors import IndexOutdatedError, StreamSourceError
 from dagster_dataops.filestores.tars.shard_scan import (
     BY_TARFILE,
     END,
@@ -135,10 +135,6 @@ class OpenShards:
     def reader(self, shard: TarShard, identity: ShardIdentity) -> SampleReader:
         """Return a function that reads a sample, if necessary with tarfile.
 
-        Args:
-            shard: The shard.
-            identity: The values of its samples.
-
         Raises:
             IndexOutdatedError: Raised by the function: there is not exactly one sample.
             StreamSourceError: Raised by the function: the shard cannot be read.
@@ -151,16 +147,12 @@ class OpenShards:
                 return self._sample_by_tarfile(shard, identity, start, number)
             data = self.read(shard, end - start, start)
             try:
-                samples = cutter.cut_one(data, start, number)
+                sample = cutter.cut_one(data, start, number)
             except UncommonTarError:
                 return self._sample_by_tarfile(shard, identity, start, number)
-            except StreamSourceError as error:
-                if isinstance(error, DuplicateKeyError):
-                    raise
-                raise IndexOutdatedError(identity.path, str(error)) from error
-            if len(samples) != 1 or len(data) < end - start:
+            if len(data) < end - start:
                 raise IndexOutdatedError(identity.path, f"there is no sample at byte {start:,}")
-            return samples[0]
+            return sample
 
         return read
 

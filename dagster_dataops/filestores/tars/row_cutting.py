@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
 from typing import Any, Final, TypeAlias
 
-from dagster_dataops.errors import DuplicateKeyError, IndexOutdatedError, StreamSourceError
+from dagster_dataops.errors import IndexOutdatedError
 from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
 from dagster_dataops.filestores.tars.open_shards import SampleReader
 from dagster_dataops.filestores.tars.shard_scan import (
@@ -34,15 +34,7 @@ def cut_by_rows(
     first: int,
     size: int,
 ) -> Iterator[CutSamples]:
-    """Yield the samples of a shard, some at once.
-
-    Args:
-        make: Makes the samples.
-        path: The path of the shard.
-        content: Its bytes.
-        places: The places of the samples, some at once.
-        first: The number of the first sample in the dataset.
-        size: The number of bytes to read at once.
+    """Yield the samples at places of a shard; ``size`` bytes or one sample are read at once.
 
     Raises:
         IndexOutdatedError: The shard is not the file that was indexed.
@@ -66,13 +58,7 @@ def cut_by_rows(
 
 
 def row_reader(make: Maker, path: str, read: Callable[[int, int], bytes]) -> SampleReader:
-    """Return a function that reads a sample; see `OpenShards.reader`.
-
-    Args:
-        make: Makes the samples.
-        path: The path of the shard.
-        read: Reads bytes of the shard.
-    """
+    """Return a function that reads a sample; see `OpenShards.reader`."""
 
     def sample(placed: PlacedSample, number: int) -> dict[str, Any]:
         start = placed[START]
@@ -93,10 +79,6 @@ def sample_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) -> Ma
     """Return a function that makes a sample of its place.
 
     If the shard is not trusted, the headers are compared with the index.
-
-    Args:
-        identity: The shard.
-        shapes: The names of parts that samples have.
 
     Raises:
         IndexOutdatedError: Raised by the function: the sample is not there.
@@ -133,14 +115,12 @@ def _cut_alone(
 ) -> dict[str, Any]:
     path, start = cutter.identity.path, placed[START]
     try:
-        samples = cutter.cut_one(data, start, number)
-    except DuplicateKeyError:
-        raise
-    except (StreamSourceError, UncommonTarError) as error:
+        sample = cutter.cut_one(data, start, number)
+    except UncommonTarError as error:
         raise IndexOutdatedError(path, str(error)) from error
-    if len(samples) != 1 or samples[0]["__key__"] != placed[KEY]:
+    if sample["__key__"] != placed[KEY]:
         raise IndexOutdatedError(path, f"there is no sample at byte {start:,}")
-    return samples[0]
+    return sample
 
 
 def _trusting_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) -> Maker:

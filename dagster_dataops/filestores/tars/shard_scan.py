@@ -62,12 +62,7 @@ class ScannedShard(NamedTuple):
 
 
 def parts_of(sample: PlacedSample, shape: Sequence[str]) -> Parts:
-    """Return offset and size of each part of a sample.
-
-    Args:
-        sample: The sample.
-        shape: The names of its parts.
-    """
+    """Return offset and size of each part of a sample; ``shape`` has the names of the parts."""
     return {name: sample[at : at + 2] for name, at in zip(shape, count(PLACES, 2), strict=False)}
 
 
@@ -90,38 +85,37 @@ def scan(shard: TarShard, dataset: str, duplicates: str) -> ScannedShard:
         DuplicateKeyError: A sample has a part twice.
         StreamSourceError: The shard cannot be opened.
     """
-    files = _Files(dataset, shard.name, duplicates)
-    path = shard.location.path
+    files: list[PlacedFile] = []
+    end, error = 0, []
     with shard.location.opened() as content:
         try:
-            return files.up_to(_scan_headers(path, content, files))
-        except UncommonTarError:
-            files = _Files(dataset, shard.name, duplicates)
-            return _scan_with_tarfile(path, content, files)
-        except DuplicateKeyError:
-            raise
-        except StreamSourceError as error:
-            return files.up_to_error(error)
+            end = _find_files(shard.location.path, content, files)
+        except StreamSourceError as failure:
+            error = [str(failure.args[0]), str(failure.args[1])]
+    samples = _Samples(dataset, shard.name, duplicates)
+    samples.find(files, end)
+    if error:
+        del samples.found[-1:]  # it may lack parts
+    return ScannedShard(samples.found, [list(shape) for shape in samples.shapes], error)
 
 
 _Places: TypeAlias = dict[str, tuple[int, int]]
 
 
-class _Files:
-    """The files found so far: name, first byte of the header, offset of the content, and size."""
+class _Samples:
+    """The samples found so far, and the numbers of their shapes."""
 
     def __init__(self, dataset: str, shard: str, duplicates: str) -> None:
         self._dataset, self._shard, self._duplicates = dataset, shard, duplicates
-        self.found: list[PlacedFile] = []
-        self._samples: list[PlacedSample] = []
-        self._shapes: dict[tuple[str, ...], int] = {}
+        self.found: list[PlacedSample] = []
+        self.shapes: dict[tuple[str, ...], int] = {}
 
-    def _find_samples(self, end: int) -> None:
+    def find(self, files: list[PlacedFile], end: int) -> None:
         """Make samples of adjacent files with one key; the last one ends at byte ``end``."""
         parts: _Places = {}
         prefix = NO_PREFIX
         last, start, length = "", 0, 0
-        for name, begin, offset, size in self.found:
+        for name, begin, offset, size in files:
             part = name[length:]
             if not name.startswith(prefix) or "/" in part:
                 divided = split_name(name)
@@ -141,10 +135,10 @@ class _Files:
 
     def _add(self, key: str, start: int, end: int, parts: _Places) -> None:
         names = tuple(parts)
-        sample = [key, start, end, self._shapes.setdefault(names, len(self._shapes))]
+        sample = [key, start, end, self.shapes.setdefault(names, len(self.shapes))]
         for place in parts.values():
             sample += place
-        self._samples.append(sample)
+        self.found.append(sample)
 
     def _replaces(self, name: str) -> bool:
         """Return whether a file replaces that of the same name before it.
@@ -156,22 +150,21 @@ class _Files:
             raise DuplicateKeyError(self._dataset, name, self._shard, self._shard)
         return self._duplicates == "last"
 
-    def up_to_error(self, error: StreamSourceError) -> ScannedShard:
-        """Return the complete samples in front of an error; the last one may lack parts."""
-        self._find_samples(0)
-        del self._samples[-1:]
-        return self._scanned([str(error.args[0]), str(error.args[1])])
 
-    def up_to(self, end: int) -> ScannedShard:
-        """Return the samples in front of a byte, where the archive ends."""
-        self._find_samples(end)
-        return self._scanned([])
+def _find_files(path: str, content: Content, files: list[PlacedFile]) -> int:
+    """Add the files of an archive, and return where it ends."""
+    try:
+        return _read_headers(path, content, files)
+    except UncommonTarError:
+        files.clear()
+    end = 0
+    for entry in entries(path, content):
+        files.append((entry.name, entry.begin, entry.begin, BY_TARFILE))
+        end = entry.begin + 1
+    return end
 
-    def _scanned(self, error: list[str]) -> ScannedShard:
-        return ScannedShard(self._samples, [list(shape) for shape in self._shapes], error)
 
-
-def _scan_headers(path: str, content: Content, files: _Files) -> int:
+def _read_headers(path: str, content: Content, files: list[PlacedFile]) -> int:
     """Add the files of an archive, and return where it ends.
 
     Between small files, whose pages are read anyway, many headers are read at once.
@@ -186,7 +179,7 @@ def _scan_headers(path: str, content: Content, files: _Files) -> int:
                 raise content.failure or torn(path, previous)
         plain = plain_files(data, at - base, base)
         if plain:
-            files.found += plain
+            files += plain
             _, previous, offset, size = plain[-1]
             at = offset + padded(size)
             continue
@@ -194,7 +187,7 @@ def _scan_headers(path: str, content: Content, files: _Files) -> int:
         if member is None:
             return at
         if member.is_file:
-            files.found.append((member.name, at, member.offset, member.size))
+            files.append((member.name, at, member.offset, member.size))
         previous, at = at, member.end
 
 
@@ -203,14 +196,3 @@ def _read(content: Content, size: int, offset: int) -> bytes:
     if len(data) < size and content.failure is not None:
         raise content.failure
     return data
-
-
-def _scan_with_tarfile(path: str, content: Content, files: _Files) -> ScannedShard:
-    end = 0
-    try:
-        for entry in entries(path, content):
-            files.found.append((entry.name, entry.begin, entry.begin, BY_TARFILE))
-            end = entry.begin + 1
-    except StreamSourceError as error:
-        return files.up_to_error(error)
-    return files.up_to(end)

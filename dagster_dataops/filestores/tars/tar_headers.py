@@ -147,12 +147,7 @@ def damaged(path: str, at: int, found: str) -> StreamSourceError:
 
 
 class HeaderReader:
-    """Reads any header of an archive.
-
-    Args:
-        path: The path of the archive, for messages.
-        read: Reads bytes of it.
-    """
+    """Reads any header of an archive."""
 
     def __init__(self, path: str, read: Read) -> None:
         self.path, self._read = path, read
@@ -243,15 +238,13 @@ class HeaderReader:
         records, place = {}, 0
         while place < len(data) and data[place]:
             match = _PAX_RECORD.match(data, place)
-            length = int(match[1]) if match else 0
-            if not match or place + length > len(data) or length <= match.end() - place:
+            end = place + int(match[1]) if match else 0
+            if not match or not match.end() < end <= len(data) or data[end - 1] != ord("\n"):
                 raise damaged(self.path, at, "its PAX records are invalid")
-            if data[place + length - 1] != ord("\n"):
-                raise damaged(self.path, at, "its PAX records are invalid")
-            value = data[match.end() : place + length - 1]
+            value = data[match.end() : end - 1]
             key = match[2].decode("utf-8", "surrogateescape")
             records[key] = value.decode("utf-8", "surrogateescape")
-            place += length
+            place = end
         return records
 
     def _check(self, header: bytes, at: int) -> None:

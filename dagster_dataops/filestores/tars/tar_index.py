@@ -7,7 +7,7 @@ the next shard, and new shards are added without reading the old ones.
 import heapq
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from itertools import chain
 from typing import Final, NamedTuple
 
 from dagster_dataops.filestores.tars.index_cache import cache_folder, mark_used, publish, sweep
@@ -30,7 +30,7 @@ _BLOCK: Final = 1024  # samples that are read at once
 _NAMES: Final = 32  # samples of each shard that are read at once to merge the names of all
 
 
-class PlacedFile(NamedTuple):
+class IndexedFile(NamedTuple):
     """The place of a file.
 
     Attributes:
@@ -64,12 +64,8 @@ def scanned(shard: TarShard, dataset: str, duplicates: str) -> ScannedShard:
         mark_used(path)
         return known
     data = to_json([*found])
-    publish(path, lambda draft: _write(draft, data))
+    publish(path, lambda draft: draft.write_bytes(data))
     return found
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
 
 
 class TarIndex:
@@ -82,6 +78,9 @@ class TarIndex:
         scanner: Returns the samples of a shard; by default, its headers are scanned.
         written: The time in nanoseconds when another program had found the samples that the scanner
             returns. It must be another one when they change.
+
+    Attributes:
+        facts: Facts about the shards.
 
     Raises:
         DuplicateKeyError: A key, or a part of a sample, occurs twice.
@@ -96,8 +95,7 @@ class TarIndex:
         scanner: Callable[[TarShard], ScannedShard] | None = None,
         written: int | None = None,
     ) -> None:
-        self.dataset, self.shards, self.duplicates = dataset, shards, duplicates
-        self._written = written
+        self.shards, self._written = shards, written
         versions = [one.location.stamp() or one.location.identity() for one in shards]
         places = [one.location.path for one in shards]
         self._stamps = dict(zip(places, versions, strict=True))
@@ -111,8 +109,8 @@ class TarIndex:
             publish(path, lambda draft: write_index(draft, dataset, shards, duplicates, scanner))
             self._file = IndexFile(path)
         mark_used(path)
-        facts = self._file.facts
-        self.firsts, self.shapes = facts.firsts, facts.shapes
+        self.facts = self._file.facts
+        self.firsts, self.shapes = self.facts.firsts, self.facts.shapes
 
     def is_current(self, shard: TarShard) -> bool:
         """Whether a local shard is the file that was indexed."""
@@ -124,16 +122,11 @@ class TarIndex:
 
     def is_common(self, number: int) -> bool:
         """Whether all parts in a shard can be read by offset and size."""
-        return number not in self._file.facts.uncommon
+        return number not in self.facts.uncommon
 
     def error(self, number: int) -> list[str]:
         """Return path and reason why nothing can be read behind the samples of a shard."""
-        return self._file.facts.errors.get(str(number), [])
-
-    @property
-    def dropped(self) -> list[int]:
-        """The numbers of the samples that are left out as duplicates."""
-        return self._file.facts.dropped
+        return self.facts.errors.get(str(number), [])
 
     def sampler(self) -> Callable[[int], PlacedSample]:
         """Return the function that returns the place of a sample by its number in the dataset."""
@@ -144,7 +137,7 @@ class TarIndex:
         for start in range(first, end, size):
             yield self._file.samples(start, min(end, start + size))
 
-    def find(self, key: str, part: str) -> PlacedFile | None:
+    def find(self, key: str, part: str) -> IndexedFile | None:
         """Return the place of a file; ``None`` if there is none."""
         found = self._file.find(key)
         if found is None:
@@ -154,7 +147,7 @@ class TarIndex:
         if part not in shape:
             return None
         at = PLACES + 2 * shape.index(part)
-        return PlacedFile(self.shard_of(number), sample[START], sample[at], sample[at + 1])
+        return IndexedFile(self.shard_of(number), sample[START], sample[at], sample[at + 1])
 
     def number(self, key: str) -> int | None:
         """Return the number of a sample; ``None`` if there is none."""
@@ -167,7 +160,7 @@ class TarIndex:
 
     def names(self) -> Iterator[str]:
         """Yield the names of all files, sorted by key."""
-        dropped = frozenset(self.dropped)
+        dropped = frozenset(self.facts.dropped)
         of_shards = (self._keys(number, dropped) for number in range(len(self.shards)))
         for key, shape in heapq.merge(*of_shards):
             for part in self.shapes[shape]:
@@ -176,20 +169,10 @@ class TarIndex:
     def _keys(self, shard: int, dropped: frozenset[int]) -> Iterator[tuple[str, int]]:
         """Yield the key and the shape of each sample of a shard, sorted."""
         first, end = self.firsts[shard], self.firsts[shard + 1]
+        samples = chain.from_iterable(self.samples(first, end, _NAMES))
         found = (
             (sample[KEY], sample[SHAPE])
-            for start in range(first, end, _NAMES)
-            for number, sample in enumerate(
-                self._file.samples(start, min(end, start + _NAMES)), start
-            )
+            for number, sample in enumerate(samples, first)
             if number not in dropped
         )
-        yield from sorted(found) if shard in self._file.facts.unsorted else found
-
-    def count(self) -> int:
-        """Return the number of samples."""
-        return self.firsts[-1] - len(self.dropped)
-
-    def count_files(self) -> int:
-        """Return the number of files."""
-        return self._file.facts.files
+        yield from sorted(found) if shard in self.facts.unsorted else found

@@ -1,21 +1,19 @@
 """Cut a run of bytes of a tar archive into samples: adjacent files with the same key."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
-from zlib import adler32
 
-from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
+from dagster_dataops.errors import DuplicateKeyError, IndexOutdatedError, StreamSourceError
 from dagster_dataops.filestores.sample_names import NO_PREFIX, split_name
-from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
+from dagster_dataops.filestores.source_info import new_sample
 from dagster_dataops.filestores.tars.tar_headers import (
     BLOCK,
-    CHECKSUMS,
-    REST,
     HeaderReader,
-    Member,
-    plain_rest,
-    unpack_header,
+    PlacedFile,
+    padded,
+    plain_files,
 )
 from dagster_dataops.streams.core.sequences import fresh
 
@@ -46,17 +44,8 @@ class ShardIdentity:
     def sample(self, key: str, index: int) -> tuple[dict[str, Any], list[str]]:
         """Return a sample without parts, and its list of file names."""
         names: list[str] = []
-        source = SourceInfo(
-            dataset_path=self.dataset, index=index, shard_name=self.shard, file_names=names
-        )
-        sample = {
-            "__key__": key,
-            "__restore_key__": [self.dataset, self.shard, key],
-            "__shard__": self.shard,
-            SOURCES: [source],
-            "__subflavors__": self.copy_subflavors(),
-        }
-        return sample, names
+        subflavors = self.copy_subflavors()
+        return new_sample(self.dataset, self.shard, key, index, names, subflavors), names
 
     def add(self, opened: "OpenSample", part: str, name: str, data: bytes) -> None:
         """Add a part to a sample.
@@ -106,16 +95,13 @@ class CutSamples(NamedTuple):
 
 
 class SampleCutter:
-    """Cuts bytes of one shard into samples.
-
-    Args:
-        identity: The shard.
-    """
+    """Cuts bytes of one shard into samples."""
 
     def __init__(self, identity: ShardIdentity) -> None:
         self.identity = identity
         self._data = b""
         self._base = 0
+        self._at, self._is_last = 0, False  # the next header in the bytes, and whether none follows
         self._headers = HeaderReader(identity.path, self._read)
 
     def cut(self, data: bytes, base: int, first: int) -> CutSamples:
@@ -131,86 +117,53 @@ class SampleCutter:
             StreamSourceError: A header is damaged.
             UncommonTarError: Only tarfile can read the archive.
         """
-        self._data, self._base = data, base
-        samples: list[dict[str, Any]] = []
-        starts: list[int] = []
+        samples, starts = self._begin(data, base)
         try:
-            at, is_last = self._fill(data, first, samples, starts)
+            self._fill(first, samples, starts)
         except StreamSourceError:
             if len(samples) <= 1:
-                raise
-            at, is_last = 0, False  # the error is raised again behind the complete samples
-        if is_last:
-            starts.append(base + at)
-        elif samples:
-            samples.pop()  # more parts of it may follow
+                raise  # otherwise it is raised again behind the complete samples
+        if self._is_last or not samples:
+            starts.append(base + self._at)
         else:
-            starts.append(base + at)
-        return CutSamples(samples, starts, is_last)
+            samples.pop()  # more parts of it may follow
+        return CutSamples(samples, starts, self._is_last)
 
-    def cut_one(self, data: bytes, base: int, number: int) -> list[dict[str, Any]]:
-        """Return the sample that begins and ends with ``data``; several if there are more.
+    def cut_one(self, data: bytes, base: int, number: int) -> dict[str, Any]:
+        """Return the sample that begins and ends with ``data``; the arguments are those of `cut`.
 
-        Arguments and errors as `cut`.
+        Raises:
+            DuplicateKeyError: The sample has a part twice.
+            IndexOutdatedError: There is not exactly one sample, or a header is damaged.
+            UncommonTarError: Only tarfile can read the archive.
         """
+        samples, starts = self._begin(data, base)
+        path = self.identity.path
+        try:
+            self._fill(number, samples, starts)
+        except DuplicateKeyError:
+            raise
+        except StreamSourceError as error:
+            raise IndexOutdatedError(path, str(error)) from error
+        if starts != [base]:
+            raise IndexOutdatedError(path, f"there is no sample at byte {base:,}")
+        return samples[0]
+
+    def _begin(self, data: bytes, base: int) -> tuple[list[dict[str, Any]], list[int]]:
+        """Begin with other bytes, and no samples and starts."""
         self._data, self._base = data, base
-        samples: list[dict[str, Any]] = []
-        starts: list[int] = []
-        self._fill(data, number, samples, starts)
-        return samples if starts and starts[0] == base else []
+        self._at, self._is_last = 0, False
+        return [], []
 
-    def _fill(  # noqa: C901, PLR0915, PLR0912 - the loop over all files, in one function for speed
-        self, data: bytes, first: int, samples: list[dict[str, Any]], starts: list[int]
-    ) -> tuple[int, bool]:
-        """Add samples and their starts.
-
-        Returns:
-            The place in ``data`` of the first header that was not used, and whether the archive
-            ends there.
-        """
-        identity, base, last = self.identity, self._base, len(data) - BLOCK
-        dataset, shard, subflavors = identity.dataset, identity.shard, identity.copy_subflavors
-        checksums, unpack = CHECKSUMS, unpack_header
+    def _fill(self, first: int, samples: list[dict[str, Any]], starts: list[int]) -> None:
+        """Add samples and their starts; the last sample may be incomplete."""
+        identity, data, base = self.identity, self._data, self._base
+        end = base + len(data)
         keeps_all, prefix = identity.parts is None, ""
-        alike = NO_PREFIX  # what names of the same sample begin with
-        trusted = identity.trusted
+        alike = NO_PREFIX  # the beginning of the names of this sample
         sample: dict[str, Any] = {}
         names: list[str] = []
-        rest, other = b"", -1
-        at = size = 0
-        while at <= last:
-            begin = at
-            name = ""
-            text, digits, behind, checksum = unpack(data, at)
-            found = data[at + REST : at + BLOCK]
-            if found != rest:
-                rest, other = found, plain_rest(found)
-            if (  # as plain_files does it
-                other >= 0
-                and not behind & 0xDF
-                and (
-                    trusted
-                    or (adler32(data[at : at + REST]) & 0xFFFF) + other == checksums[checksum]
-                )
-            ):
-                text = text.rstrip(b"\0")
-                try:
-                    size, name = int(digits, 8), text.decode()
-                except ValueError:
-                    name = ""
-            if name and size >= 0 and "\0" not in name:
-                offset = at + BLOCK
-                at = offset + (size + 511 & -512)
-            else:
-                try:
-                    member = self._headers.member(base + at)
-                except NeedsMoreError:
-                    return begin, False
-                if member is None:
-                    return begin, True
-                name, offset, size, at = self._placed(member)
-                if not member.is_file:
-                    continue
+        for name, begin, offset, size in chain.from_iterable(self._files()):
             part = name[len(prefix) :]
             if not name.startswith(alike) or "/" in part:
                 divided = split_name(name)
@@ -220,33 +173,41 @@ class SampleCutter:
                 if key + "." != prefix:
                     prefix = key + "."
                     alike = NO_PREFIX if key.startswith("_") else prefix
-                    starts.append(base + begin)
-                    names = []
-                    source = {
-                        "dataset_path": dataset,
-                        "index": first + len(samples),
-                        "shard_name": shard,
-                        "file_names": names,
-                    }
-                    sample = {
-                        "__key__": key,
-                        "__restore_key__": [dataset, shard, key],
-                        "__shard__": shard,
-                        SOURCES: [SourceInfo(source)],
-                        "__subflavors__": subflavors(),
-                    }
+                    starts.append(begin)
+                    sample, names = identity.sample(key, first + len(samples))
                     samples.append(sample)
-            if offset + size > last + BLOCK:
-                return begin, False  # the sample is complete in a later block
+            if offset + size > end:
+                return  # the sample is complete in a later block
+            content = data[offset - base : offset - base + size]
             if keeps_all and part not in sample:
-                sample[part] = data[offset : offset + size]
+                sample[part] = content
                 names.append(name)
             else:
-                identity.add((sample, names), part, name, data[offset : offset + size])
-        return at, False
+                identity.add((sample, names), part, name, content)
 
-    def _placed(self, member: Member) -> tuple[str, int, int, int]:
-        return member.name, member.offset - self._base, member.size, member.end - self._base
+    def _files(self) -> Iterator[list[PlacedFile]]:
+        """Yield the files whose headers are complete, some at once; note where the next one begins.
+
+        The content of the last file may be incomplete.
+        """
+        data, base = self._data, self._base
+        while self._at + BLOCK <= len(data):
+            plain = plain_files(data, self._at, base)
+            if plain:
+                _, _, offset, size = plain[-1]
+                self._at = offset + padded(size) - base
+                yield plain
+                continue
+            try:
+                member = self._headers.member(base + self._at)
+            except NeedsMoreError:
+                return
+            if member is None:
+                self._is_last = True
+                return
+            begin, self._at = base + self._at, member.end - base
+            if member.is_file:
+                yield [(member.name, begin, member.offset, member.size)]
 
     def _read(self, size: int, offset: int) -> bytes:
         place = offset - self._base

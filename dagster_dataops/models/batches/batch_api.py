@@ -8,10 +8,10 @@ from typing import IO, Any, Final, NamedTuple, Self
 
 import orjson
 
-from dagster_dataops.errors import MissingExtraError, TransientModelError, UnreachableError
+from dagster_dataops.errors import TransientModelError, UnreachableError
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.status_errors import error_of
-from dagster_dataops.models.calls.transports import json_object
+from dagster_dataops.models.calls.transports import http_library, json_object
 
 ENDPOINT: Final = "/v1/chat/completions"
 _PAGE: Final = 100
@@ -48,16 +48,9 @@ class BatchApi:
         self._http: Any = None
 
     async def __aenter__(self) -> Self:
-        try:
-            import aiohttp
-        except ImportError:
-            raise MissingExtraError("a call of a model over HTTP", "llm") from None
-        self._aiohttp = aiohttp
-        headers = dict(self._client.headers)
-        if self._client.key:
-            headers["authorization"] = f"Bearer {self._client.key}"
+        self._aiohttp = aiohttp = http_library()
         timeout = aiohttp.ClientTimeout(total=None, sock_read=self._client.timeout)
-        self._http = aiohttp.ClientSession(headers=headers, timeout=timeout)
+        self._http = aiohttp.ClientSession(headers=self._client.all_headers, timeout=timeout)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -128,17 +121,18 @@ class BatchApi:
         self, method: str, path: str, *, body: object = None, form: Path | None = None
     ) -> dict[str, Any]:
         """Return the JSON of a reply; try again while the server fails."""
+        # A batch that was submitted without a reply is found again, not submitted again.
+        left = 1 if path == "/batches" and method == "POST" else self._client.tries
         pause = _FIRST_PAUSE_SECONDS
-        for left in range(self._client.tries - 1, -1, -1):
+        while True:
+            left -= 1
             try:
                 return await self._once(method, path, body, form)
             except TransientModelError as error:
-                # A batch that was submitted without a reply is found again, not submitted again.
-                if not left or (path == "/batches" and method == "POST"):
+                if not left:
                     raise
                 await asyncio.sleep(max(pause, error.retry_after or 0.0))
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-        raise AssertionError  # the last try returns or raises
 
     async def _once(
         self, method: str, path: str, body: object, form: Path | None

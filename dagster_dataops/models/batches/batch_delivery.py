@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import orjson
 
@@ -53,7 +53,7 @@ class BatchDelivery:
         self._folder = folder / FOLDER
         self._client, self._store = client, store
         make_folder(self._folder)
-        self._state = BatchState(self._folder)
+        self._state = BatchState(folder)
         self._state.begin(published)
         self._dialect = Dialect()
         for text in self._state.refusals:
@@ -178,7 +178,7 @@ class BatchState:
     """The batches of a node, in a file.
 
     Args:
-        folder: The folder of the batches.
+        folder: Folder of the node.
 
     Attributes:
         parts: By digest: ``id`` of the batch, its ``mark`` at the server, the number of
@@ -190,7 +190,7 @@ class BatchState:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "state.json"
+        self._path = folder / FOLDER / "state.json"
         found: dict[str, Any] = {}
         if self._path.exists():
             with storage(self._path, "read the batches"):
@@ -200,11 +200,6 @@ class BatchState:
         self.refusals: list[str] = found.get("refusals", [])
         self.rounds: int = found.get("rounds", 0)
         self.published: str = found.get("published", "")
-
-    @classmethod
-    def of_node(cls, folder: Path) -> Self:
-        """Return the batches in the folder of a node."""
-        return cls(folder / FOLDER)
 
     @property
     def interrupted(self) -> bool:
@@ -264,10 +259,6 @@ class BatchState:
 
 class Parts:
     """Requests for batches, in files of at most 50,000 and 190 MB.
-
-    Args:
-        folder: The folder of the batches.
-        dialect: The API of the server.
 
     Attributes:
         count: The number of requests.

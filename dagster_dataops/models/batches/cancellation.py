@@ -14,15 +14,11 @@ async def cancel_batches(folder: Path, client: ModelClient) -> list[str]:
     The server may have answered some of the requests; these are paid, and the next run collects
     them. That run submits the other requests again. No sensor launches it.
 
-    Args:
-        folder: Folder of the node.
-        client: The client that submitted the batches.
-
     Raises:
         ResultMissingError: The node has no batches.
         ModelError: The server refused it, or cannot be reached.
     """
-    state = BatchState.of_node(folder)
+    state = BatchState(folder)
     if not state.parts:
         raise ResultMissingError(str(folder), "it has no batches")
     cancelled = []

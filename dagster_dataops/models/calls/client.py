@@ -96,6 +96,12 @@ class ModelClient(Operational):
         return self.api_key or os.environ.get("OPENAI_API_KEY")
 
     @property
+    def all_headers(self) -> dict[str, str]:
+        """The headers of each request, with the key."""
+        authorization = {"authorization": f"Bearer {self.key}"} if self.key else {}
+        return {**self.headers, **authorization}
+
+    @property
     def rates(self) -> Rates:
         """The limits."""
         return Rates(self.requests_per_minute, self.tokens_per_minute, self.max_in_flight)

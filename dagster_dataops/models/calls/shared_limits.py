@@ -24,6 +24,7 @@ _LONGEST_BLOCK_SECONDS: Final = 3600.0
 _FULL_SECONDS: Final = 0.01  # after which to ask again when too many requests are in flight
 _CUT_SECONDS: Final = 1.0  # at most one cut in this time: overloads come in bursts
 _GROWTH: Final = 1.1
+_NUMBERS: Final = ("requests", "tokens", "blocked", "allowed", "successes", "cut", "used")
 
 
 class Rates(NamedTuple):
@@ -62,13 +63,7 @@ class _State(ctypes.Structure):
     used: float
     rows: "ctypes.Array[ctypes.c_int]"
     _fields_: ClassVar = [
-        ("requests", ctypes.c_double),
-        ("tokens", ctypes.c_double),
-        ("blocked", ctypes.c_double),
-        ("allowed", ctypes.c_double),
-        ("successes", ctypes.c_double),
-        ("cut", ctypes.c_double),
-        ("used", ctypes.c_double),
+        *((name, ctypes.c_double) for name in _NUMBERS),
         ("rows", ctypes.c_int * _MAX_PROCESSES),
     ]
 
@@ -131,8 +126,8 @@ class SharedLimits:
     def sending(self, tokens: float) -> Iterator[None]:
         """Count a request as taken and not yet sent in the block, such as while it connects.
 
-        As many as may be sent at once hold up all others of this process: else a slow connection
-        would send at one time what was taken over a long one, and exceed the limit.
+        `acquire` refuses others while as many are unsent as may be sent at once. Otherwise slow
+        connections could send requests of a long time at once, and exceed the limit.
         """
         self._unsent_requests += 1
         self._unsent_tokens += tokens
@@ -234,10 +229,9 @@ class SharedLimits:
         requests_per_minute, tokens_per_minute, _ = self._rates
         most = _BURST_SECONDS / 60
         requests, tokens = self._unsent_requests, self._unsent_tokens
-        return bool(
-            (requests_per_minute and requests and requests >= most * requests_per_minute)
-            or (tokens_per_minute and requests and tokens >= most * tokens_per_minute)
-        )
+        too_many = requests_per_minute and requests >= most * requests_per_minute
+        too_large = tokens_per_minute and tokens >= most * tokens_per_minute
+        return bool(requests and (too_many or too_large))
 
     def _grow(self) -> None:
         """Count a success: more in flight after as many as are allowed."""

@@ -62,21 +62,28 @@ def transport_of(client: ModelClient) -> Transport:
     return _HttpTransport(client) if client.complete is None else _ObjectTransport(client)
 
 
+def http_library() -> Any:
+    """Return the module aiohttp.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import aiohttp
+    except ImportError:
+        raise MissingExtraError("a call of a model over HTTP", "llm") from None
+    return aiohttp
+
+
 class _HttpTransport:
     """Connections to an OpenAI-compatible server."""
 
     def __init__(self, client: ModelClient) -> None:
-        try:
-            import aiohttp
-        except ImportError:
-            raise MissingExtraError("a call of a model over HTTP", "llm") from None
+        aiohttp = http_library()
         self._failures = (aiohttp.ClientError, OSError)
         self._no_connection = aiohttp.ClientConnectorError
         self.announced = (0.0, 0.0)
         self._client = client
-        headers = {"content-type": "application/json", **client.headers}
-        if client.key:
-            headers["authorization"] = f"Bearer {client.key}"
         trace = aiohttp.TraceConfig()
         trace.on_request_headers_sent.append(_note_sent)
         rates = client.rates
@@ -84,7 +91,7 @@ class _HttpTransport:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
             timeout=aiohttp.ClientTimeout(total=client.timeout),
-            headers=headers,
+            headers={"content-type": "application/json", **client.all_headers},
             trace_configs=[trace] if self._is_traced else [],  # it costs a tenth of a call
         )
 
@@ -133,10 +140,6 @@ def _limit(headers: Mapping[str, str], name: str) -> float:
 
 def json_object(body: bytes, url: str) -> dict[str, Any]:
     """Return the JSON object in a reply.
-
-    Args:
-        body: The reply.
-        url: The address that sent it, for the error.
 
     Raises:
         BadReplyError: The reply is something else.

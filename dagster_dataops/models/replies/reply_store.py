@@ -64,9 +64,6 @@ class StoredReply(NamedTuple):
 def stored_replies(path: Path) -> Iterator[StoredReply]:
     """Yield the replies with an answer in a file, in order; nothing is written.
 
-    Args:
-        path: The file.
-
     Raises:
         StorageError: It cannot be read.
     """
@@ -92,10 +89,7 @@ def request_key(request: dict[str, Any], sample: int = 0, reask: int = 0) -> str
 
 
 class ReplyStore:
-    """The replies in a file.
-
-    Args:
-        path: The file; it is created, with its folder.
+    """The replies in a file, which is created with its folder.
 
     Attributes:
         opened: Size of the file when it was opened.
@@ -120,11 +114,6 @@ class ReplyStore:
             self._refresh()
         self.opened = self._read_to
         self._opening = False
-
-    @property
-    def end(self) -> int:
-        """Byte position after the lines read so far."""
-        return self._read_to
 
     def get(self, key: str, *, rejected: bool = True) -> StoredReply | None:
         """Return the last reply to a request; ``None`` if there is none.
@@ -166,7 +155,7 @@ class ReplyStore:
             reply: The JSON of the server.
             seconds: Duration of the call.
             share: The share of the usual price that it cost.
-            asked: What was asked, for `nearest`; empty if it is not needed.
+            asked: The message, for `nearest`; empty if it is not recorded.
 
         Raises:
             StorageError: It cannot be written.
@@ -181,7 +170,7 @@ class ReplyStore:
         self._append(line)
 
     def nearest(self, asked: str) -> str:
-        """Return what was asked and is most like a text; empty if nothing was."""
+        """Return the recorded message that is most like a text; empty if there is none."""
         lines = (_parsed(text) for _, text in self._lines(0))
         known = {line["asked"]: None for line in lines if line and "asked" in line}
         return next(iter(difflib.get_close_matches(asked, known, 1, 0)), "")
@@ -191,21 +180,11 @@ class ReplyStore:
         self.opened = self._read_to
 
     def spend(self, start: int, model: str, reply: dict[str, Any]) -> None:
-        """Store the cost of a reply without an answer.
-
-        Args:
-            start: Byte position of the record that asked.
-            model: The model that was asked.
-            reply: The JSON of the server.
-        """
+        """Store the cost of a reply without an answer; see `put`."""
         self._append({"spent": start, "model": model, "reply": {"usage": reply.get("usage")}})
 
     def take_spent(self, start: int) -> list[StoredReply]:
-        """Return the replies without an answer that a stopped run got for a record, only once.
-
-        Args:
-            start: Byte position of the record.
-        """
+        """Return the replies without an answer that a stopped run got for a record, only once."""
         places = self._spent_before.pop(start, ())
         found = [_stored(at, self._line(at)) for at in places]
         return [one for one in found if one is not None]
@@ -251,6 +230,7 @@ class ReplyStore:
         end = os.fstat(self._file).st_size
         if end == self._read_to:  # nobody else has written
             write_all(self._file, line)
+            self._read_to = end + len(line)
             self._note(end, line)
             return
         torn = os.pread(self._file, 1, end - 1) != b"\n"
@@ -279,18 +259,12 @@ class ReplyStore:
         if os.fstat(self._file).st_size == self._read_to:
             return
         for at, text in self._lines(self._read_to):
-            whole = text.startswith(b"{") and _parsed(text) is not None
-            self._note(at, text if whole else b"\n", len(text))
+            self._read_to = at + len(text)
+            if _parsed(text) is not None:  # else it was not written whole
+                self._note(at, text)
 
-    def _note(self, at: int, text: bytes, length: int = 0) -> None:
-        """Take a line into the index.
-
-        Args:
-            at: Its position.
-            text: The line, or an empty line instead of one that was not written whole.
-            length: Its length in the file; that of ``text`` by default.
-        """
-        self._read_to = at + (length or len(text))
+    def _note(self, at: int, text: bytes) -> None:
+        """Take a line that was read or written last into the index."""
         if text.startswith(_KEY_START):
             self._index.add(int(text[len(_KEY_START) : len(_KEY_START) + 16], 16), at)
         elif text.startswith(_PUBLISHED):

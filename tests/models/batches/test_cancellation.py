@@ -45,13 +45,13 @@ def test_the_command_cancels_what_waits_and_a_later_run_uses_what_was_answered(
 
     assert main(command) == 0
     assert capsys.readouterr().out == "cancelled batch-0\n"
-    assert BatchState.of_node(root / "Echo").cancelled
+    assert BatchState(root / "Echo").cancelled
 
     with pytest.raises(
         RunWaitingError, match="requests without a reply: 3"
     ):  # of those not answered
         waiting(RECORDS)
-    assert not BatchState.of_node(root / "Echo").cancelled
+    assert not BatchState(root / "Echo").cancelled
     server.finish()
     assert [row["answer"] for row in waiting(RECORDS)] == [f"echo: say {n}" for n in range(6)]
     assert main(command) == 0
@@ -72,7 +72,7 @@ def test_a_server_that_is_not_there_leaves_the_batches_as_they_are(waiting: Any,
 
     with pytest.raises(UnreachableError):
         asyncio.run(cancel_batches(root / "Echo", client))
-    assert not BatchState.of_node(root / "Echo").cancelled
+    assert not BatchState(root / "Echo").cancelled
 
 
 def test_a_node_without_batches_is_an_error(tmp_path: Path):
@@ -85,7 +85,7 @@ def test_a_run_with_the_option_cancel_cancels_and_a_later_run_goes_on(
 ):
     with pytest.raises(RunWaitingError, match="cancelled batch-0, because"):
         Echo(model="rule", delivery="batch", cancel=True)(RECORDS)
-    assert BatchState.of_node(root / "Echo").cancelled
+    assert BatchState(root / "Echo").cancelled
 
     with pytest.raises(RunWaitingError, match="requests without a reply: 3"):
         waiting(RECORDS)

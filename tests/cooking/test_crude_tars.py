@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.cooking.crude_sources: all ways to read samples of tar shards agree."""
+"""Tests of dagster_dataops.cooking.crude_tars: all ways to read samples of tar shards agree."""
 
 import json
 
@@ -119,7 +119,7 @@ def test_a_shard_that_is_replaced_before_it_is_opened_is_refused(tmp_path):
 
 
 def test_many_shards_are_opened_again_and_compared_with_the_index(tmp_path, monkeypatch):
-    for module in ("filestores.tars.open_shards", "filestores.tar_store", "cooking.crude_sources"):
+    for module in ("filestores.tars.open_shards", "filestores.tar_store", "cooking.crude_tars"):
         monkeypatch.setattr(f"dagster_dataops.{module}.MAX_KEPT", 1)
     for shard in range(3):
         write_tar(tmp_path / "many" / f"{shard}.tar", samples("k", shard * 4, 4))
