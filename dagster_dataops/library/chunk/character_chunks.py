@@ -8,7 +8,8 @@ from typing_extensions import override
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.chunk.pieces import ChunkOperator
+from dagster_dataops.library.text_mapping import ChunkOperator
+from dagster_dataops.library.user_patterns import compiled
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 
 chunk: Any = data_register.new_group("chunk")
@@ -55,7 +56,9 @@ class Characters(ChunkOperator, chunk):
             msg = f"overlap_len must be below max_len={max_len}, got {overlap_len}"
             raise DefinitionError(msg)
         self._max, self._overlap = max_len, overlap_len
-        self._pattern = None if split_pattern is None else _compiled(split_pattern)
+        self._pattern: re.Pattern[str] | None = None
+        if split_pattern is not None:
+            self._pattern = compiled(split_pattern, option="split_pattern")
 
     @override
     def pieces(self, text: str) -> list[str]:
@@ -82,14 +85,6 @@ class Characters(ChunkOperator, chunk):
             if piece.strip():
                 yield piece
         yield text[start:]
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except (re.error, TypeError) as error:
-        msg = f"split_pattern {pattern!r} is no regular expression: {error}"
-        raise DefinitionError(msg) from None
 
 
 def _between(pattern: re.Pattern[str], text: str) -> Iterator[str]:

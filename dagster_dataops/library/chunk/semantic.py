@@ -6,9 +6,10 @@ from typing import Any
 from typing_extensions import override
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
-from dagster_dataops.library.chunk.pieces import ChunkOperator
+from dagster_dataops.library.option_values import check_choice, needs_extra
+from dagster_dataops.library.text_mapping import ChunkOperator
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, PositiveInt
 
 chunk: Any = data_register.new_group("chunk")
@@ -46,9 +47,11 @@ class Semantic(ChunkOperator, chunk):
         if overlap >= chunk_size:
             msg = f"overlap must be below chunk_size={chunk_size}, got {overlap}"
             raise DefinitionError(msg)
+        with needs_extra("chunk.Semantic", "chunk"):
+            from semchunk.semchunk import chunk as split
+        self._split: Callable[..., Any] = split
         self._counter = _counter(unit, tokenizer)
         self._size, self._overlap = chunk_size, overlap or None
-        self._split = _semchunk()
 
     @override
     def pieces(self, text: str) -> list[str]:
@@ -58,18 +61,8 @@ class Semantic(ChunkOperator, chunk):
         return found
 
 
-def _semchunk() -> Callable[..., Any]:
-    try:
-        from semchunk.semchunk import chunk as split
-    except ImportError:
-        raise MissingExtraError("chunk.Semantic", "chunk") from None
-    return split
-
-
 def _counter(unit: str, tokenizer: str) -> Callable[[str], int]:
+    check_choice("unit", unit, ("words", "characters", "tokens"))
     if unit == "characters":
         return len
-    if unit not in {"words", "tokens"}:
-        msg = f"unit is {unit!r}; use 'words', 'characters' or 'tokens'"
-        raise DefinitionError(msg)
     return tokenizer_of("whitespace" if unit == "words" else tokenizer).count

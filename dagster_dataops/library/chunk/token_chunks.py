@@ -8,7 +8,7 @@ from typing_extensions import override
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
-from dagster_dataops.library.chunk.pieces import ChunkOperator
+from dagster_dataops.library.text_mapping import ChunkOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 
 chunk: Any = data_register.new_group("chunk")

@@ -12,7 +12,8 @@ from dagster_dataops.library.decontaminate.benchmark_ngrams import (
     benchmark_records,
 )
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.filter_outcome import FilterOutcome, check_mode
+from dagster_dataops.library.filter_outcome import MODES, FilterOutcome
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
@@ -81,7 +82,7 @@ class NGrams(decontaminate):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        check_mode(mode)
+        check_choice("mode", mode, MODES)
         self._column = FieldKey(input_key)
         self._mode, self._reason_key = mode, reason_key
         self._ngrams = BenchmarkNgrams(

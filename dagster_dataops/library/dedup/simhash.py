@@ -12,7 +12,6 @@ from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
     NgramSize,
-    check_linkage,
     check_range,
     need_numpy,
     rank_value,
@@ -74,7 +73,6 @@ class SimHash(dedup):
         super().__init__(**kwargs)
         need_numpy("dedup.SimHash")
         check_range("num_blocks", num_blocks, hamming_distance + 1, 16)
-        check_linkage(linkage)
         self._column, self._rank_by = FieldKey(input_key), keep
         self._ngrams = NgramHashes(ngram_size, words)
         cuts = [_BITS * number // num_blocks for number in range(num_blocks + 1)]

@@ -10,7 +10,7 @@ from dagster_dataops.library.analysis.word_splitting import Splitter, words_func
 from dagster_dataops.library.dedup.algorithms.option_checks import need_numpy
 from dagster_dataops.library.dedup.algorithms.repeated_parts import pack_digests, repeated_parts
 from dagster_dataops.library.dedup.exact import dedup
-from dagster_dataops.library.dedup.sentences import single_column
+from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
@@ -57,7 +57,7 @@ class Substring(dedup):
     ) -> None:
         super().__init__(**kwargs)
         need_numpy("dedup.Substring")
-        self._column = single_column(input_key)
+        self._column = FieldKey(input_key).checked_single("name one text")
         self._size, self._min_words = min_tokens, max(1, min_doc_words)
         self._words = words_function(words, language)
         self._max_bytes = max_memory_mb << 20

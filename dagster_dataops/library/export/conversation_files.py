@@ -86,9 +86,6 @@ class Alpaca(_Conversations, export):
         path: File that is written, relative to the root of the results unless absolute.
     """
 
-    def __init__(self, path: PathLike, **kwargs: Any) -> None:
-        super().__init__(path, **kwargs)
-
     @override
     def converted(self, record: Record) -> Record:
         made = to_alpaca(to_messages(record))
@@ -110,9 +107,6 @@ class ShareGPT(_Conversations, export):
         path: File that is written, relative to the root of the results unless absolute.
     """
 
-    def __init__(self, path: PathLike, **kwargs: Any) -> None:
-        super().__init__(path, **kwargs)
-
     @override
     def converted(self, record: Record) -> Record:
         return _selected(to_sharegpt(to_messages(record)), CONVERSATIONS, "system", "tools")
@@ -128,9 +122,6 @@ class Messages(_Conversations, export):
         path: File that is written, relative to the root of the results unless absolute.
     """
 
-    def __init__(self, path: PathLike, **kwargs: Any) -> None:
-        super().__init__(path, **kwargs)
-
     @override
     def converted(self, record: Record) -> Record:
         return _selected(to_messages(record), MESSAGES, "tools")
@@ -145,9 +136,6 @@ class ChatML(_Conversations, export):
     Args:
         path: File that is written, relative to the root of the results unless absolute.
     """
-
-    def __init__(self, path: PathLike, **kwargs: Any) -> None:
-        super().__init__(path, **kwargs)
 
     @override
     def converted(self, record: Record) -> Record:

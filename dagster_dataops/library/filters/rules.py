@@ -7,7 +7,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyzed
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.field_keys import FieldKey
@@ -187,18 +186,6 @@ class WordFilter(TextFilter):
     def no_words(self, text: AnalyzedText) -> bool:
         """Return whether a text has no words."""
         return not text.split(self._split)
-
-
-def checked_choice(option: str, value: Any, allowed: tuple[str, ...]) -> Any:
-    """Return the value of an option.
-
-    Raises:
-        DefinitionError: It is not allowed.
-    """
-    if value not in allowed:
-        msg = f"{option} must be one of {', '.join(allowed)}; got {value!r}"
-        raise DefinitionError(msg)
-    return value
 
 
 def no_text(text: AnalyzedText) -> bool:

@@ -11,14 +11,7 @@ from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.signals import line_signals
 from dagster_dataops.library.analysis.word_splitting import Splitter
-from dagster_dataops.library.filters.rules import (
-    Rule,
-    TextFilter,
-    WordFilter,
-    blank,
-    bounds,
-    checked_choice,
-)
+from dagster_dataops.library.filters.rules import Rule, TextFilter, WordFilter, blank, bounds
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction
 
 filters: Any = data_register.new_group("filters")
@@ -107,7 +100,6 @@ class PunctuationGap(TextFilter, filters):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        checked_choice("unit", unit, ("words", "characters"))
         longest = _longest_words if unit == "words" else _longest_characters
         self.rules = bounds("punctuation_gap", longest, None, max_length)
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import MissingExtraError
 from dagster_dataops.library.analysis.word_search import WordSearch, words_from
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.rules import Filter, Judgement
+from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.ranges import AtLeastZero
 from dagster_dataops.records import Record
 
@@ -108,10 +108,8 @@ class _Extractor:
     """Returns the registered domain and the host of a URL; pickled without its data."""
 
     def __init__(self) -> None:
-        try:
+        with needs_extra("filters.Url", "urls"):
             from tldextract import TLDExtract
-        except ImportError:
-            raise MissingExtraError("filters.Url", "urls") from None
         # No cache folder: nothing is written, and the list in the package is read.
         self._extract: Any = TLDExtract(suffix_list_urls=(), cache_dir=None)
 

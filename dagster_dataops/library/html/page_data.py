@@ -4,9 +4,9 @@ import re
 from typing import Any, Final
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import MissingExtraError
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.html.html_source import readable
+from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
 
 html: Any = data_register.new_group("html")
@@ -33,10 +33,8 @@ class Metadata(html):
         self, input_key: str = "html", output_key: str = "metadata", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        try:
+        with needs_extra("html.Metadata", "html"):
             from trafilatura import extract_metadata
-        except ImportError:
-            raise MissingExtraError("html.Metadata", "html") from None
         self._extract = extract_metadata
         self._column, self._written = FieldKey(input_key), output_key
 
@@ -68,10 +66,8 @@ class Tables(html):
 
     def __init__(self, input_key: str = "html", output_key: str = "tables", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        try:
+        with needs_extra("html.Tables", "html"):
             from lxml import etree
-        except ImportError:
-            raise MissingExtraError("html.Tables", "html") from None
         self._etree = etree
         self._column, self._written = FieldKey(input_key), output_key
 

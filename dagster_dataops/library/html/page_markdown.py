@@ -1,21 +1,21 @@
 """``html.ToMarkdown``: a whole page as Markdown."""
 
-from functools import partial
 from io import StringIO
 from typing import Any, Final
 
+from typing_extensions import override
+
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import MissingExtraError
 from dagster_dataops.library.html.html_source import readable, too_deep
-from dagster_dataops.library.text_mapping import TextMapping
-from dagster_dataops.records import Record
+from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.library.text_mapping import TextOperator
 
 html: Any = data_register.new_group("html")
 
 _MOST_UNENDED: Final = 100  # tags for which Python's parser reads on to the end of the page
 
 
-class ToMarkdown(html):
+class ToMarkdown(TextOperator, html):
     """Write a whole HTML page as Markdown.
 
     Headings, lists, tables, links, images, quotes and code. Reads ``input_key`` and writes
@@ -29,30 +29,26 @@ class ToMarkdown(html):
     """
 
     def __init__(self, input_key: str = "html", output_key: str = "text", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        try:
+        super().__init__(input_key, output_key, **kwargs)
+        with needs_extra("html.ToMarkdown", "html"):
             from bs4 import BeautifulSoup
             from markdownify import MarkdownConverter
-        except ImportError:
-            raise MissingExtraError("html.ToMarkdown", "html") from None
-        change = partial(_markdown, BeautifulSoup, MarkdownConverter)
-        self._mapping = TextMapping(change, input_key, output_key)
+        self._soup, self._converter = BeautifulSoup, MarkdownConverter
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-
-def _markdown(soup: Any, converter: Any, page: str) -> str:
-    page = readable(page)
-    # Python's parser is the default of markdownify; it nests paragraphs that do not end.
-    for parser in ("lxml",) if _slow_for_python(page) else ("html.parser", "lxml"):
-        try:
-            # BeautifulSoup warns about short texts that look like file names, but not about files.
-            converted: str = converter().convert_soup(soup(StringIO(page), parser))
-        except RecursionError:
-            continue
-        return converted
-    raise too_deep("html.ToMarkdown")
+    @override
+    def changed(self, value: str) -> str:
+        page = readable(value)
+        # Python's parser is the default of markdownify; it nests paragraphs that do not end.
+        for parser in ("lxml",) if _slow_for_python(page) else ("html.parser", "lxml"):
+            try:
+                # BeautifulSoup warns about short texts that look like file names, but not about
+                # files.
+                soup = self._soup(StringIO(page), parser)
+                converted: str = self._converter().convert_soup(soup)
+            except RecursionError:
+                continue
+            return converted
+        raise too_deep("html.ToMarkdown")
 
 
 def _slow_for_python(page: str) -> bool:

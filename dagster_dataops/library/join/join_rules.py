@@ -8,6 +8,7 @@ import xxhash
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.canonical_form import canonical
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.records import Record
 
 _HOW: Final = ("left", "inner", "semi", "anti", "outer")
@@ -43,8 +44,8 @@ class JoinRules:
         columns: Sequence[str] | None,
         suffix: str,
     ) -> None:
-        _check("how", how, _HOW)
-        _check("duplicates", duplicates, _DUPLICATES)
+        check_choice("how", how, _HOW)
+        check_choice("duplicates", duplicates, _DUPLICATES)
         left = key_list("on", on)
         right = left if right_on is None else key_list("right_on", right_on)
         if len(left) != len(right):
@@ -107,12 +108,6 @@ class JoinRules:
             for name, value in taken.items()
         }
         return {**left, **renamed}
-
-
-def _check(option: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        msg = f"{option} must be one of {', '.join(allowed)}, got {value!r}"
-        raise DefinitionError(msg)
 
 
 def _digest(columns: Sequence[FieldKey], record: Record) -> bytes | None:

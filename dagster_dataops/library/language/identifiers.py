@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, Final, TypeAlias
 
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.option_values import needs_extra
 
 Identifier: TypeAlias = Callable[[str], tuple[str | None, float]]
 
@@ -22,12 +23,9 @@ def identifier(backend: str, model_path: str | None = None) -> Identifier:
         model_path: The model of fastText.
 
     Raises:
-        DefinitionError: ``backend`` is none of these, or ``model_path`` does not fit it.
+        DefinitionError: ``model_path`` does not fit the backend.
         MissingExtraError: The library is not installed.
     """
-    if backend not in {*_WITH_MODEL, "fasttext"}:
-        msg = f"backend is {backend!r}; use 'py3langid', 'lingua' or 'fasttext'"
-        raise DefinitionError(msg)
     if (backend == "fasttext") != (model_path is not None):
         msg = "backend='fasttext' needs model_path, the file of a model, and the others have none"
         raise DefinitionError(msg)
@@ -41,10 +39,8 @@ def identifier(backend: str, model_path: str | None = None) -> Identifier:
 
 @cache
 def _langid() -> Any:
-    try:
+    with needs_extra("language with backend='py3langid'", "language"):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
-    except ImportError:
-        raise MissingExtraError("language with backend='py3langid'", "language") from None
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
@@ -55,10 +51,8 @@ def _by_langid(text: str) -> tuple[str | None, float]:
 
 @cache
 def _lingua() -> Any:
-    try:
+    with needs_extra("language with backend='lingua'", "lingua"):
         from lingua import LanguageDetectorBuilder
-    except ImportError:
-        raise MissingExtraError("language with backend='lingua'", "lingua") from None
     return LanguageDetectorBuilder.from_all_languages().build()
 
 
@@ -72,10 +66,8 @@ def _by_lingua(text: str) -> tuple[str | None, float]:
 
 @cache
 def _fasttext_model(path: str) -> Any:
-    try:
+    with needs_extra("language with backend='fasttext'", "fasttext"):
         import fasttext
-    except ImportError:
-        raise MissingExtraError("language with backend='fasttext'", "fasttext") from None
     return fasttext.load_model(path)
 
 

@@ -11,7 +11,7 @@ from dagster_dataops.library.dedup.algorithms.option_checks import Threshold, ne
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.embedding import embedded
 from dagster_dataops.library.llm.text_prompts import llm
-from dagster_dataops.library.llm.vector_files import VectorFile, packed_vector
+from dagster_dataops.library.llm.vector_files import VectorFile, packed_column, packed_vector
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
@@ -84,7 +84,7 @@ class SemanticDedup(ModelOperator, llm, writes=_written):  # type: ignore[call-a
 
     async def sketch_batch(self, records: list[Record]) -> list[str]:
         if self._vectors is not None:
-            return [packed_vector(_only(self._vectors.present(record))) for record in records]
+            return [packed_column(self._vectors, record) for record in records]
         texts = [self._column.text(record) for record in records]
         return [packed_vector(one) for one in await embedded(self, texts, self._dimensions)]
 
@@ -99,8 +99,3 @@ class SemanticDedup(ModelOperator, llm, writes=_written):  # type: ignore[call-a
 
     def change(self, record: Record, cluster: dict[str, Any]) -> Record:
         return {**record, str(self._cluster_key): cluster}
-
-
-def _only(found: list[Any]) -> Any:
-    """Return the only value of a column; ``None`` without one."""
-    return found[0] if len(found) == 1 else None

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.library.dedup.algorithms.representatives import Representatives, Similarity
+from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.quantities import counted
+from dagster_dataops.records import Record
 
 _BLOCK: Final = 512  # vectors that are compared at once
 _KEPT_BLOCK: Final = 8192
@@ -35,6 +37,39 @@ def packed_vector(vector: object) -> str:
     return base64.b64encode((values / length).astype("<f2").tobytes()).decode()
 
 
+def packed_column(column: FieldKey, record: Record) -> str:
+    """Return the vector in a column as `packed_vector` does."""
+    found = column.present(record)
+    return packed_vector(found[0] if len(found) == 1 else None)
+
+
+def stored_rows(path: Path, packed: Iterable[str], kind: str = "<f2") -> Any:
+    """Write arrays of one length to a file, and return it as an array with a row for each.
+
+    Args:
+        path: The file, which must not exist.
+        packed: The arrays in base64, as `packed_vector` returns vectors.
+        kind: The type of their numbers.
+
+    Raises:
+        ValueError: They have different lengths.
+    """
+    import numpy
+
+    count = size = 0
+    with storage(path, "write"), path.open("xb") as file:
+        for text in packed:
+            row = base64.b64decode(text)
+            if count and len(row) != size:
+                numbers = counted(len(row) // 2, "numbers")
+                msg = f"vector {count} has {numbers}, others {size // 2}"
+                raise ValueError(msg)
+            size = file.write(row)
+            count += 1
+    shape = (count, size // numpy.dtype(kind).itemsize)
+    return numpy.memmap(path, kind, "r", shape=shape) if count else numpy.zeros(shape, kind)
+
+
 class VectorFile:
     """The unit vectors of all records in a file.
 
@@ -50,23 +85,8 @@ class VectorFile:
     """
 
     def __init__(self, path: Path, packed: Iterable[str]) -> None:
-        import numpy
-
-        self.count, size = 0, 0
-        with storage(path, "write"), path.open("xb") as file:
-            for text in packed:
-                vector = base64.b64decode(text)
-                if self.count and len(vector) != size:
-                    numbers = counted(len(vector) // 2, "numbers")
-                    msg = f"vector {self.count} has {numbers}, others {size // 2}"
-                    raise ValueError(msg)
-                size = file.write(vector)
-                self.count += 1
-        self._scratch = path.parent
-        shape = (self.count, size // 2)
-        self._vectors: Any = numpy.zeros(shape, "<f2")
-        if self.count:
-            self._vectors = numpy.memmap(path, "<f2", "r", shape=shape)
+        self._scratch, self._vectors = path.parent, stored_rows(path, packed)
+        self.count = len(self._vectors)
 
     def representatives(
         self, threshold: float, exact_up_to: int, max_bytes: int

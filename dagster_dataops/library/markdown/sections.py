@@ -10,7 +10,6 @@ from annotated_types import Interval
 from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.markdown_parsing import commonmark_parser, inline_text
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.text_mapping import check_single
 from dagster_dataops.records import Record
 
 markdown: Any = data_register.new_group("markdown")
@@ -64,7 +63,7 @@ class Sections(markdown):
         self._column, self._written = FieldKey(input_key), output_key
         self._headings_key, self._index_key = headings_key, index_key
         if output_key is None:
-            check_single(self._column, input_key, "Sections without output_key")
+            self._column.checked_single("give an output_key")
 
     def forward(self, record: Record) -> list[Record]:
         sections = self._sections(self._column.text(record))

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from dagster_dataops.library.pii.text_spans import Spans
+from dagster_dataops.library.analysis.text_spans import Spans
 
 # Patterns that begin with a set of characters are fast; so what must not be before comes after.
 _PHONE: Final = re.compile(

@@ -1,13 +1,13 @@
 """``pii.Secrets``: mask or report keys and tokens."""
 
+from itertools import repeat
 from typing import Any, Literal
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.text_spans import replaced
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.pii.secret_patterns import secrets
-from dagster_dataops.library.pii.text_spans import replaced
-from dagster_dataops.library.text_mapping import TextMapping, check_single
+from dagster_dataops.library.pii.secret_patterns import secret_spans, secrets
+from dagster_dataops.library.text_mapping import TextMapping
 from dagster_dataops.records import Record
 
 pii: Any = data_register.new_group("pii")
@@ -40,15 +40,11 @@ class Secrets(pii):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if mode not in {"mask", "tag", "both"}:
-            msg = f"mode is {mode!r}; use 'mask', 'tag' or 'both'"
-            raise DefinitionError(msg)
-        self._replacement = (replacement,)
+        self._replacement, self._masks = replacement, mode != "tag"
         self._secrets_key = secrets_key if mode != "mask" else None
-        self._masks = mode != "tag"
         self._column = FieldKey(input_key)
         if self._secrets_key:
-            check_single(self._column, input_key, "secrets_key")
+            self._column.checked_single("secrets_key takes those of one text")
         self._mapping = TextMapping(self._masked, input_key, output_key)
 
     def forward(self, record: Record) -> Record:
@@ -58,5 +54,4 @@ class Secrets(pii):
         return self._mapping(record) if self._masks else record
 
     def _masked(self, value: str) -> str:
-        spans = ((secret.start, secret.end) for secret in secrets(value))
-        return replaced(value, spans, self._replacement)
+        return replaced(value, secret_spans(value), repeat(self._replacement))

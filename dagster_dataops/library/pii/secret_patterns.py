@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from dagster_dataops.library.pii.text_spans import Spans
+from dagster_dataops.library.analysis.text_spans import Spans
 
 
 class Secret(NamedTuple):

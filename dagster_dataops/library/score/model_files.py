@@ -1,20 +1,21 @@
 """Read models from files of the user, as functions from texts to scores."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from typing_extensions import override
-
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.option_values import needs_extra
 
 Scores: TypeAlias = Sequence[float]
 _LABEL_MARK: Final = "__label__"  # begins the names of fastText's labels
 
 
-class FileModel:
-    """A model in a file; pickled as its path, and read once in each process.
+def file_model(path: str, label: str | None) -> Callable[[list[str]], Scores]:
+    """Return the function from texts to scores by a model in a file.
+
+    It is pickled as the path; each process reads the file once.
 
     Args:
         path: The file.
@@ -24,18 +25,12 @@ class FileModel:
         DefinitionError: There is no such file, or its ending is unknown.
         MissingExtraError: The package that reads it is not installed.
     """
+    _loaded(path, label)
+    return partial(_scores, path, label)
 
-    def __init__(self, path: str, label: str | None) -> None:
-        self._path, self._label = path, label
-        self._scores = _loaded(path, label)
 
-    @override
-    def __reduce__(self) -> tuple[type, tuple[str, str | None]]:
-        return FileModel, (self._path, self._label)
-
-    def __call__(self, texts: list[str]) -> Scores:
-        """Return the scores of texts."""
-        return self._scores(texts)
+def _scores(path: str, label: str | None, texts: list[str]) -> Scores:
+    return _loaded(path, label)(texts)
 
 
 @cache
@@ -51,10 +46,8 @@ def _loaded(path: str, label: str | None) -> Callable[[list[str]], Scores]:
 
 
 def _fasttext(path: str, label: str | None) -> Callable[[list[str]], Scores]:
-    try:
+    with needs_extra("score.Model with a fastText file", "fasttext"):
         from fasttext.FastText import _FastText
-    except ImportError:
-        raise MissingExtraError("score.Model with a fastText file", "fasttext") from None
     # The wrapper around this object does not work with numpy 2.
     model: Any = _FastText(path).f
     names = [name.removeprefix(_LABEL_MARK) for name in model.getLabels("strict")[0]]
@@ -69,10 +62,8 @@ def _fasttext(path: str, label: str | None) -> Callable[[list[str]], Scores]:
 
 
 def _scikit_learn(path: str, label: str | None) -> Callable[[list[str]], Scores]:
-    try:
+    with needs_extra("score.Model with a scikit-learn file", "scikit-learn"):
         import joblib
-    except ImportError:
-        raise MissingExtraError("score.Model with a scikit-learn file", "scikit-learn") from None
     model: Any = joblib.load(path)
     if hasattr(model, "predict_proba"):
         column = _class_index([str(name) for name in model.classes_], label)
@@ -81,11 +72,9 @@ def _scikit_learn(path: str, label: str | None) -> Callable[[list[str]], Scores]
 
 
 def _onnx(path: str, label: str | None) -> Callable[[list[str]], Scores]:
-    try:
+    with needs_extra("score.Model with an ONNX file", "onnx"):
         import numpy as np
         import onnxruntime
-    except ImportError:
-        raise MissingExtraError("score.Model with an ONNX file", "onnx") from None
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     given = session.get_inputs()[0]
     columns = len(given.shape) > 1

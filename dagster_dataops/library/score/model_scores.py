@@ -6,7 +6,7 @@ from typing import Any
 
 from dagster_dataops.data import data_register
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.score.model_files import FileModel
+from dagster_dataops.library.score.model_files import file_model
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
@@ -45,7 +45,7 @@ class Model(score):
     ) -> None:
         super().__init__(**kwargs)
         self._scores: Callable[[list[str]], Sequence[float]]
-        self._scores = model if callable(model) else FileModel(str(model), label)
+        self._scores = model if callable(model) else file_model(str(model), label)
         self._column, self._written = FieldKey(input_key), output_key
 
     def forward_batch(self, records: list[Record]) -> list[Any]:

@@ -9,10 +9,11 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.unicode_normalization import normalized
 from dagster_dataops.library.filters.rules import TextFilter, bounds
+from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.text.character_replacement import ASCII_OF_MARKS
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat
 
@@ -126,10 +127,8 @@ class _Scorer:
 
 @cache
 def _kenlm(path: str) -> Any:
-    try:
+    with needs_extra("score.Perplexity", "kenlm"):
         import kenlm
-    except ImportError:
-        raise MissingExtraError("score.Perplexity", "kenlm") from None
     config = kenlm.Config()
     config.arpa_complain, config.show_progress = kenlm.ARPALoadComplain.NONE, False
     return _read("model", path, partial(kenlm.Model, path, config))
@@ -137,10 +136,8 @@ def _kenlm(path: str) -> Any:
 
 @cache
 def _sentencepiece(path: str) -> Any:
-    try:
+    with needs_extra("score.Perplexity with sentencepiece", "kenlm"):
         from sentencepiece import SentencePieceProcessor
-    except ImportError:
-        raise MissingExtraError("score.Perplexity with sentencepiece", "kenlm") from None
     return _read(
         "sentencepiece", path, lambda: SentencePieceProcessor(model_file=path)
     ).EncodeAsPieces

@@ -10,6 +10,7 @@ import xxhash
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.field_keys import Keys, key_list
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.library.shape.columns import check_present
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record, encode_anything
@@ -133,9 +134,7 @@ class AddId(shape):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if by not in {"content", "index"}:
-            msg = f"by is {by!r}; use 'content' or 'index'"
-            raise DefinitionError(msg)
+        check_choice("by", by, ("content", "index"))
         self._written, self._prefix, self._overwrite = output_key, prefix, overwrite
         self._by_index = by == "index"
         self._keys = None if input_key is None else key_list("input_key", input_key)

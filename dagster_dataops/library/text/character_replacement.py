@@ -6,8 +6,8 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.simplified_text import simplified
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero
 
@@ -79,9 +79,7 @@ class NormalizePunctuation(TextOperator, text):
         self, *args: Any, table: str = "moses", compat: bool = False, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        if table != "moses":
-            msg = f"table is {table!r}; the only one is 'moses'"
-            raise DefinitionError(msg)
+        check_choice("table", table, ("moses",))
         self._table = _COMPATIBLE if compat else ASCII_OF_MARKS
 
     @override
@@ -110,14 +108,11 @@ class CollapseNewlines(TextOperator, text):
 
     @override
     def changed(self, value: str) -> str:
-        return _collapsed(value, self._most)
-
-
-def _collapsed(value: str, most: int) -> str:
-    for newline in ("\n", "\r\n"):
-        if newline * (most + 1) in value:
-            value = re.sub(f"(?:{newline}){{{most + 1},}}+", newline * most, value)
-    return value
+        most = self._most
+        for newline in ("\n", "\r\n"):
+            if newline * (most + 1) in value:
+                value = re.sub(f"(?:{newline}){{{most + 1},}}+", newline * most, value)
+        return value
 
 
 class Simplify(TextOperator, text):

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from dagster_dataops.library.filter_outcome import check_mode
+from dagster_dataops.library.filter_outcome import MODES
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
@@ -21,7 +22,7 @@ class Verdict:
     """
 
     def __init__(self, mode: str, output_key: str, error_key: str | None) -> None:
-        check_mode(mode)
+        check_choice("mode", mode, MODES)
         self._drops, self._writes = mode != "tag", mode != "drop"
         self._valid, self._error = output_key, error_key
 

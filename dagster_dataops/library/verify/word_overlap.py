@@ -43,7 +43,7 @@ class AnswerF1(verify):
     ) -> None:
         super().__init__(**kwargs)
         self._answer, self._reference = FieldKey(input_key), FieldKey(reference_key)
-        self._reference_key, self._written = reference_key, output_key
+        self._written = output_key
 
     def forward(self, record: Record) -> Record:
         answer = _words(self._answer.text(record))
@@ -55,7 +55,7 @@ class AnswerF1(verify):
         found = self._reference.present(record)
         if len(found) == 1 and isinstance(found[0], list):
             found = found[0]
-        return [text_value(one, self._reference_key) for one in found]
+        return [text_value(one, self._reference.name) for one in found]
 
 
 def _words(answer: str) -> list[str]:

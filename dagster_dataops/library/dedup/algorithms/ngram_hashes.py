@@ -1,5 +1,6 @@
 """Hashes of the word n-grams of a text, for MinHash and for exact Jaccard indices."""
 
+from array import array
 from typing import Any, Final, TypeAlias
 
 import xxhash
@@ -55,6 +56,21 @@ class NgramHashes:
         if self._plain and text.isascii():  # the same words, without a regular expression
             return text.encode().translate(_LOWER_WORDS).split()
         return list(map(_encoded, self._words(text.casefold())))
+
+
+def minhash_values(minhash: Any, hashes: Hashes, count: int, seed: int) -> list[int]:
+    """Return the MinHash signature of the n-grams of a text.
+
+    Args:
+        minhash: The class that computes it.
+        hashes: The hashes of the n-grams.
+        count: The length of the signature.
+        seed: Another number gives another signature.
+    """
+    ends = array("Q", [0, len(hashes)])
+    matrix = minhash.digest_matrix_from_flat_token_hashes(hashes, ends, count, seed)
+    signature: list[int] = matrix.to_rows()[0]
+    return signature
 
 
 def _encoded(text: str) -> bytes:

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from annotated_types import Interval
 
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
 
 MOST_PERMUTATIONS: Final = 4096
@@ -41,13 +42,6 @@ def rank_value(record: Record, keep: str, text: str) -> float:
     return _LEAST if math.isnan(value) else value
 
 
-def check_linkage(linkage: str) -> None:
-    """Raise `DefinitionError` for an unknown linkage."""
-    if linkage not in {"kept", "component"}:
-        msg = f"linkage must be kept or component, got {linkage!r}"
-        raise DefinitionError(msg)
-
-
 def check_range(option: str, value: float, least: float, most: float) -> None:
     """Raise `DefinitionError` for a value outside of a range."""
     if not least <= value <= most:
@@ -62,16 +56,12 @@ def minhash(operator: str) -> Any:
         MissingExtraError: A package of the extra is not installed.
     """
     need_numpy(operator)
-    try:
+    with needs_extra(operator, "dedup"):
         from rensa import RMinHash
-    except ImportError:
-        raise MissingExtraError(operator, "dedup") from None
     return RMinHash
 
 
 def need_numpy(operator: str) -> None:
     """Raise `MissingExtraError` if numpy is not installed."""
-    try:
+    with needs_extra(operator, "dedup"):
         import numpy  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(operator, "dedup") from None
