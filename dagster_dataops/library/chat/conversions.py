@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.chat.conversation_formats import (
     FORMATS,
     format_of,
@@ -10,10 +9,9 @@ from dagster_dataops.library.chat.conversation_formats import (
     to_messages,
     to_sharegpt,
 )
+from dagster_dataops.library.chat.turns import chat
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.records import Record
-
-chat: Any = data_register.new_group("chat")
 
 
 class Detect(chat):

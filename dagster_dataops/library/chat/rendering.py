@@ -6,12 +6,10 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import MESSAGES, to_alpaca, to_messages
+from dagster_dataops.library.chat.turns import chat
 from dagster_dataops.records import Record
-
-chat: Any = data_register.new_group("chat")
 
 # The prompts that the Alpaca model was trained with: constants of the format.
 _TASK: Final = "Below is an instruction that describes a task"

@@ -7,14 +7,12 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 from annotated_types import Ge
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
+from dagster_dataops.library.chunk.character_chunks import chunk
 from dagster_dataops.library.text_mapping import ChunkOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
-
-chunk: Any = data_register.new_group("chunk")
 
 _CharacterTokens: TypeAlias = Annotated[int, Ge(4)]  # a character may have four tokens
 

@@ -5,13 +5,11 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
+from dagster_dataops.library.chunk.character_chunks import chunk
 from dagster_dataops.library.text_mapping import ChunkOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
-
-chunk: Any = data_register.new_group("chunk")
 
 
 class Tokens(ChunkOperator, chunk):

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.exporters.exporter import ExportRecords, Place, UnfitValueError
 from dagster_dataops.exporters.json_lines import (
@@ -23,10 +22,8 @@ from dagster_dataops.library.chat.conversation_formats import (
     to_messages,
     to_sharegpt,
 )
-from dagster_dataops.library.export.tables import PathLike
+from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.records import Record, encode
-
-export: Any = data_register.new_group("export")
 
 _START, _END = "<|im_start|>", "<|im_end|>"  # the marks of ChatML
 _COLUMNS: Final = {"messages": MESSAGES, "sharegpt": CONVERSATIONS, "alpaca": "instruction"}

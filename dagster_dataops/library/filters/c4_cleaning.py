@@ -7,15 +7,12 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 from annotated_types import Ge
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyzed
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.filters.rules import Filter, Judgement
+from dagster_dataops.library.filters.rules import Filter, Judgement, filters
 from dagster_dataops.records import Record
-
-filters: Any = data_register.new_group("filters")
 
 _Limit: TypeAlias = Annotated[int, Ge(-1)]  # -1 is no limit, as upstream
 

@@ -2,12 +2,9 @@
 
 from typing import Any, Literal
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.signals import character_signals
-from dagster_dataops.library.filters.rules import TextFilter, bounds, no_text
+from dagster_dataops.library.filters.rules import TextFilter, bounds, filters, no_text
 from dagster_dataops.operators.options.ranges import Fraction
-
-filters: Any = data_register.new_group("filters")
 
 
 class AlphanumericRatio(TextFilter, filters):

@@ -6,15 +6,12 @@ from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.filters.rules import Filter, Judgement, Rule, TextFilter
+from dagster_dataops.library.filters.rules import Filter, Judgement, Rule, TextFilter, filters
 from dagster_dataops.library.user_patterns import Engine, applied, compiled
 from dagster_dataops.records import Record
-
-filters: Any = data_register.new_group("filters")
 
 _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "==": eq,

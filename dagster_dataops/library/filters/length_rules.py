@@ -2,13 +2,10 @@
 
 from typing import Any, Literal
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.signals import character_signals, line_signals, word_signals
 from dagster_dataops.library.analysis.word_splitting import Splitter
-from dagster_dataops.library.filters.rules import Signal, TextFilter, WordFilter, bounds
+from dagster_dataops.library.filters.rules import Signal, TextFilter, WordFilter, bounds, filters
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat
-
-filters: Any = data_register.new_group("filters")
 
 
 class TextLength(TextFilter, filters):

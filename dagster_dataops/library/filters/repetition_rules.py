@@ -3,14 +3,18 @@
 from functools import partial
 from typing import Any
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.signals import repetition_signals
 from dagster_dataops.library.analysis.signals.line_signals import double_newline_parts
-from dagster_dataops.library.filters.rules import TextFilter, WordFilter, blank, bounds, no_text
+from dagster_dataops.library.filters.rules import (
+    TextFilter,
+    WordFilter,
+    blank,
+    bounds,
+    filters,
+    no_text,
+)
 from dagster_dataops.operators.options.ranges import Fraction, PositiveInt
-
-filters: Any = data_register.new_group("filters")
 
 
 class CharacterRepetition(TextFilter, filters):

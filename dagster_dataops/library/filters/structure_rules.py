@@ -5,16 +5,20 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.signals import line_signals
 from dagster_dataops.library.analysis.word_splitting import Splitter
-from dagster_dataops.library.filters.rules import Rule, TextFilter, WordFilter, blank, bounds
+from dagster_dataops.library.filters.rules import (
+    Rule,
+    TextFilter,
+    WordFilter,
+    blank,
+    bounds,
+    filters,
+)
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction
-
-filters: Any = data_register.new_group("filters")
 
 _MARK: Final = re.compile(r"[^\w\s]|\n")
 _FEW_LINES: Final = 3

@@ -7,15 +7,12 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.word_search import WordSearch, words_from
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.filters.rules import Filter, Judgement
+from dagster_dataops.library.filters.rules import Filter, Judgement, filters
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.ranges import AtLeastZero
 from dagster_dataops.records import Record
-
-filters: Any = data_register.new_group("filters")
 
 _SEPARATOR: Final = re.compile("[^a-zA-Z0-9]+")
 _Words = Collection[str] | str | Path

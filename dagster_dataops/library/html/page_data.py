@@ -3,13 +3,10 @@
 import re
 from typing import Any, Final
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.html.html_source import readable
+from dagster_dataops.library.html.html_source import html, readable
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
-
-html: Any = data_register.new_group("html")
 
 _HTML_TAG: Final = re.compile(
     r"<html\b[^>]{0,1000}?\blang\s{0,9}=\s{0,9}[\"']?([\w-]{1,35})", re.IGNORECASE

@@ -4,15 +4,12 @@ import logging
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.html.html_source import is_deep, readable, too_deep
+from dagster_dataops.library.html.html_source import html, is_deep, readable, too_deep
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
-
-html: Any = data_register.new_group("html")
 
 Extractor: TypeAlias = Callable[[str], str | None]
 

@@ -5,12 +5,9 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
-from dagster_dataops.library.html.html_source import readable, too_deep
+from dagster_dataops.library.html.html_source import html, readable, too_deep
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.text_mapping import TextOperator
-
-html: Any = data_register.new_group("html")
 
 _MOST_UNENDED: Final = 100  # tags for which Python's parser reads on to the end of the page
 

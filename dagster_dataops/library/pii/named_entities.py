@@ -7,16 +7,14 @@ from typing import Any, Literal, NamedTuple
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.text_spans import replaced
 from dagster_dataops.library.analysis.word_splitting import OfThread, read_by_spacy
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.library.pii.personal_data import pii
 from dagster_dataops.library.text_mapping import TextMapping
 from dagster_dataops.records import Record
-
-pii: Any = data_register.new_group("pii")
 
 _LABELS = ("PERSON", "PER", "GPE", "LOC")
 _NOT_NEEDED = ("tagger", "morphologizer", "parser", "attribute_ruler", "lemmatizer", "senter")

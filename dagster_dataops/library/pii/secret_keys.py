@@ -3,14 +3,12 @@
 from itertools import repeat
 from typing import Any, Literal
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.text_spans import replaced
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.pii.personal_data import pii
 from dagster_dataops.library.pii.secret_patterns import secret_spans, secrets
 from dagster_dataops.library.text_mapping import TextMapping
 from dagster_dataops.records import Record
-
-pii: Any = data_register.new_group("pii")
 
 
 class Secrets(pii):

@@ -5,14 +5,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import check_choice, needs_extra
+from dagster_dataops.library.score.linear import score
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
-
-score: Any = data_register.new_group("score")
 
 Vectors: TypeAlias = Sequence[Sequence[float]]
 

@@ -4,13 +4,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.score.linear import score
 from dagster_dataops.library.score.model_files import file_model
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
-
-score: Any = data_register.new_group("score")
 
 
 class Model(score):

@@ -8,16 +8,14 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.unicode_normalization import normalized
 from dagster_dataops.library.filters.rules import TextFilter, bounds
 from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.library.score.linear import score
 from dagster_dataops.library.text.character_replacement import ASCII_OF_MARKS
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat
-
-score: Any = data_register.new_group("score")
 
 _REMOVED: Final = {"Mn", "Cc"}  # accents and control characters
 

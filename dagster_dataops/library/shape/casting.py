@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import check_choice
+from dagster_dataops.library.shape.columns import shape
 from dagster_dataops.records import Record
-
-shape: Any = data_register.new_group("shape")
 
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
 _LEAST, _MOST = -(2**63), 2**64 - 1  # what JSON lines hold

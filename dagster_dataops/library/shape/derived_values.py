@@ -7,15 +7,12 @@ from typing import Any, Final
 import orjson
 import xxhash
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.field_keys import Keys, key_list
 from dagster_dataops.library.option_values import check_choice
-from dagster_dataops.library.shape.columns import check_present
+from dagster_dataops.library.shape.columns import check_present, shape
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record, encode_anything
-
-shape: Any = data_register.new_group("shape")
 
 _DIGITS: Final = 10
 _SORTED: Final = orjson.OPT_SORT_KEYS

@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
+from dagster_dataops.library.shape.columns import shape
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
-
-shape: Any = data_register.new_group("shape")
 
 
 class Flatten(shape):

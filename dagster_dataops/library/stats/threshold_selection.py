@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.stats.number_summary import NumberSummary
+from dagster_dataops.library.stats.summaries import stats
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, Percentile
 from dagster_dataops.records import Record
-
-stats: Any = data_register.new_group("stats")
 
 _AT_ONCE: Final = 65_536  # numbers in memory
 

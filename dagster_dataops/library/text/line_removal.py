@@ -5,12 +5,10 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 from annotated_types import Interval
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.character_sets import PUNCTUATION
 from dagster_dataops.library.analysis.signals.line_signals import POLICY
+from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
-
-text: Any = data_register.new_group("text")
 
 _Columns: TypeAlias = Annotated[int, Interval(ge=2, le=20)]
 

@@ -9,12 +9,10 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.text_spans import replaced
+from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.library.user_patterns import compiled
-
-text: Any = data_register.new_group("text")
 
 # The three beginnings of a link: a scheme, www, a domain. The first and the last are looked for
 # from the colon or slash at their end, so that a run of characters is read once. As in the module

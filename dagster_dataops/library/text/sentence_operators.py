@@ -6,12 +6,10 @@ from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
+from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero
-
-text: Any = data_register.new_group("text")
 
 # Data-Juicer cuts a line after a mark, after two ellipses, and after a mark in quotation marks, if
 # something else than a closing quotation mark follows. Its class of the last rule holds 2, 6 and

@@ -5,12 +5,10 @@ from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.unicode_normalization import Form, normalized
 from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
-
-text: Any = data_register.new_group("text")
 
 # What ftfy could change in an ASCII text: control characters, carriage returns and entities.
 _CHANGED_ASCII: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]|&#?[0-9A-Za-z]{1,24};")

@@ -6,14 +6,11 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from annotated_types import Interval
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.library.verify.number_forms import equal_answers, symbolic_comparison
-from dagster_dataops.library.verify.verdict import Verdict
+from dagster_dataops.library.verify.verdict import Verdict, verify
 from dagster_dataops.records import Record
-
-verify: Any = data_register.new_group("verify")
 
 _Tolerance: TypeAlias = Annotated[float, Interval(ge=0, lt=1)]
 

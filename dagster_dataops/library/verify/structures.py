@@ -6,16 +6,13 @@ from typing import Any, Final
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import check_choice, needs_extra
 from dagster_dataops.library.user_patterns import Engine, applied, compiled
 from dagster_dataops.library.verify.fenced_blocks import fenced_blocks
-from dagster_dataops.library.verify.verdict import Verdict
+from dagster_dataops.library.verify.verdict import Verdict, verify
 from dagster_dataops.records import Record
-
-verify: Any = data_register.new_group("verify")
 
 _SHOWN: Final = 200
 _KINDS: Final[dict[str, tuple[type, ...]]] = {

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from dagster_dataops.data import data_register
 from dagster_dataops.library.filter_outcome import MODES
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
+
+verify: Any = data_register.new_group("verify")
 
 
 class Verdict:

@@ -5,11 +5,9 @@ from collections import Counter
 from string import punctuation
 from typing import Any, Final
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.field_keys import FieldKey, text_value
+from dagster_dataops.library.verify.verdict import verify
 from dagster_dataops.records import Record
-
-verify: Any = data_register.new_group("verify")
 
 _NO_PUNCTUATION: Final = dict.fromkeys(map(ord, punctuation))
 _ARTICLE: Final = re.compile(r"\b(?:a|an|the)\b")
