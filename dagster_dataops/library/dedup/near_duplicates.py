@@ -15,6 +15,7 @@ from dagster_dataops.library.dedup.algorithms.option_checks import (
     Seed,
     Threshold,
     check_range,
+    cluster_columns,
     minhash,
     rank_value,
 )
@@ -35,11 +36,7 @@ _PRESETS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _written(**options: Any) -> list[str]:
-    return [options["cluster_key"]] if options.get("cluster_key") else []
-
-
-class NearDuplicate(dedup, writes=_written):  # type: ignore[call-arg]  # by the metaclass
+class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  # by the metaclass
     """Drop records whose text is similar to that of another record.
 
     Reads ``input_key``. The similarity of two texts is the Jaccard index of their sets of word

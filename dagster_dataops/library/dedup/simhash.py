@@ -21,7 +21,7 @@ from dagster_dataops.library.dedup.algorithms.representatives import (
     Representatives,
     Similarity,
 )
-from dagster_dataops.library.dedup.algorithms.sketch_files import packed_words
+from dagster_dataops.library.dedup.algorithms.sketch_files import packed_value
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.operators.options.ranges import PositiveInt
@@ -95,7 +95,7 @@ class SimHash(dedup):
             xxhash.xxh3_64_digest((value & mask).to_bytes(8), seed=band)
             for band, mask in enumerate(self._masks)
         )
-        return [buckets.hex(), rank_value(record, self._rank_by, text), packed_words([value])]
+        return [buckets.hex(), rank_value(record, self._rank_by, text), packed_value(value)]
 
     def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[bool]:
         found = Representatives(sketches, self._similarity, scratch, self._max_bytes)

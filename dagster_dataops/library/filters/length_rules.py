@@ -44,8 +44,6 @@ class WordCount(WordFilter, filters):
         max_num: Largest number of words to keep; ``None`` for no limit.
         strip: ``special``, or ``None`` to count all words.
         preset: ``datajuicer`` or ``nemo``.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
     """
 
     def __init__(

@@ -67,8 +67,6 @@ class UniqueWordRatio(WordFilter, filters):
 
     Args:
         min_ratio: Smallest share to keep; ``None`` for no limit.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
     """
 
     def __init__(

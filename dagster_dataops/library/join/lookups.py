@@ -2,7 +2,7 @@
 
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.given_records import Given, given_records
 from dagster_dataops.library.join.join_rules import JoinRules
-from dagster_dataops.library.join.merging import ROW_BYTES, join
+from dagster_dataops.library.join.merging import ROW_BYTES, JoinOperator, join
 from dagster_dataops.library.sorted_keys import SortedKeys, write_sorted
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
@@ -56,7 +56,7 @@ class Table(join):
             write_sorted(keys(), _KEY_BYTES, folder / _KEYS, self._max_bytes)
 
 
-class Lookup(join):
+class Lookup(JoinOperator, join):
     """Add the columns of a table to the records with its keys.
 
     Reads ``on``, and writes ``columns`` of the table. ``table`` is a list of records, the path of a
@@ -73,31 +73,14 @@ class Lookup(join):
 
     Args:
         table: Records, the path of a jsonl file, or an artefact of ``join.Table``.
-        on: Key column, or several.
         right_on: Key of the table; ``None`` for the same names.
         how: Which records stay: ``left``, ``inner``, ``semi`` or ``anti``.
-        duplicates: With several matches: ``error``, ``first``, ``last`` or ``all``.
-        columns: Columns that are added; ``None`` for all but the key.
-        suffix: Follows the name of an added column that the record already has.
         max_memory_mb: Most MB of a table that is held in memory.
     """
 
-    def __init__(
-        self,
-        table: Given,
-        on: Keys,
-        *,
-        right_on: Keys | None = None,
-        how: str = "left",
-        duplicates: str = "error",
-        columns: Sequence[str] | None = None,
-        suffix: str = "_right",
-        max_memory_mb: PositiveInt = 256,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self._rules = JoinRules(on, right_on, how, duplicates, columns, suffix)
-        if how == "outer":
+    def __init__(self, table: Given, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self._rules.how == "outer":
             msg = "how='outer' needs all records of both sides; use join.Merge"
             raise DefinitionError(msg)
         folder = Path(table) if isinstance(table, (str, os.PathLike)) else None
@@ -105,7 +88,7 @@ class Lookup(join):
         if folder is not None and folder.is_dir():
             self._rows = _StoredRows(folder)
         else:
-            self._rows = _HeldRows(table, self._rules, max_memory_mb << 20)
+            self._rows = _HeldRows(table, self._rules, self._max_bytes)
 
     def forward(self, record: Record) -> list[Record] | Drop:
         key = self._rules.left_key(record)

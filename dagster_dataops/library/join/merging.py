@@ -10,6 +10,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.library.external_sort import Entry, ExternalSort
 from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.join.join_rules import JoinRules
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, decode, encode
 
@@ -19,7 +20,38 @@ ROW_BYTES: Final = 200  # of a held row, besides its line
 _NO_KEY: Final = b""
 
 
-class Merge(join):
+class JoinOperator(Operator):
+    """The options of a join; see `Merge`.
+
+    Args:
+        on: Key column, or several.
+        right_on: Key of the right side; ``None`` for the same names.
+        how: Which records stay.
+        duplicates: With several matches: ``error``, ``first``, ``last`` or ``all``.
+        columns: Columns that are added; ``None`` for all but the key.
+        suffix: Follows the name of an added column that the record already has.
+        max_memory_mb: Memory in MB.
+        **kwargs: See `Operator`.
+    """
+
+    def __init__(
+        self,
+        on: Keys,
+        *,
+        right_on: Keys | None = None,
+        how: str = "left",
+        duplicates: str = "error",
+        columns: Sequence[str] | None = None,
+        suffix: str = "_right",
+        max_memory_mb: PositiveInt = 256,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._rules = JoinRules(on, right_on, how, duplicates, columns, suffix)
+        self._max_bytes = max_memory_mb << 20
+
+
+class Merge(JoinOperator, join):
     """Join the records of two inputs with equal keys.
 
     The first input is the left one, the second the right one. Reads ``on``, the key column of both,
@@ -43,32 +75,11 @@ class Merge(join):
     temporary files.
 
     Args:
-        on: Key column, or several.
-        right_on: Key of the right side; ``None`` for the same names.
         how: Which records stay: ``left``, ``inner``, ``outer``, ``semi`` or ``anti``.
-        duplicates: With several matches: ``error``, ``first``, ``last`` or ``all``.
-        columns: Columns that are added; ``None`` for all but the key.
-        suffix: Follows the name of an added column that the record already has.
         max_memory_mb: Memory in MB before files are used.
     """
 
     new_records = True
-
-    def __init__(
-        self,
-        on: Keys,
-        *,
-        right_on: Keys | None = None,
-        how: str = "left",
-        duplicates: str = "error",
-        columns: Sequence[str] | None = None,
-        suffix: str = "_right",
-        max_memory_mb: PositiveInt = 256,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self._rules = JoinRules(on, right_on, how, duplicates, columns, suffix)
-        self._max_bytes = max_memory_mb << 20
 
     def forward_batch_input(
         self, left: Iterable[Record], right: Iterable[Record]

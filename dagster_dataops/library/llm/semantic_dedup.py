@@ -7,7 +7,11 @@ from typing import Annotated, Any
 from typing_extensions import override
 
 from dagster_dataops.hashing.operational import Operational
-from dagster_dataops.library.dedup.algorithms.option_checks import Threshold, need_numpy
+from dagster_dataops.library.dedup.algorithms.option_checks import (
+    Threshold,
+    cluster_columns,
+    need_numpy,
+)
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.embedding import embedded
 from dagster_dataops.library.llm.text_prompts import llm
@@ -18,11 +22,7 @@ from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
 
 
-def _written(**options: Any) -> list[str]:
-    return [options["cluster_key"]] if options.get("cluster_key") else []
-
-
-class SemanticDedup(ModelOperator, llm, writes=_written):  # type: ignore[call-arg]  # by the metaclass
+class SemanticDedup(ModelOperator, llm, writes=cluster_columns):  # type: ignore[call-arg]  # by the metaclass
     """Drop records whose text means the same as that of a record before.
 
     Reads ``input_key="text"``. The model ``model`` makes a vector of each text, of ``batch_size``

@@ -124,9 +124,8 @@ def _buckets(np: Any, text: str, order: int, buckets: int) -> list[Any]:
     joined = codes * factor
     levels = [joined >> shift]
     for size in range(2, order + 1):
-        joined = (joined[:-1] ^ (joined[:-1] >> np.uint64(29))) * factor + codes[
-            size - 1 :
-        ] * factor
+        before = joined[:-1]
+        joined = (before ^ (before >> np.uint64(29))) * factor + codes[size - 1 :] * factor
         levels.append(joined >> shift)
     return [level.astype(np.int64) for level in levels]
 

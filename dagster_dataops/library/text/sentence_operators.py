@@ -1,12 +1,12 @@
 """Operators of group ``text`` that work on sentences."""
 
 import re
-from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from typing_extensions import override
 
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
+from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero
@@ -46,7 +46,7 @@ class SplitSentences(TextOperator, text):
         input_key: str = "text",
         output_key: str = "sentences",
         *,
-        sentences: str | Callable[[str], list[str]] = "rule",
+        sentences: str | Splitter = "rule",
         language: str = "en",
         **kwargs: Any,
     ) -> None:

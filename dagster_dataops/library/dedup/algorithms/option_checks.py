@@ -42,6 +42,11 @@ def rank_value(record: Record, keep: str, text: str) -> float:
     return _LEAST if math.isnan(value) else value
 
 
+def cluster_columns(**options: Any) -> list[str]:
+    """Return the columns that an operator with the option ``cluster_key`` writes."""
+    return [options["cluster_key"]] if options.get("cluster_key") else []
+
+
 def check_range(option: str, value: float, least: float, most: float) -> None:
     """Raise `DefinitionError` for a value outside of a range."""
     if not least <= value <= most:

@@ -11,7 +11,6 @@ from dagster_dataops.datasets.durable_files import storage
 
 _BLOCK_BYTES: Final = 1 << 20
 _BUCKET_BYTES: Final = 8
-_HASH_BYTES: Final = 4
 
 
 class SketchFiles:
@@ -101,7 +100,6 @@ def packed_hashes(hashes: Any) -> str:
     return base64.b64encode(high.tobytes()).decode()
 
 
-def packed_words(values: list[int]) -> str:
-    """Return 64-bit values as text for a sketch, in the place of hashes."""
-    data = b"".join(value.to_bytes(8, "little") for value in values)
-    return base64.b64encode(data).decode()
+def packed_value(value: int) -> str:
+    """Return a 64-bit value as text for a sketch, in the place of hashes."""
+    return base64.b64encode(value.to_bytes(8, "little")).decode()
