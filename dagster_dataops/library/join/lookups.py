@@ -1,6 +1,5 @@
 """``join.Lookup``: add the columns of a table; ``join.Table``: a table on disk."""
 
-import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from dagster_dataops.library.field_keys import Keys
 from dagster_dataops.library.given_records import Given, given_records
 from dagster_dataops.library.join.join_rules import JoinRules
 from dagster_dataops.library.join.merging import ROW_BYTES, JoinOperator, join
-from dagster_dataops.library.sorted_keys import SortedKeys, write_sorted
+from dagster_dataops.library.sorted_keys import SortedKeys, mapped_file, write_sorted
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record, decode, encode
@@ -132,17 +131,12 @@ class _StoredRows:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._keys = SortedKeys(folder / _KEYS, _KEY_BYTES)
-        path = folder / _ROWS
-        with storage(path, "read"), path.open("rb") as file:
-            full = path.stat().st_size > 0
-            self._rows = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if full else None
+        self._keys, self._rows = SortedKeys(folder / _KEYS, _KEY_BYTES), mapped_file(folder / _ROWS)
 
     def of(self, key: bytes) -> list[bytes]:
         return [self._line(int.from_bytes(one[-8:])) for one in self._keys.starting_with(key)]
 
     def _line(self, start: int) -> bytes:
-        assert self._rows is not None  # noqa: S101 - there are keys, so there are rows
         return self._rows[start : self._rows.find(b"\n", start)]
 
     @override
