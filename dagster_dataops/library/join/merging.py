@@ -114,11 +114,10 @@ class Merge(JoinOperator, join):
         self, left: Iterable[Record], right: Iterable[tuple[bytes, bytes]]
     ) -> Iterator[Record]:
         with TemporaryDirectory(prefix="dataops-join-") as folder:
-            sorts = []
-            for name in ("left", "right", "joined"):
-                Path(folder, name).mkdir()
-                sorts.append(ExternalSort(Path(folder, name), self._max_bytes // 3))
-            by_left, by_right, joined = sorts
+            by_left, by_right, joined = (
+                ExternalSort(Path(folder), self._max_bytes // 3, name=name)
+                for name in ("left", "right", "joined")
+            )
             for key, line in right:
                 by_right.add((key,), line)
             for record in left:

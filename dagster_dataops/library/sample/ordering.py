@@ -90,14 +90,11 @@ class GroupBy(sample):
 
     def forward_batch_input(self, records: Iterable[Record]) -> Iterator[Record]:
         with TemporaryDirectory(prefix="dataops-group-") as folder:
-            groups, order = Path(folder, "groups"), Path(folder, "order")
-            groups.mkdir()
-            order.mkdir()
-            by_group = ExternalSort(groups, self._max_bytes // 2)
+            by_group = ExternalSort(Path(folder), self._max_bytes // 2, name="group")
             for record in records:
                 values = [column.present(record) for column in self._columns]
                 by_group.add((xxhash.xxh3_128_digest(canonical(values)),), encode(record))
-            by_first = ExternalSort(order, self._max_bytes // 2)
+            by_first = ExternalSort(Path(folder), self._max_bytes // 2, name="first")
             for _, entries in groupby(by_group, lambda entry: entry[0]):
                 kept = list(islice(entries, self._most))
                 by_first.add((kept[0][1],), b"[" + b",".join(line for _, _, line in kept) + b"]")

@@ -93,8 +93,7 @@ class Representatives:
         if similarity.ranked:
             self._rank()
         scratch = self._scratch
-        found = (self._sketches, similarity.bands, self._ranks, scratch / "shared", max_bytes)
-        shared = SharedBuckets(*found)
+        shared = SharedBuckets(self._sketches, self._ranks, scratch / "shared", max_bytes)
         self._parents = disk_array(scratch / "parents", self.count)  # rank + 1; 0 for itself
         self._heads = disk_array(scratch / "heads", shared.count)
         listed = 2 * shared.pairs if self._limit is not None else 0
