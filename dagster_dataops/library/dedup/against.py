@@ -12,13 +12,12 @@ from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.dedup.algorithms.lsh_bands import choose_bands, pack_buckets
-from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes, minhash_values
+from dagster_dataops.library.dedup.algorithms.ngram_hashes import MinHash, NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
     NgramSize,
     Permutations,
     Seed,
     Threshold,
-    minhash,
 )
 from dagster_dataops.library.dedup.exact import dedup, normalization
 from dagster_dataops.library.dedup.urls import canonical_url
@@ -69,7 +68,7 @@ class _KeyedOperator(Operator):
     ) -> None:
         super().__init__(**kwargs)
         check_choice("by", by, _INPUT_KEYS)
-        self._by, self._seed = by, seed
+        self._by = by
         self._options = {
             "by": by,
             "input_key": input_key,
@@ -83,9 +82,9 @@ class _KeyedOperator(Operator):
         self._column = FieldKey(input_key or _INPUT_KEYS[by])
         self._normalized = normalization(normalize, ignore_case=False)
         if by == "near":
-            self._minhash = minhash("dedup.Against")
             self._ngrams = NgramHashes(ngram_size, words)
-            self._shape = choose_bands(threshold, permutations)
+            self._bands, self._rows = choose_bands(threshold, permutations)
+            self._minhash = MinHash("dedup.Against", self._bands * self._rows, seed)
 
     def _keys_of(self, record: Record) -> list[bytes]:
         """Return the keys of a record; none for a record without a URL."""
@@ -101,9 +100,8 @@ class _KeyedOperator(Operator):
         return [xxhash.xxh3_128_digest(text.encode("utf-8", "surrogatepass"))]
 
     def _buckets(self, text: str) -> list[bytes]:
-        bands, rows = self._shape
-        signature = minhash_values(self._minhash, self._ngrams.of(text), bands * rows, self._seed)
-        packed = bytes.fromhex(pack_buckets(signature, bands, rows))
+        signature = self._minhash.of(self._ngrams.of(text))
+        packed = bytes.fromhex(pack_buckets(signature, self._bands, self._rows))
         return [packed[start : start + 8] for start in range(0, len(packed), 8)]
 
 

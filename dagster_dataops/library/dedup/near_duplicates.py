@@ -7,7 +7,7 @@ from typing import Any, Final
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.dedup.algorithms.lsh_bands import choose_bands, pack_buckets
-from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes, minhash_values
+from dagster_dataops.library.dedup.algorithms.ngram_hashes import MinHash, NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
     MOST_PERMUTATIONS,
     NgramSize,
@@ -16,7 +16,6 @@ from dagster_dataops.library.dedup.algorithms.option_checks import (
     Threshold,
     check_range,
     cluster_columns,
-    minhash,
     rank_value,
 )
 from dagster_dataops.library.dedup.algorithms.representatives import (
@@ -115,10 +114,9 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
         bands, rows = bands or usual.get("bands"), rows or usual.get("rows")
         self._column = FieldKey(input_key)
         self._rank_by, self._cluster_key = keep, cluster_key
-        self._minhash = minhash("dedup.NearDuplicate")
         self._ngrams = NgramHashes(ngram_size, words)
         self._bands, self._rows = _shape(bands, rows) or choose_bands(threshold, permutations)
-        self._seed = seed
+        self._minhash = MinHash("dedup.NearDuplicate", self._bands * self._rows, seed)
         self._similarity = Similarity(
             bands=self._bands,
             linkage=linkage,
@@ -130,7 +128,7 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
     def sketch(self, record: Record) -> list[Any]:
         text = self._column.text(record)
         hashes = self._ngrams.of(text)
-        signature = minhash_values(self._minhash, hashes, self._bands * self._rows, self._seed)
+        signature = self._minhash.of(hashes)
         sketch: list[Any] = [pack_buckets(signature, self._bands, self._rows)]
         if self._similarity.ranked or self._similarity.limit is not None:
             sketch.append(rank_value(record, self._rank_by, text))

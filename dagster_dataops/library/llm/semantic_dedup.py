@@ -15,7 +15,12 @@ from dagster_dataops.library.dedup.algorithms.option_checks import (
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.embedding import embedded
 from dagster_dataops.library.llm.text_prompts import llm
-from dagster_dataops.library.llm.vector_files import VectorFile, packed_column, packed_vector
+from dagster_dataops.library.llm.vector_files import (
+    near_vectors,
+    packed_column,
+    packed_vector,
+    stored_rows,
+)
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
@@ -89,9 +94,9 @@ class SemanticDedup(ModelOperator, llm, writes=cluster_columns):  # type: ignore
         return [packed_vector(one) for one in await embedded(self, texts, self._dimensions)]
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
-        vectors = VectorFile(scratch / "vectors", sketches)
-        found = vectors.representatives(self._threshold, self._exact_up_to, self._max_bytes)
-        for position, kept in found:
+        vectors = stored_rows(scratch / "vectors", sketches)
+        limits = self._threshold, self._exact_up_to
+        for position, kept in near_vectors(vectors, *limits, scratch / "buckets", self._max_bytes):
             if self._cluster_key is None:
                 yield position == kept
             else:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.library.analysis.word_splitting import Splitter
-from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes, minhash_values
-from dagster_dataops.library.dedup.algorithms.option_checks import minhash, need_numpy
+from dagster_dataops.library.dedup.algorithms.ngram_hashes import MinHash, NgramHashes
+from dagster_dataops.library.dedup.algorithms.option_checks import need_numpy
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.vector_files import packed_column, stored_rows
 from dagster_dataops.library.sample.choosing import NumberKept
@@ -65,14 +65,14 @@ class Diversity(sample):
         need_numpy("sample.Diversity")
         self._vectors = None if vector_key is None else FieldKey(vector_key)
         self._column, self._ngrams = FieldKey(input_key), NgramHashes(ngram_size, words)
-        self._minhash: Any = minhash("sample.Diversity") if vector_key is None else None
+        if vector_key is None:
+            self._minhash = MinHash("sample.Diversity", _VALUES, _SEED)
 
     def sketch(self, record: Record) -> str:
         if self._vectors is not None:
             return packed_column(self._vectors, record)
         hashes = self._ngrams.of(self._column.text(record))
-        signature = array("I", minhash_values(self._minhash, hashes, _VALUES, _SEED))
-        return base64.b64encode(signature.tobytes()).decode()
+        return base64.b64encode(array("I", self._minhash.of(hashes)).tobytes()).decode()
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[bool]:
         kind = "<u4" if self._vectors is None else "<f2"

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 import xxhash
 
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
+from dagster_dataops.library.option_values import needs_extra
 
 Hashes: TypeAlias = Any  # an array of 64-bit integers
 
@@ -58,19 +59,32 @@ class NgramHashes:
         return list(map(_encoded, self._words(text.casefold())))
 
 
-def minhash_values(minhash: Any, hashes: Hashes, count: int, seed: int) -> list[int]:
-    """Return the MinHash signature of the n-grams of a text.
+class MinHash:
+    """Computes MinHash signatures.
 
     Args:
-        minhash: The class that computes it.
-        hashes: The hashes of the n-grams.
-        count: The length of the signature.
-        seed: Another number gives another signature.
+        operator: The name of the operator, for errors.
+        count: The length of a signature.
+        seed: Another number gives other signatures.
+
+    Raises:
+        MissingExtraError: A package of the extra is not installed.
     """
-    ends = array("Q", [0, len(hashes)])
-    matrix = minhash.digest_matrix_from_flat_token_hashes(hashes, ends, count, seed)
-    signature: list[int] = matrix.to_rows()[0]
-    return signature
+
+    def __init__(self, operator: str, count: int, seed: int) -> None:
+        with needs_extra(operator, "dedup"):
+            import numpy  # noqa: F401
+            from rensa import RMinHash
+        self._rensa, self._count, self._seed = RMinHash, count, seed
+
+    def of(self, hashes: Hashes) -> list[int]:
+        """Return the signature of the hashes of n-grams."""
+        ends = array("Q", [0, len(hashes)])
+        matrix = self._rensa.digest_matrix_from_flat_token_hashes(
+            hashes, ends, self._count, self._seed
+        )
+        signature: list[int] = matrix.to_rows()[0]
+        return signature
 
 
 def _encoded(text: str) -> bytes:

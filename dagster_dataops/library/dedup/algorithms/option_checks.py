@@ -54,18 +54,6 @@ def check_range(option: str, value: float, least: float, most: float) -> None:
         raise DefinitionError(msg)
 
 
-def minhash(operator: str) -> Any:
-    """Return the class that computes MinHash.
-
-    Raises:
-        MissingExtraError: A package of the extra is not installed.
-    """
-    need_numpy(operator)
-    with needs_extra(operator, "dedup"):
-        from rensa import RMinHash
-    return RMinHash
-
-
 def need_numpy(operator: str) -> None:
     """Raise `MissingExtraError` if numpy is not installed."""
     with needs_extra(operator, "dedup"):
