@@ -11,7 +11,7 @@ import xxhash
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import Splitter
-from dagster_dataops.library.dedup.algorithms.lsh_bands import choose_bands, pack_buckets
+from dagster_dataops.library.dedup.algorithms.lsh_bands import buckets_of, choose_bands
 from dagster_dataops.library.dedup.algorithms.ngram_hashes import MinHash, NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
     NgramSize,
@@ -90,7 +90,7 @@ class _KeyedOperator(Operator):
         """Return the keys of a record; none for a record without a URL."""
         text = self._column.text(record)
         if self._by == "near":
-            return self._buckets(text)
+            return buckets_of(self._minhash.of(self._ngrams.of(text)), self._bands, self._rows)
         if self._by == "url":
             text = canonical_url(text)
             if not text:
@@ -98,11 +98,6 @@ class _KeyedOperator(Operator):
         elif self._normalized is not None:
             text = self._normalized(text)
         return [xxhash.xxh3_128_digest(text.encode("utf-8", "surrogatepass"))]
-
-    def _buckets(self, text: str) -> list[bytes]:
-        signature = self._minhash.of(self._ngrams.of(text))
-        packed = bytes.fromhex(pack_buckets(signature, self._bands, self._rows))
-        return [packed[start : start + 8] for start in range(0, len(packed), 8)]
 
 
 class Index(_KeyedOperator, dedup):

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import Splitter
-from dagster_dataops.library.dedup.algorithms.lsh_bands import choose_bands, pack_buckets
+from dagster_dataops.library.dedup.algorithms.lsh_bands import buckets_of, choose_bands
 from dagster_dataops.library.dedup.algorithms.ngram_hashes import MinHash, NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
     MOST_PERMUTATIONS,
@@ -128,8 +128,8 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
     def sketch(self, record: Record) -> list[Any]:
         text = self._column.text(record)
         hashes = self._ngrams.of(text)
-        signature = self._minhash.of(hashes)
-        sketch: list[Any] = [pack_buckets(signature, self._bands, self._rows)]
+        buckets = buckets_of(self._minhash.of(hashes), self._bands, self._rows)
+        sketch: list[Any] = [b"".join(buckets).hex()]
         if self._similarity.ranked or self._similarity.limit is not None:
             sketch.append(rank_value(record, self._rank_by, text))
         if self._similarity.limit is not None:

@@ -6,14 +6,11 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.text_spans import Finder, replaced
 from dagster_dataops.library.pii import account_numbers, internet_addresses
-from dagster_dataops.library.pii.secret_patterns import secret_spans
+from dagster_dataops.library.pii.secret_keys import pii, secret_spans
 from dagster_dataops.library.text_mapping import TextOperator
-
-pii: Any = data_register.new_group("pii")
 
 Replacement: TypeAlias = str | Sequence[str]
 
