@@ -33,12 +33,12 @@ class FilterOutcome:
         self._stats_key, self._reason_key = stats_key, reason_key
 
     def of(self, record: Record, reason: str | None, signals: Mapping[str, Any]) -> Any:
-        """Return what ``forward`` returns.
+        """Return the result of ``forward``: a `Drop`, or the record.
 
         Args:
             record: The record, which may be changed.
             reason: The reason to drop it; ``None`` to keep it.
-            signals: What was measured.
+            signals: The signals by name.
 
         Raises:
             TypeError: ``stats_key`` holds something else.

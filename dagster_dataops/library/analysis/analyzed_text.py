@@ -1,4 +1,4 @@
-"""`AnalyzedText`: a text and what operators found out about it, each computed on first use."""
+"""`AnalyzedText`: a text, and results of functions of it, each computed on first use."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""``dedup.Sentences`` and ``dedup.Lines``: remove what occurred before in the set from texts."""
+"""``dedup.Sentences`` and ``Lines``: remove parts of texts that occurred before in the set."""
 
 from collections.abc import Iterator
 from itertools import pairwise

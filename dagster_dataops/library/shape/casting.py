@@ -14,7 +14,7 @@ from dagster_dataops.library.shape.columns import shape
 from dagster_dataops.records import Record
 
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
-_LEAST, _MOST = -(2**63), 2**64 - 1  # what JSON lines hold
+_LEAST, _MOST = -(2**63), 2**64 - 1  # the integers of JSON lines
 _EXACT: Final = 2**53  # the integers that a float holds exactly
 _TRUE: Final = frozenset({"true", "yes", "1"})
 _FALSE: Final = frozenset({"false", "no", "0"})

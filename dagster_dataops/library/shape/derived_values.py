@@ -156,6 +156,6 @@ def _hash(record: Record, keys: Iterable[str]) -> str:
     found = {key: record[key] for key in keys if key in record}
     try:
         data = orjson.dumps(found, option=_SORTED)
-    except TypeError:  # what JSON cannot hold, between the parts of a chain
+    except TypeError:  # between the parts of a chain, values may be none of JSON
         data = encode_anything(found)
     return xxhash.xxh3_128_hexdigest(data, 1)

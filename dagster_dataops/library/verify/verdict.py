@@ -30,12 +30,12 @@ class Verdict:
         self._valid, self._error = output_key, error_key
 
     def of(self, record: Record, reason: str | None, error: str | None = None) -> Any:
-        """Return what ``forward`` returns.
+        """Return the result of ``forward``: a `Drop`, or the record.
 
         Args:
             record: The record, which may be changed.
             reason: The reason to drop it; ``None`` if it passed.
-            error: What was found, for one record; by default the reason.
+            error: The fault in words; by default the reason.
         """
         if reason is not None and self._drops:
             return Drop(reason)

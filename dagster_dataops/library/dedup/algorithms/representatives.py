@@ -144,8 +144,8 @@ class Representatives:
     def _decide_by_hashes(self, rank: int, buckets: list[int]) -> None:
         """Compare a record with the candidates that share most buckets first.
 
-        A record with the same hashes as one before is left out of the lists of buckets: whatever
-        is similar to it is similar to that one, and shares the same buckets with it.
+        A record with the same hashes as one before is left out of the lists of buckets: a record
+        that is similar to it is similar to that one, and shares the same buckets with it.
         """
         mine = None
         for other in self._candidates(buckets):
