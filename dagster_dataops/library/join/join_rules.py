@@ -28,7 +28,6 @@ class JoinRules:
 
     Attributes:
         how: As given.
-        duplicates: As given.
         right_names: The names of the key columns of the right side.
 
     Raises:
@@ -54,7 +53,7 @@ class JoinRules:
         self._left, self._right = list(map(FieldKey, left)), list(map(FieldKey, right))
         self.right_names = ", ".join(right)
         self._key_names = set(right)
-        self.how, self.duplicates = how, duplicates
+        self.how, self._duplicates = how, duplicates
         self._columns, self._suffix = columns, suffix
 
     def left_key(self, record: Record) -> bytes | None:
@@ -84,7 +83,7 @@ class JoinRules:
         return [self._merged(left, right) for right in found or [{}]]
 
     def _chosen(self, left: Record, found: list[Record]) -> list[Record]:
-        match self.duplicates:
+        match self._duplicates:
             case "first":
                 return found[:1]
             case "last":
