@@ -66,14 +66,18 @@ class OfThread(threading.local):
     """A value for each thread, made when the thread uses it first; the thread of the call at once.
 
     Args:
-        make: Returns a value.
+        make: Returns a value; it is pickled in place of the values.
 
     Attributes:
         value: The value of this thread.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:
-        self.value = make()
+        self._make, self.value = make, make()
+
+    @override
+    def __reduce__(self) -> Any:
+        return OfThread, (self._make,)
 
 
 class SpacyPipeline:

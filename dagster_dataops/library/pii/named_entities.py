@@ -5,8 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from typing_extensions import override
-
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.text_spans import replaced
 from dagster_dataops.library.analysis.word_splitting import OfThread, read_by_spacy
@@ -54,7 +52,7 @@ class Entities(pii):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._pipeline = _EntityPipeline(str(model))
+        self._pipeline = OfThread(partial(_loaded, str(model)))
         self._labels = None if labels is None else frozenset(labels)
         self._replacement, self._masks = replacement, mode != "tag"
         self._entities_key = entities_key if mode != "mask" else None
@@ -76,8 +74,12 @@ class Entities(pii):
         return replaced(value, spans, new)
 
     def _entities(self, text: str) -> list["_Entity"]:
-        found = self._pipeline.entities(text)
-        return [one for one in found if self._labels is None or one.label in self._labels]
+        """Return the entities of a text, in order, without overlaps."""
+        return [
+            _Entity(text[start:end], label, start, end)
+            for label, start, end in read_by_spacy(self._pipeline, text, _labelled)
+            if self._labels is None or label in self._labels
+        ]
 
 
 class _Entity(NamedTuple):
@@ -87,8 +89,14 @@ class _Entity(NamedTuple):
     end: int
 
 
-class _EntityPipeline:
-    """A spaCy pipeline, one for each thread; pickled as its name.
+def _labelled(pipeline: Any, piece: str, before: int) -> list[tuple[str, int, int]]:
+    return [
+        (one.label_, before + one.start_char, before + one.end_char) for one in pipeline(piece).ents
+    ]
+
+
+def _loaded(name: str) -> Any:
+    """Return a spaCy pipeline.
 
     Args:
         name: The folder, or the name of the package.
@@ -97,28 +105,6 @@ class _EntityPipeline:
         DefinitionError: There is no such pipeline.
         MissingExtraError: spaCy is not installed.
     """
-
-    def __init__(self, name: str) -> None:
-        self._name, self._of_thread = name, OfThread(partial(_loaded, name))
-
-    def entities(self, text: str) -> list[_Entity]:
-        """Return the entities of a text, in order, without overlaps."""
-
-        def read(pipeline: Any, piece: str, before: int) -> list[_Entity]:
-            found = (
-                (before + one.start_char, before + one.end_char, one.label_)
-                for one in pipeline(piece).ents
-            )
-            return [_Entity(text[start:end], label, start, end) for start, end, label in found]
-
-        return read_by_spacy(self._of_thread, text, read)
-
-    @override
-    def __reduce__(self) -> Any:
-        return _EntityPipeline, (self._name,)
-
-
-def _loaded(name: str) -> Any:
     with needs_extra("pii.Entities", "spacy"):
         import spacy
     try:
