@@ -10,7 +10,7 @@ from dagster_dataops.library.analysis.text_spans import replaced
 from dagster_dataops.library.analysis.word_splitting import OfThread, read_by_spacy
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import needs_extra
-from dagster_dataops.library.pii.personal_data import pii
+from dagster_dataops.library.pii.secret_keys import pii
 from dagster_dataops.library.text_mapping import TextMapping
 from dagster_dataops.records import Record
 

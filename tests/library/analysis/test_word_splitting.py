@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import words_function
 
 
@@ -21,14 +21,6 @@ def test_a_function_is_returned_as_it_is():
 def test_an_unknown_name_is_refused():
     with pytest.raises(DefinitionError, match="use whitespace, regex"):
         words_function("space")
-
-
-@pytest.mark.parametrize("words", ["jieba", "mecab"])
-def test_a_missing_package_is_named(words, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, {"mecab": "MeCab"}.get(words, words), None)
-
-    with pytest.raises(MissingExtraError, match=rf"dagster-dataops\[{words}\]"):
-        words_function(words)
 
 
 class TestSpacy:

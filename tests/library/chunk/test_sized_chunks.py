@@ -1,11 +1,9 @@
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.tokenization import tokenizer
 from tests.library.adversarial import survives
 
@@ -132,14 +130,11 @@ def test_the_unit_is_an_option(unit: str, size: int) -> None:
     assert len(found) > 1
 
 
-def test_options_of_semantic_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_of_semantic_that_do_not_fit_are_refused() -> None:
     with pytest.raises(DefinitionError, match="unit"):
         data.chunk.Semantic(unit="pages")
     with pytest.raises(DefinitionError, match="overlap"):
         data.chunk.Semantic(10, overlap=10)
-    monkeypatch.setitem(sys.modules, "semchunk.semchunk", None)
-    with pytest.raises(MissingExtraError, match=r"dagster-dataops\[chunk\]"):
-        data.chunk.Semantic()
 
 
 def test_hostile_texts_are_cut_by_semantic() -> None:

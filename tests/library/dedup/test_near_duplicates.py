@@ -1,5 +1,4 @@
 import random
-import sys
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -9,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
 from tests.examples import at_most
 from tests.execution.helpers import MODES, lines, node, run, write_input
@@ -121,14 +120,6 @@ def test_another_seed_makes_other_buckets() -> None:
 def test_impossible_options_are_refused_at_construction(option: dict[str, Any]) -> None:
     with pytest.raises(DefinitionError, match=f"{next(iter(option))}'? must be between"):
         data.dedup.NearDuplicate(**option)
-
-
-def test_a_missing_extra_is_an_error_that_names_the_package(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "rensa", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dagster-dataops\[dedup"):
-        data.dedup.NearDuplicate()
 
 
 def pair(seed: int, words: int, changed: int) -> list[dict[str, Any]]:
