@@ -103,6 +103,12 @@ class FieldKey:
         """
         return self.mapped(lambda value: fn(text_value(value, self.name)), record)
 
+    def replaced(self, value: Any, record: Record, output_key: str | None = None) -> Record:
+        """Return ``record`` with a value in ``output_key``; by default, in each selected element."""
+        if output_key is not None:
+            return {**record, output_key: value}
+        return self.mapped(lambda _: value, record)
+
     def present(self, record: Record) -> list[Any]:
         """Return the selected elements; none if one of them is missing."""
         if self._selector is None:

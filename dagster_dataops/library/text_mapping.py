@@ -100,13 +100,8 @@ class ChunkOperator(Operator):
 
     def forward(self, record: Record) -> list[Record]:
         pieces = self.pieces(self._column.text(record))
-        made = [self._with_piece(record, piece) for piece in pieces]
+        made = [self._column.replaced(piece, record, self._written) for piece in pieces]
         if self._index is not None:
             for number, one in enumerate(made):
                 one[self._index] = number
         return made
-
-    def _with_piece(self, record: Record, piece: str) -> Record:
-        if self._written is not None:
-            return {**record, self._written: piece}
-        return self._column.mapped(lambda _: piece, record)

@@ -91,7 +91,7 @@ class Sentences(dedup):
         text = self._column.text(record)
         rest = self._without(text, repeats)
         if rest == text or (rest and self._is_enough(rest)):
-            return self._column.mapped(lambda _: rest, record)
+            return self._column.replaced(rest, record)
         return Drop("repeated")
 
     def _without(self, text: str, repeats: list[int]) -> str:
@@ -186,4 +186,4 @@ class Lines(dedup):
         kept = [line for at, line in enumerate(lines) if at not in gone]
         if not any(map(str.strip, kept)):
             return Drop("repeated")
-        return self._column.mapped(lambda _: self._separator.join(kept), record)
+        return self._column.replaced(self._separator.join(kept), record)

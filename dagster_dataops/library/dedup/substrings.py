@@ -83,7 +83,7 @@ class Substring(dedup):
             end = last
         if left < self._min_words:
             return Drop("repeated")
-        return self._column.mapped(lambda _: "".join(kept), record)
+        return self._column.replaced("".join(kept), record)
 
 
 def _window_digests(words: list[str], size: int) -> bytes:

@@ -71,9 +71,7 @@ class Sections(markdown):
 
     def _section(self, record: Record, number: int, path: list[str], text: str) -> Record:
         found: dict[str, Any] = {self._headings_key: path, self._index_key: number}
-        if self._written is not None:
-            return {**record, self._written: text, **found}
-        return {**self._column.mapped(lambda _: text, record), **found}
+        return {**self._column.replaced(text, record, self._written), **found}
 
     def _sections(self, whole: str) -> Iterator[tuple[list[str], str]]:
         """Yield the headings and the text of each section."""

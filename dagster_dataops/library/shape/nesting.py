@@ -157,9 +157,7 @@ class Explode(shape):
                 raise UnfitRecordError(msg)
             rest = {key: value for key, value in record.items() if key != self._column.name}
             return {**rest, **element}
-        if self._written is not None:
-            return {**record, self._written: element}
-        return self._column.mapped(lambda _: element, record)
+        return self._column.replaced(element, record, self._written)
 
 
 def _separator(sep: str) -> str:
