@@ -104,7 +104,7 @@ class FieldKey:
         return self.mapped(lambda value: fn(text_value(value, self.name)), record)
 
     def replaced(self, value: Any, record: Record, output_key: str | None = None) -> Record:
-        """Return ``record`` with a value in ``output_key``; by default, in each selected element."""
+        """Return ``record`` with a value in ``output_key``, by default in each selected element."""
         if output_key is not None:
             return {**record, output_key: value}
         return self.mapped(lambda _: value, record)

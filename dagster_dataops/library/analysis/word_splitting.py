@@ -1,8 +1,8 @@
-"""Functions that split a text into words, by name."""
+"""Functions that split a text into words, by name, and n-grams of words."""
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any, Final, TypeAlias, TypeVar
@@ -197,3 +197,9 @@ class _Segmenter:
 @cache
 def _segmenter(name: str) -> Splitter:
     return _Segmenter(name)
+
+
+def ngrams(words: Sequence[str], size: int) -> list[str]:
+    """Return each run of ``size`` consecutive words, joined; none if there are fewer words."""
+    shifted = (words[start:] for start in range(size))
+    return list(map(" ".join, zip(*shifted, strict=False)))

@@ -8,8 +8,7 @@ from annotated_types import Interval
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.simplified_text import simplified
-from dagster_dataops.library.analysis.word_ngrams import ngrams
-from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
+from dagster_dataops.library.analysis.word_splitting import Splitter, ngrams, words_function
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filter_outcome import MODES, FilterOutcome
 from dagster_dataops.library.given_records import Given, given_records

@@ -3,7 +3,7 @@ import pickle
 import pytest
 
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.analysis.word_splitting import words_function
+from dagster_dataops.library.analysis.word_splitting import ngrams, words_function
 
 
 def test_whitespace_words_are_those_of_split():
@@ -21,6 +21,12 @@ def test_a_function_is_returned_as_it_is():
 def test_an_unknown_name_is_refused():
     with pytest.raises(DefinitionError, match="use whitespace, regex"):
         words_function("space")
+
+
+def test_ngrams_are_runs_of_words():
+    assert ngrams(["a", "b", "c", "d"], 3) == ["a b c", "b c d"]
+    assert ngrams(["a", "b"], 2) == ["a b"]
+    assert ngrams(["a"], 2) == ngrams([], 1) == []
 
 
 class TestSpacy:

@@ -28,8 +28,7 @@ from dagster_dataops.library.analysis.window_hashes import (
     repeated,
     word_hashes,
 )
-from dagster_dataops.library.analysis.word_ngrams import ngrams
-from dagster_dataops.library.analysis.word_splitting import Splitter
+from dagster_dataops.library.analysis.word_splitting import Splitter, ngrams
 
 Parts: TypeAlias = Callable[[AnalyzedText], list[str]]
 
