@@ -31,7 +31,12 @@ _REMEDY: Final = "Repair or drop such records before, as by chat.Validate."
 
 
 class _Conversations:
-    """Writes converted records as JSON lines or as one JSON array, by the ending of the path."""
+    """Writes converted records as JSON lines or as one JSON array, by the ending of the path.
+
+    Args:
+        path: File that is written, relative to the root of the results unless absolute.
+        **kwargs: See `Operator`.
+    """
 
     format = "json"
     place: Place = "file"
@@ -78,9 +83,6 @@ class Alpaca(_Conversations, export):
     always there; ``system`` and ``history``, the earlier turns, if there are any.
 
     Turns out of order, turns of tools and a missing answer fail the export, with file and line.
-
-    Args:
-        path: File that is written, relative to the root of the results unless absolute.
     """
 
     @override
@@ -99,9 +101,6 @@ class ShareGPT(_Conversations, export):
     The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
     are left out, except ``system`` and ``tools``. The names are ``human``, ``gpt``, ``system`` and
     ``observation``, or those of the input.
-
-    Args:
-        path: File that is written, relative to the root of the results unless absolute.
     """
 
     @override
@@ -114,9 +113,6 @@ class Messages(_Conversations, export):
 
     The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
     are left out, except ``tools``.
-
-    Args:
-        path: File that is written, relative to the root of the results unless absolute.
     """
 
     @override
@@ -129,9 +125,6 @@ class ChatML(_Conversations, export):
 
     The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
     are left out. A content with a mark of ChatML is an error: it would end its message.
-
-    Args:
-        path: File that is written, relative to the root of the results unless absolute.
     """
 
     @override

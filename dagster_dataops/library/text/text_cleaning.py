@@ -100,8 +100,6 @@ class Chunk(ChunkOperator, text):
     Args:
         max_chars: Most characters of a piece.
         overlap_chars: Most characters that a piece repeats from the end of the one before.
-        input_key: Key of the text: a column, or a selector.
-        output_key: Key of the piece; ``None`` for ``input_key``.
         index_key: Column of the number of the piece, from 0.
     """
 
