@@ -22,19 +22,23 @@ class ExternalSort:
     """Sorts entries by key; equal keys stay in insertion order.
 
     Args:
-        folder: An empty folder for sorted runs.
+        folder: A folder for sorted runs.
         max_bytes: The approximate memory limit.
         reverse: Whether to sort from the largest key to the smallest.
+        name: The beginning of the names of its files, unlike that of others in the folder.
 
     Keys are tuples of texts, numbers, bools and bytes that can be compared with each other.
     """
 
-    def __init__(self, folder: Path, max_bytes: int, *, reverse: bool = False) -> None:
+    def __init__(
+        self, folder: Path, max_bytes: int, *, reverse: bool = False, name: str = "run"
+    ) -> None:
         self._folder, self._max_bytes, self._reverse = folder, max_bytes, reverse
+        self._name = name
         self._entries: list[Entry] = []
         self._bytes = self._added = 0
         self._runs: list[Path] = []
-        self._names = count()
+        self._numbers = count()
 
     def add(self, key: tuple[Any, ...], data: bytes) -> None:
         """Add an entry.
@@ -66,7 +70,7 @@ class ExternalSort:
             self._runs = [merged]
 
     def _write(self, entries: Iterator[Entry]) -> Path:
-        path = self._folder / f"run-{next(self._names):06d}"
+        path = self._folder / f"{self._name}-{next(self._numbers):06d}"
         with storage(path, "write"), path.open("wb", buffering=1 << 18) as file:
             for entry in entries:
                 packed = marshal.dumps(entry)

@@ -55,12 +55,15 @@ class FieldKey:
     Args:
         key: A column name, or a selector.
 
+    Attributes:
+        name: The key.
+
     Raises:
         SelectorSyntaxError: The selector is malformed.
     """
 
     def __init__(self, key: str) -> None:
-        self._key = key
+        self.name = key
         self._selector = Selector(key) if is_selector(key) else None
         self.text: Callable[[Record], str] = self._selected if self._selector else self._plain
         """Return the selected elements as one text, joined by newlines; ``null`` is empty.
@@ -73,15 +76,21 @@ class FieldKey:
         """Whether the key is the name of a column."""
         return self._selector is None
 
-    @property
-    def single(self) -> bool:
-        """Whether the key selects exactly one element."""
-        return self._selector is None or self._selector.single
+    def checked_single(self, remedy: str) -> "FieldKey":
+        """Return this key, which must select exactly one element.
+
+        Raises:
+            DefinitionError: It may select several; the message ends with the remedy.
+        """
+        if self._selector is not None and not self._selector.single:
+            msg = f"key {self.name!r} may select several elements; {remedy}"
+            raise DefinitionError(msg)
+        return self
 
     def mapped(self, fn: Callable[[Any], Any], record: Record) -> Record:
         """Return ``record`` with ``fn`` applied to each selected element; missing is ``None``."""
         if self._selector is None:
-            return {**record, self._key: fn(record.get(self._key))}
+            return {**record, self.name: fn(record.get(self.name))}
         changed: Record = self._selector.map(fn, record)
         return changed
 
@@ -92,24 +101,35 @@ class FieldKey:
             NoTextError: The value of a column is no text.
             SelectedElementError: A selected element is no text, or ``fn`` failed on it.
         """
-        return self.mapped(lambda value: fn(text_value(value, self._key)), record)
+        return self.mapped(lambda value: fn(text_value(value, self.name)), record)
+
+    def replaced(self, value: Any, record: Record, output_key: str | None = None) -> Record:
+        """Return ``record`` with a value in ``output_key``, by default in each selected element."""
+        if output_key is not None:
+            return {**record, output_key: value}
+        return self.mapped(lambda _: value, record)
 
     def present(self, record: Record) -> list[Any]:
         """Return the selected elements; none if one of them is missing."""
         if self._selector is None:
-            return [record[self._key]] if self._key in record else []
+            return [record[self.name]] if self.name in record else []
         try:
             return self._selector.values(record)
         except MissingColumnError:
             return []
 
+    def value(self, record: Record) -> Any:
+        """Return the selected element, or a list of several; ``None`` if one of them is missing."""
+        found = self.present(record)
+        return found[0] if len(found) == 1 else found or None
+
     def _plain(self, record: Record) -> str:
-        value = record.get(self._key)
-        return value if type(value) is str else text_value(value, self._key)
+        value = record.get(self.name)
+        return value if type(value) is str else text_value(value, self.name)
 
     def _selected(self, record: Record) -> str:
         assert self._selector is not None  # noqa: S101 - this is the method for selectors
-        return "\n".join(text_value(value, self._key) for value in self._selector.values(record))
+        return "\n".join(text_value(value, self.name) for value in self._selector.values(record))
 
 
 def text_value(value: object, key: str) -> str:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
 MODES: Final = ("drop", "tag", "both")
+"""The values of the option ``mode``; see `FilterOutcome`."""
 
 
 class FilterOutcome:
@@ -27,17 +28,17 @@ class FilterOutcome:
     def __init__(
         self, mode: str, stats_key: str = "stats", reason_key: str = "drop_reason"
     ) -> None:
-        check_mode(mode)
+        check_choice("mode", mode, MODES)
         self.drops, self.tags = mode != "tag", mode != "drop"
         self._stats_key, self._reason_key = stats_key, reason_key
 
     def of(self, record: Record, reason: str | None, signals: Mapping[str, Any]) -> Any:
-        """Return what ``forward`` returns.
+        """Return the result of ``forward``: a `Drop`, or the record.
 
         Args:
             record: The record, which may be changed.
             reason: The reason to drop it; ``None`` to keep it.
-            signals: What was measured.
+            signals: The signals by name.
 
         Raises:
             TypeError: ``stats_key`` holds something else.
@@ -54,14 +55,3 @@ class FilterOutcome:
             if not self.drops:
                 record[self._reason_key] = reason
         return record
-
-
-def check_mode(mode: str) -> None:
-    """Check the option ``mode``.
-
-    Raises:
-        DefinitionError: It is none of `MODES`.
-    """
-    if mode not in MODES:
-        msg = f"mode is {mode!r}; use 'drop', 'tag' or 'both'"
-        raise DefinitionError(msg)

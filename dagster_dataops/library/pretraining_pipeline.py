@@ -12,6 +12,7 @@ from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 Steps = dict[str, Operator]
+Key = dict[str, str]  # the option `input_key` of all operators
 
 # Characters that show nothing, controls, and what stands for unreadable characters. The joiners of
 # emoji and of Indian and Persian scripts are not among them.
@@ -91,26 +92,27 @@ def pretraining_pipeline(
     if language not in _IDENTITY_TERMS:
         msg = f"language is {language!r}; use 'en' or 'zh'"
         raise DefinitionError(msg)
+    key = {"input_key": input_key}
     filters = {
-        "null_content": data.text.LengthFilter(1, input_key=input_key),
-        "char_count": data.text.LengthFilter(min_chars, max_chars, input_key=input_key),
-        "word_count": _word_count(input_key, language, min_words, max_words),
-        **_content_filters(input_key, language),
-        **_shape_filters(input_key, language),
+        "null_content": data.text.LengthFilter(1, **key),
+        "char_count": data.text.LengthFilter(min_chars, max_chars, **key),
+        "word_count": _word_count(key, language, min_words, max_words),
+        **_content_filters(key, language),
+        **_shape_filters(key, language),
         "word_blocklist": data.filters.Blocklist(
-            blocked_words, max_hits=1, whole_words=language == "en", input_key=input_key
+            blocked_words, max_hits=1, whole_words=language == "en", **key
         ),
     }
     refiners = {
-        "remove_html_url": data.text.Replace(_TAGS, input_key=input_key),
-        "decode_html_entity": data.text.FixUnicode(input_key, unescape_html=True),
-        "remove_emoji": data.text.Replace(_EMOJI, input_key=input_key),
-        "remove_extra_spaces": data.text.NormalizeWhitespace(input_key, collapse=True),
+        "remove_html_url": data.text.Replace(_TAGS, **key),
+        "decode_html_entity": data.text.FixUnicode(unescape_html=True, **key),
+        "remove_emoji": data.text.Replace(_EMOJI, **key),
+        "remove_extra_spaces": data.text.NormalizeWhitespace(collapse=True, **key),
         "token_chunker": data.chunk.Sentences(
-            max_tokens=max_tokens, tokenizer=tokenizer, language=language, input_key=input_key
+            max_tokens=max_tokens, tokenizer=tokenizer, language=language, **key
         ),
     }
-    unique = data.dedup.NearDuplicate(input_key, threshold=0.85)
+    unique = data.dedup.NearDuplicate(threshold=0.85, **key)
     with Pipeline(name) as made:
         _add(made, "filtered", filters, chained=chained)
         made.add("near_duplicates", unique)
@@ -129,32 +131,29 @@ def _add(made: Pipeline, name: str, steps: Steps, *, chained: bool) -> None:
     made.add(name, node.operator)
 
 
-def _word_count(input_key: str, language: str, least: int | None, most: int | None) -> Any:
+def _word_count(key: Key, language: str, least: int | None, most: int | None) -> Any:
     if language == "zh":
-        return data.text.LengthFilter(least, most, input_key=input_key)
-    return data.filters.WordCount(min_num=least, max_num=most, strip=None, input_key=input_key)
+        return data.text.LengthFilter(least, most, **key)
+    return data.filters.WordCount(min_num=least, max_num=most, strip=None, **key)
 
 
-def _content_filters(input_key: str, language: str) -> Steps:
+def _content_filters(key: Key, language: str) -> Steps:
     return {
         "sentence_count": data.filters.SentenceCount(
-            min_num=3, max_num=1000, language=language, input_key=input_key
+            min_num=3, max_num=1000, language=language, **key
         ),
-        "special_char": data.filters.Regex(_INVISIBLE, input_key=input_key),
-        "watermark": data.filters.Regex(_NOTICE, input_key=input_key),
+        "special_char": data.filters.Regex(_INVISIBLE, **key),
+        "watermark": data.filters.Regex(_NOTICE, **key),
         "idcard": data.filters.Blocklist(
-            _IDENTITY_TERMS[language],
-            max_hits=2,
-            whole_words=language == "en",
-            input_key=input_key,
+            _IDENTITY_TERMS[language], max_hits=2, whole_words=language == "en", **key
         ),
-        "javascript": data.filters.LinesContaining(input_key=input_key),
-        "lorem_ipsum": data.filters.Regex(_FILLER, input_key=input_key),
-        "colon_end": data.filters.Regex(r"[:：]\s*\Z", input_key=input_key),
+        "javascript": data.filters.LinesContaining(**key),
+        "lorem_ipsum": data.filters.Regex(_FILLER, **key),
+        "colon_end": data.filters.Regex(r"[:：]\s*\Z", **key),
     }
 
 
-def _shape_filters(input_key: str, language: str) -> Steps:
+def _shape_filters(key: Key, language: str) -> Steps:
     off = dict.fromkeys(
         (
             "min_doc_words",
@@ -168,22 +167,20 @@ def _shape_filters(input_key: str, language: str) -> Steps:
         )
     )
     stop_words = (
-        data.filters.StopWordRatio(min_ratio=None, max_ratio=0.6, input_key=input_key)
+        data.filters.StopWordRatio(min_ratio=None, max_ratio=0.6, **key)
         if language == "en"
-        else data.filters.CharacterShare(_PARTICLES, max_ratio=0.5, input_key=input_key)
+        else data.filters.CharacterShare(_PARTICLES, max_ratio=0.5, **key)
     )
     return {
-        "ellipsis_end": data.filters.Ellipsis(input_key=input_key),
+        "ellipsis_end": data.filters.Ellipsis(**key),
         "no_punc": data.filters.PunctuationGap(
-            unit="words" if language == "en" else "characters", input_key=input_key
+            unit="words" if language == "en" else "characters", **key
         ),
-        "curly_bracket": data.filters.CharacterShare("{}", max_ratio=0.08, input_key=input_key),
+        "curly_bracket": data.filters.CharacterShare("{}", max_ratio=0.08, **key),
         "bullet_point": data.filters.GopherQuality(
-            **off, bullets=_BULLETS, max_bullet_lines_ratio=0.9, input_key=input_key
+            **off, bullets=_BULLETS, max_bullet_lines_ratio=0.9, **key
         ),
-        "symbol_ratio": data.filters.SymbolsToWords(
-            max_symbol_to_word_ratio=0.3, input_key=input_key
-        ),
+        "symbol_ratio": data.filters.SymbolsToWords(max_symbol_to_word_ratio=0.3, **key),
         "stop_word": stop_words,
-        "unique_word": data.filters.UniqueWordRatio(input_key=input_key),
+        "unique_word": data.filters.UniqueWordRatio(**key),
     }

@@ -35,6 +35,14 @@ def write_sorted(keys: Iterable[bytes], length: int, path: Path, max_bytes: int)
                 lists.drop(number)
 
 
+def mapped_file(path: Path) -> mmap.mmap | bytes:
+    """Return the content of a file, which is read from disk as needed."""
+    with storage(path, "read"), path.open("rb") as file:
+        if not path.stat().st_size:
+            return b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
 class SortedKeys:
     """Keys in a file that `write_sorted` wrote; read from disk as needed. Pickled as the path.
 
@@ -45,17 +53,15 @@ class SortedKeys:
 
     def __init__(self, path: Path, length: int) -> None:
         self._path, self._length = path, length
-        with storage(path, "read"), path.open("rb") as file:
-            self._bytes = path.stat().st_size
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self._bytes else b""
+        self._bytes = mapped_file(path)
 
     def __len__(self) -> int:
-        return self._bytes // self._length
+        return len(self._bytes) // self._length
 
     def __getitem__(self, number: int) -> bytes:
         if number >= len(self):
             raise IndexError(number)
-        return self._map[number * self._length : (number + 1) * self._length]
+        return self._bytes[number * self._length : (number + 1) * self._length]
 
     def __contains__(self, key: bytes) -> bool:
         place = bisect_left(self, key)

@@ -29,10 +29,6 @@ class SpillLists:
         self._buffers = [bytearray() for _ in range(count)]
         self._room = self._max = max(1, max_bytes // entry.size)  # in entries
         self._lengths = [0] * count  # the bytes of each list in files
-        self.pack = entry.pack
-
-    def __len__(self) -> int:
-        return len(self._buffers)
 
     def add(self, number: int, entry: bytes) -> None:
         """Append a packed entry to list ``number``."""
@@ -96,9 +92,6 @@ class BitArray:
     def set(self, position: int) -> None:
         """Set the bit at ``position``."""
         self._bytes[position >> 3] |= 1 << (position & 7)
-
-    def __getitem__(self, position: int) -> bool:
-        return bool(self._bytes[position >> 3] >> (position & 7) & 1)
 
     def __iter__(self) -> Iterator[bool]:
         return islice(chain.from_iterable(map(_BITS.__getitem__, self._bytes)), self._count)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from dagster_dataops.cooking.cookers import Cooker, Cookers
+from dagster_dataops.cooking.cookers import Cooker
 from dagster_dataops.cooking.crude_streams import CrudeStream
 from dagster_dataops.cooking.samples import Sample
 from dagster_dataops.data import run_operator
@@ -125,9 +125,6 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         own, default = type(self), DefaultTaskEncoder
         return any(getattr(own, name) is not getattr(default, name) for name in names)
 
-    def _checked_cookers(self) -> Cookers:
-        return list(self.cookers)
-
     def _check_packing(self, size: int | None) -> None:
         """Check that a window size and both methods are given, or none of them.
 
@@ -168,7 +165,7 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
             StreamDefinitionError: A method is missing, or a size is invalid.
         """
         self._check_packing(packing_buffer_size)
-        made: DataPipelineBuilder = crude.cook(self._checked_cookers(), cache_pool)
+        made: DataPipelineBuilder = crude.cook(list(self.cookers), cache_pool)
         packs = packing_buffer_size is not None
         if self._overrides("encode_sample", *(("preencode_sample",) if packs else ())):
             made = made.map(self.preencode_sample if packs else self.encode_sample)
@@ -210,7 +207,7 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
             raise PipelineDefinitionError(name, error.reason) from error
         packs = packing_buffer_size is not None
         with pipeline(name) as made:
-            made.cooked = cook(self._checked_cookers(), cache_pool, **settings)
+            made.cooked = cook(list(self.cookers), cache_pool, **settings)
             if self._overrides("encode_sample", *(("preencode_sample",) if packs else ())):
                 encode = self.preencode_sample if packs else self.encode_sample
                 made.encoded = Encode(encode, **settings)

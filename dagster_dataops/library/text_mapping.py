@@ -1,9 +1,8 @@
-"""Apply a function to the texts of a record: `TextMapping`, and the base `TextOperator`."""
+"""Operators on texts: `TextMapping`, and the base classes `TextOperator` and `ChunkOperator`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_pairs
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.records import Record
@@ -25,10 +24,10 @@ class TextMapping:
         self, function: Callable[[str], Any], input_key: Keys, output_key: Keys | None = None
     ) -> None:
         self._function = function
-        self._pairs = [(FieldKey(read), read, to) for read, to in key_pairs(input_key, output_key)]
-        for column, read, written in self._pairs:
-            if read != written:
-                check_single(column, read, "output_key")
+        self._pairs = [(FieldKey(read), to) for read, to in key_pairs(input_key, output_key)]
+        for column, written in self._pairs:
+            if column.name != written:
+                column.checked_single("output_key takes one text")
 
     def __call__(self, record: Record) -> Record:
         """Return ``record`` with the values; it may be changed.
@@ -38,27 +37,16 @@ class TextMapping:
             MissingColumnError: A selector selects no element.
             SelectedElementError: An element that is changed in its place is no text.
         """
-        for column, read, written in self._pairs:
-            if read != written or column.plain:
+        for column, written in self._pairs:
+            if column.name != written or column.plain:
                 record[written] = self._function(column.text(record))
             else:
                 record = column.mapped_text(self._function, record)
         return record
 
 
-def check_single(column: FieldKey, key: str, option: str) -> None:
-    """Check that a key selects one text.
-
-    Raises:
-        DefinitionError: It may select several.
-    """
-    if not column.single:
-        msg = f"{option} takes one text, but input_key {key!r} may select several elements"
-        raise DefinitionError(msg)
-
-
 class TextOperator(Operator):
-    """An operator from text to text. A subclass defines `changed`.
+    """An operator from a text to a text or another value. A subclass defines `changed`.
 
     Args:
         input_key: Key of the text: a column or a selector, or several.
@@ -72,9 +60,48 @@ class TextOperator(Operator):
         super().__init__(**kwargs)
         self._mapping = TextMapping(self.changed, input_key, output_key)
 
-    def changed(self, value: str) -> str:
-        """Return the text to write in place of ``value``."""
+    def changed(self, value: str) -> Any:
+        """Return the value to write for a text."""
         raise NotImplementedError
 
     def forward(self, record: Record) -> Record:
         return self._mapping(record)
+
+
+class ChunkOperator(Operator):
+    """Read a text, and make a copy of its record for each piece. A subclass defines `pieces`.
+
+    Args:
+        input_key: Key of the text: a column, or a selector.
+        output_key: Key of the piece; ``None`` for ``input_key``.
+        index_key: Column of the number of the piece, from 0; ``None`` writes none.
+        **kwargs: See `Operator`.
+
+    Raises:
+        DefinitionError: Pieces cannot be written to ``input_key``, which may select several texts.
+    """
+
+    def __init__(
+        self,
+        input_key: str = "text",
+        output_key: str | None = None,
+        *,
+        index_key: str | None = "chunk",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._column, self._written, self._index = FieldKey(input_key), output_key, index_key
+        if output_key is None:
+            self._column.checked_single("give an output_key")
+
+    def pieces(self, text: str) -> Iterable[str]:
+        """Return the pieces of a text, in order."""
+        raise NotImplementedError
+
+    def forward(self, record: Record) -> list[Record]:
+        pieces = self.pieces(self._column.text(record))
+        made = [self._column.replaced(piece, record, self._written) for piece in pieces]
+        if self._index is not None:
+            for number, one in enumerate(made):
+                one[self._index] = number
+        return made

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.option_values import needs_extra
 
 Engine: TypeAlias = Literal["re", "re2"]
 """Python's engine, in which some patterns take exponential time, or re2, which is linear."""
@@ -12,13 +13,16 @@ Engine: TypeAlias = Literal["re", "re2"]
 _Result = TypeVar("_Result")
 
 
-def compiled(pattern: Any, engine: Engine = "re", operator: str = "") -> Any:
+def compiled(
+    pattern: Any, engine: Engine = "re", operator: str = "", *, option: str = "pattern"
+) -> Any:
     """Return a regular expression, compiled.
 
     Args:
         pattern: The regular expression.
         engine: ``re``, or ``re2``.
         operator: The name of the operator that needs re2.
+        option: The name of the option, for errors.
 
     Raises:
         DefinitionError: It is malformed, or no text.
@@ -28,15 +32,13 @@ def compiled(pattern: Any, engine: Engine = "re", operator: str = "") -> Any:
     try:
         return module.compile(pattern)
     except (module.error, TypeError) as error:
-        msg = f"pattern {pattern!r} is no regular expression: {error}"
+        msg = f"{option} {pattern!r} is no regular expression: {error}"
         raise DefinitionError(msg) from None
 
 
 def _re2(operator: str) -> Any:
-    try:
+    with needs_extra(f"{operator} with engine='re2'", "re2"):
         import re2
-    except ImportError:
-        raise MissingExtraError(f"{operator} with engine='re2'", "re2") from None
     return re2
 
 

@@ -16,7 +16,7 @@ def test_the_mode_decides_what_is_written() -> None:
 
 
 def test_wrong_options_and_keys_are_errors() -> None:
-    with pytest.raises(DefinitionError, match="'drop', 'tag' or 'both'"):
+    with pytest.raises(DefinitionError, match="use one of 'drop', 'tag', 'both'"):
         FilterOutcome("mark", "s", "r")
     with pytest.raises(TypeError, match="no dict"):
         FilterOutcome("tag", "s", "r").of({"s": [1]}, None, {})

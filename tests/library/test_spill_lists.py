@@ -37,7 +37,7 @@ def test_bits_are_read_as_they_were_set(wanted: list[bool]) -> None:
     for position, value in enumerate(wanted):
         if value:
             bits.set(position)
-    assert list(bits) == [bits[position] for position in range(len(wanted))] == wanted
+    assert list(bits) == wanted
 
 
 def test_passes_are_as_few_as_memory_allows() -> None:

@@ -1,7 +1,8 @@
-"""`AnalyzedText`: a text and what operators found out about it, each computed on first use."""
+"""`AnalyzedText`: a text, and results of functions of it, each computed on first use."""
 
 import threading
 from collections.abc import Callable
+from functools import wraps
 from typing import Final, TypeVar, TypeVarTuple, cast
 
 T = TypeVar("T")
@@ -46,6 +47,16 @@ class AnalyzedText:
         except KeyError:
             found = self._found[function] = function(self.text)
             return found
+
+
+def shared(function: Callable[[str], list[str]]) -> Callable[[AnalyzedText], list[str]]:
+    """Make a function of a text one of an `AnalyzedText`, which computes it once."""
+
+    @wraps(function)
+    def split(text: AnalyzedText) -> list[str]:
+        return text.split(function)
+
+    return split
 
 
 class _Latest(threading.local):

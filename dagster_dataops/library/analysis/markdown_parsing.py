@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any, Final
 
-from dagster_dataops.errors import MissingExtraError
+from dagster_dataops.library.option_values import needs_extra
 
 _BREAKS: Final = frozenset({"softbreak", "hardbreak"})
 
@@ -18,10 +18,8 @@ def commonmark_parser(*, blocks: bool = False) -> Any:
     Raises:
         MissingExtraError: markdown-it-py is not installed.
     """
-    try:
+    with needs_extra("An operator on Markdown", "markdown"):
         from markdown_it import MarkdownIt
-    except ImportError:
-        raise MissingExtraError("An operator on Markdown", "markdown") from None
     parser = MarkdownIt("commonmark")
     if blocks:
         parser.core.ruler.enableOnly(["normalize", "block"])

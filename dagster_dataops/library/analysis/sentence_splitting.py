@@ -1,13 +1,10 @@
 """Functions that split a text into sentences, by name."""
 
 import re
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.analysis.word_splitting import spacy_pipeline
-
-Splitter: TypeAlias = Callable[[str], list[str]]
+from dagster_dataops.library.analysis.word_splitting import Splitter, spacy_pipeline
 
 _WIDE: Final = "。！？"  # these need no space after them
 _END: Final = re.compile(rf"[.!?…{_WIDE}।؟۔]+[\"'”’»)\]}}」』）]*")

@@ -1,4 +1,4 @@
-"""`simplified`: a text without what often differs between copies of it."""
+"""`simplified`: a text without marks that often differ between copies of it."""
 
 import re
 import unicodedata

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.unicode_normalization import valid_text
+from dagster_dataops.library.option_values import needs_extra
 
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _WORD: Final = re.compile(r"\S+")
 # The first bytes of UTF-8 characters; the other bytes of a character are in between.
 _CONTINUES: Final = range(0x80, 0xC0)
@@ -76,15 +77,15 @@ class _Bytes(Tokenizer):
 
     @override
     def count(self, text: str) -> int:
-        return len(_valid(text).encode())
+        return len(valid_text(text).encode())
 
     @override
     def encode(self, text: str) -> list[int]:
-        return list(_valid(text).encode())
+        return list(valid_text(text).encode())
 
     @override
     def starts(self, text: str) -> list[int]:
-        return _character_starts(_valid(text).encode(), [])
+        return _character_starts(valid_text(text).encode(), [])
 
 
 class _BytePairs(Tokenizer):
@@ -107,11 +108,11 @@ class _BytePairs(Tokenizer):
         try:
             return int(self._bindings.count(text))
         except UnicodeEncodeError:
-            return int(self._bindings.count(_valid(text)))
+            return int(self._bindings.count(valid_text(text)))
 
     @override
     def encode(self, text: str) -> list[int]:
-        return list(self._bindings.encode(_valid(text)))
+        return list(self._bindings.encode(valid_text(text)))
 
     @override
     def starts(self, text: str) -> list[int]:
@@ -124,10 +125,8 @@ class _FromFile(Tokenizer):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        try:
+        with needs_extra(f"tokenizer {name!r}", "tokenizers"):
             from tokenizers import Tokenizer as Loaded
-        except ImportError:
-            raise MissingExtraError(f"tokenizer {name!r}", "tokenizers") from None
         if not Path(name).is_file():
             msg = f"tokenizer is {name!r}, which is no file; give the path of a tokenizer.json"
             raise DefinitionError(msg)
@@ -137,12 +136,12 @@ class _FromFile(Tokenizer):
 
     @override
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self._loaded.encode(_valid(text), add_special_tokens=False).ids
+        ids: list[int] = self._loaded.encode(valid_text(text), add_special_tokens=False).ids
         return ids
 
     @override
     def starts(self, text: str) -> list[int]:
-        encoded = self._loaded.encode(_valid(text), add_special_tokens=False)
+        encoded = self._loaded.encode(valid_text(text), add_special_tokens=False)
         found: list[int] = []
         reached = -1
         for start, _ in encoded.offsets:
@@ -159,11 +158,9 @@ def _bpe_openai(name: str) -> tuple[Any, Any]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of how it reads its files
-        try:
+        with needs_extra(f"tokenizer {name!r}", "tokens"):
             import bpe_openai
             from bpe_openai import _bindings
-        except ImportError:
-            raise MissingExtraError(f"tokenizer {name!r}", "tokens") from None
     return bpe_openai, _bindings
 
 
@@ -184,11 +181,6 @@ def tokenizer(name: str) -> Tokenizer:
     if name == "bytes":
         return _Bytes(name)
     return _FromFile(name) if name.endswith(".json") else _BytePairs(name)
-
-
-def _valid(text: str) -> str:
-    """Return a text with lone surrogates, which UTF-8 cannot hold, replaced one by one."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def _character_starts(data: bytes, lengths: list[int]) -> list[int]:

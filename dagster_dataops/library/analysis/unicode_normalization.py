@@ -1,4 +1,4 @@
-"""Unicode normalization in linear time."""
+"""Unicode normalization in linear time, and texts that UTF-8 can hold."""
 
 import re
 import unicodedata
@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 Form: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SHORT: Final = 2000  # characters; a text of any kind is normalized in milliseconds
 _LONG_RUN: Final = re.compile(r"[^\x00-\u02ff\w\s]{500}")  # all combining marks, and some others
 
@@ -23,6 +24,11 @@ def normalized(form: Form, text: str) -> str:
     ends = [match.end() for match in _LONG_RUN.finditer(text)]
     pieces = zip([0, *ends], [*ends, len(text)], strict=True)
     return "".join(unicodedata.normalize(form, text[start:end]) for start, end in pieces)
+
+
+def valid_text(text: str) -> str:
+    """Return ``text`` with U+FFFD for each lone surrogate, which UTF-8 cannot hold."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def without_long_runs(text: str) -> str:

@@ -141,15 +141,16 @@ def _powers(number: int) -> tuple[Any, Any]:
     if found is None or len(found[0]) < number:
         length = max(4096, 1 << number.bit_length())
         bases = (_BASE, pow(_BASE, -1, _MODULUS))
-        first, second = (_powers_of(base, length) for base in bases)
+        first, second = (powers_of(base, length) for base in bases)
         found = _known["powers"] = first, second
     return found
 
 
-def _powers_of(base: int, number: int) -> Any:
+def powers_of(base: int, number: int) -> Any:
+    """Return powers of a base, from 0, modulo 2^64."""
     np = numpy()
     powers = np.full(number, base, np.uint64)
-    powers[0] = 1
+    powers[:1] = 1
     return np.cumprod(powers)
 
 

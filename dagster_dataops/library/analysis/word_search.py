@@ -6,7 +6,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.option_values import needs_extra
 
 
 class WordSearch:
@@ -87,10 +88,8 @@ def words_from(option: str, words: "Iterable[str] | str | Path") -> list[str]:
 
 
 def _automaton(needs: tuple[str, str], words: list[str]) -> Any:
-    try:
+    with needs_extra(*needs):
         from ahocorasick import Automaton
-    except ImportError:
-        raise MissingExtraError(*needs) from None
     automaton: Any = Automaton()
     for word in words:
         automaton.add_word(word, word)

@@ -1,24 +1,27 @@
-"""Functions that split a text into words, by name."""
+"""Functions that split a text into words, by name, and n-grams of words."""
 
 import re
 import threading
-from collections.abc import Callable
-from functools import cache
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any, Final, TypeAlias, TypeVar
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.unicode_normalization import valid_text
+from dagster_dataops.library.option_values import needs_extra
 
 Splitter: TypeAlias = Callable[[str], list[str]]
+
+_Part = TypeVar("_Part")
 
 # Kana and Chinese characters are written without spaces; each counts as a word.
 _SINGLE: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD: Final = re.compile(rf"[{_SINGLE}]|[^\W{_SINGLE}]+")
 # spaCy takes time that grows with the square of such a run.
 _LONG_RUN: Final = re.compile(r"[^\w\s]{500}|(?:['’]\w{0,2}){200}|\S{5000}")
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_SMALLEST_LIMIT: Final = 1_000_000  # of characters, spaCy's default
 
 
 def words_function(words: str | Splitter, language: str = "en") -> Splitter:
@@ -59,6 +62,24 @@ def _regex_words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
+class OfThread(threading.local):
+    """A value for each thread, made when the thread uses it first; the thread of the call at once.
+
+    Args:
+        make: Returns a value; it is pickled in place of the values.
+
+    Attributes:
+        value: The value of this thread.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make, self.value = make, make()
+
+    @override
+    def __reduce__(self) -> Any:
+        return OfThread, (self._make,)
+
+
 class SpacyPipeline:
     """spaCy's blank pipeline of a language with its sentence splitter; one for each thread.
 
@@ -75,34 +96,15 @@ class SpacyPipeline:
     """
 
     def __init__(self, language: str) -> None:
-        self._language = language
-        self._of_thread = threading.local()
-        self._pipeline()
+        self._language, self._of_thread = language, OfThread(partial(_new_pipeline, language))
 
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text, stripped, without empty ones."""
-        found = []
-        for piece in pieces_for_spacy(text):
-            pipeline = self._pipeline(len(piece))
-            with pipeline.memory_zone():
-                found += [token.text.strip() for token in pipeline.make_doc(piece)]
-        return [word for word in found if word]
+        return read_by_spacy(self._of_thread, text, _words)
 
     def sentences(self, text: str) -> list[str]:
         """Return the sentences of a text, stripped, without empty ones."""
-        found = []
-        for piece in pieces_for_spacy(text):
-            pipeline = self._pipeline(len(piece))
-            with pipeline.memory_zone():
-                found += [sentence.text.strip() for sentence in pipeline(piece).sents]
-        return [sentence for sentence in found if sentence]
-
-    def _pipeline(self, length: int = 0) -> Any:
-        pipeline = getattr(self._of_thread, "pipeline", None)
-        if pipeline is None:
-            pipeline = self._of_thread.pipeline = _new_pipeline(self._language)
-        pipeline.max_length = max(_SMALLEST_LIMIT, length + 1)
-        return pipeline
+        return read_by_spacy(self._of_thread, text, _sentences)
 
     @override
     def __reduce__(self) -> Any:
@@ -116,11 +118,8 @@ def spacy_pipeline(language: str) -> SpacyPipeline:
 
 
 def _new_pipeline(language: str) -> Any:
-    try:
+    with needs_extra("'spacy', as words or sentences,", "spacy"):
         import spacy
-    except ImportError:
-        feature = "'spacy', as words or sentences,"
-        raise MissingExtraError(feature, "spacy") from None
     try:
         pipeline: Any = spacy.blank(language)
     except ImportError as error:
@@ -130,13 +129,34 @@ def _new_pipeline(language: str) -> Any:
     return pipeline
 
 
-def pieces_for_spacy(text: str) -> list[str]:
-    """Return the text in pieces that spaCy takes in linear time, with U+FFFD for surrogates."""
-    text = _SURROGATE.sub("\ufffd", text)
-    ends = [match.end() for match in _LONG_RUN.finditer(text)]
-    if not ends:
-        return [text] if text else []
-    return [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
+def read_by_spacy(
+    of_thread: OfThread, text: str, read: Callable[[Any, str, int], list[_Part]]
+) -> list[_Part]:
+    """Return the parts of a text, which is given to spaCy in pieces that take linear time.
+
+    Args:
+        of_thread: The pipeline.
+        text: The text; lone surrogates count as U+FFFD.
+        read: Returns the parts of a piece, for the pipeline, the piece and its start in the text.
+    """
+    text = valid_text(text)
+    ends = [0, *(match.end() for match in _LONG_RUN.finditer(text)), len(text)]
+    pipeline = of_thread.value
+    found: list[_Part] = []
+    for start, end in pairwise(ends):
+        if start < end:
+            pipeline.max_length = max(pipeline.max_length, end - start + 1)
+            with pipeline.memory_zone():
+                found += read(pipeline, text[start:end], start)
+    return found
+
+
+def _words(pipeline: Any, piece: str, _: int) -> list[str]:
+    return [word for token in pipeline.make_doc(piece) if (word := token.text.strip())]
+
+
+def _sentences(pipeline: Any, piece: str, _: int) -> list[str]:
+    return [sentence for one in pipeline(piece).sents if (sentence := one.text.strip())]
 
 
 def _jieba() -> Splitter:
@@ -150,7 +170,7 @@ def _mecab() -> Splitter:
     import MeCab
 
     tagger = MeCab.Tagger("-Owakati")
-    return lambda text: tagger.parse(_SURROGATE.sub("\ufffd", text)).split()
+    return lambda text: tagger.parse(valid_text(text)).split()
 
 
 _SEGMENTERS: Final[dict[str, Callable[[], Splitter]]] = {"jieba": _jieba, "mecab": _mecab}
@@ -161,17 +181,12 @@ class _Segmenter:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._of_thread = threading.local()
-        try:
-            self("")
-        except ImportError:
-            raise MissingExtraError(f"words={name!r}", name) from None
+        with needs_extra(f"words={name!r}", name):
+            self._of_thread = OfThread(_SEGMENTERS[name])
+        self("")  # loads the data
 
     def __call__(self, text: str) -> list[str]:
-        split = getattr(self._of_thread, "split", None)
-        if split is None:
-            split = self._of_thread.split = _SEGMENTERS[self._name]()
-        words: list[str] = split(text)
+        words: list[str] = self._of_thread.value(text)
         return words
 
     @override
@@ -182,3 +197,9 @@ class _Segmenter:
 @cache
 def _segmenter(name: str) -> Splitter:
     return _Segmenter(name)
+
+
+def ngrams(words: Sequence[str], size: int) -> list[str]:
+    """Return each run of ``size`` consecutive words, joined; none if there are fewer words."""
+    shifted = (words[start:] for start in range(size))
+    return list(map(" ".join, zip(*shifted, strict=False)))

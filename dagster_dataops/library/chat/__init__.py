@@ -4,5 +4,3 @@
 """
 
 from dagster_dataops.library.chat import conversions, rendering, validation
-
-__all__ = ["conversions", "rendering", "validation"]

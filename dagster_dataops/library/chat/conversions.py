@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.chat.conversation_formats import (
     FORMATS,
     format_of,
@@ -11,9 +9,9 @@ from dagster_dataops.library.chat.conversation_formats import (
     to_messages,
     to_sharegpt,
 )
+from dagster_dataops.library.chat.turns import chat
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.records import Record
-
-chat: Any = data_register.new_group("chat")
 
 
 class Detect(chat):
@@ -61,9 +59,8 @@ class ToMessages(chat):
 
     def __init__(self, format: str | None = None, **kwargs: Any) -> None:  # noqa: A002 - the word users know
         super().__init__(**kwargs)
-        if format is not None and format not in FORMATS:
-            msg = f"format is {format!r}; use one of {', '.join(FORMATS)}"
-            raise DefinitionError(msg)
+        if format is not None:
+            check_choice("format", format, FORMATS)
         self._format = format
 
     def forward(self, record: Record) -> Record:

@@ -1,17 +1,13 @@
 """``chat.Render``: write a conversation as one text for training."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
-from typing_extensions import override
-
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import MESSAGES, to_alpaca, to_messages
+from dagster_dataops.library.chat.turns import chat
 from dagster_dataops.records import Record
-
-chat: Any = data_register.new_group("chat")
 
 # The prompts that the Alpaca model was trained with: constants of the format.
 _TASK: Final = "Below is an instruction that describes a task"
@@ -61,7 +57,9 @@ class Render(chat):
             "bos_token": bos_token,
             "eos_token": eos_token,
         }
-        self._render = _RENDERERS[template] if template in _RENDERERS else JinjaTemplate(template)
+        self._render = _RENDERERS.get(template) or partial(_jinja, template)
+        if template not in _RENDERERS:
+            _compiled(template)  # refuses a malformed one
 
     def forward(self, record: Record) -> Record:
         with_messages = to_messages(record)
@@ -111,55 +109,48 @@ _RENDERERS: Final[dict[str, Callable[[dict[str, Any], Mapping[str, Any]], str]]]
 }
 
 
-class JinjaTemplate:
-    """A sandboxed Jinja template, which is pickled as its source.
-
-    Args:
-        source: The template.
+@cache
+def _compiled(source: str) -> Any:
+    """Return a sandboxed Jinja template.
 
     Raises:
         DefinitionError: It is malformed.
     """
+    from jinja2 import TemplateSyntaxError
 
-    def __init__(self, source: str) -> None:
-        self._source = source
-        from jinja2 import TemplateSyntaxError
+    try:
+        template = _environment().from_string(source)
+    except TemplateSyntaxError as error:
+        known = ", ".join(_RENDERERS)
+        msg = (
+            f"template is neither one of {known} nor a Jinja template: line {error.lineno}: "
+            f"{error.message}"
+        )
+        raise DefinitionError(msg) from None
+    if "{{" not in source and "{%" not in source:
+        msg = f"template {source[:80]!r} is none of {', '.join(_RENDERERS)}, and no Jinja"
+        raise DefinitionError(msg)
+    return template
 
-        try:
-            self._template = _environment().from_string(source)
-        except TemplateSyntaxError as error:
-            known = ", ".join(_RENDERERS)
-            msg = (
-                f"template is neither one of {known} nor a Jinja template: line {error.lineno}: "
-                f"{error.message}"
-            )
-            raise DefinitionError(msg) from None
-        if "{{" not in source and "{%" not in source:
-            msg = f"template {source[:80]!r} is none of {', '.join(_RENDERERS)}, and no Jinja"
-            raise DefinitionError(msg)
 
-    @override
-    def __reduce__(self) -> tuple[type, tuple[str]]:
-        return JinjaTemplate, (self._source,)
+def _jinja(source: str, record: dict[str, Any], more: Mapping[str, Any]) -> str:
+    """Return the text of a record with ``messages`` by a Jinja template.
 
-    def __call__(self, record: dict[str, Any], more: Mapping[str, Any]) -> str:
-        """Return the text of a record with ``messages``.
+    Raises:
+        UnfitRecordError: The template failed, or called ``raise_exception``.
+    """
+    from jinja2 import TemplateError
 
-        Raises:
-            UnfitRecordError: The template failed, or called ``raise_exception``.
-        """
-        from jinja2 import TemplateError
-
-        names = {**more, "bos_token": more["bos_token"] or "", "record": record}
-        try:
-            text: str = self._template.render(
-                names, messages=record[MESSAGES], raise_exception=_raise_exception
-            )
-        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-            if isinstance(error, UnfitRecordError):
-                raise
-            raise UnfitRecordError(f"the template failed: {error}") from None
-        return text
+    names = {**more, "bos_token": more["bos_token"] or "", "record": record}
+    try:
+        text: str = _compiled(source).render(
+            names, messages=record[MESSAGES], raise_exception=_raise_exception
+        )
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+        if isinstance(error, UnfitRecordError):
+            raise
+        raise UnfitRecordError(f"the template failed: {error}") from None
+    return text
 
 
 def _raise_exception(message: object) -> None:

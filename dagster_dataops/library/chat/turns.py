@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
+from dagster_dataops.data import data_register
 from dagster_dataops.errors import UnfitRecordError
+
+chat: Any = data_register.new_group("chat")
 
 Message: TypeAlias = dict[str, Any]
 

@@ -5,13 +5,10 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
-from dagster_dataops.library.chat.turns import ROLES, order_fault
+from dagster_dataops.library.chat.turns import ROLES, chat, order_fault
 from dagster_dataops.library.filters.rules import Filter, Judgement
 from dagster_dataops.operators.options.ranges import AtLeastZero
 from dagster_dataops.records import Record
-
-chat: Any = data_register.new_group("chat")
 
 
 class Validate(Filter, chat):

@@ -1,5 +1,3 @@
 """Group ``chunk``: operators that cut a text into pieces, one record for each piece."""
 
-from dagster_dataops.library.chunk import character_chunks, semantic, sentence_chunks, token_chunks
-
-__all__ = ["character_chunks", "semantic", "sentence_chunks", "token_chunks"]
+from dagster_dataops.library.chunk import sentence_chunks, sized_chunks

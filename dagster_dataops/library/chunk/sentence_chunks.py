@@ -7,14 +7,12 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 from annotated_types import Ge
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
-from dagster_dataops.library.chunk.pieces import ChunkOperator
+from dagster_dataops.library.chunk.sized_chunks import chunk
+from dagster_dataops.library.text_mapping import ChunkOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
-
-chunk: Any = data_register.new_group("chunk")
 
 _CharacterTokens: TypeAlias = Annotated[int, Ge(4)]  # a character may have four tokens
 
@@ -84,7 +82,7 @@ class Sentences(ChunkOperator, chunk):
         """Yield start and end of each sentence.
 
         Raises:
-            UnfitRecordError: A function of the user returned what is no part of the text.
+            UnfitRecordError: A function of the user returned a sentence that the text has not.
         """
         position = 0
         for sentence in self._sentences(text):

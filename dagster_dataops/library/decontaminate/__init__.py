@@ -1,5 +1,3 @@
 """Group ``decontaminate``: operators that find texts of benchmarks in training data."""
 
 from dagster_dataops.library.decontaminate import contamination
-
-__all__ = ["contamination"]

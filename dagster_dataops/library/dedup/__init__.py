@@ -14,14 +14,3 @@ from dagster_dataops.library.dedup import (
     substrings,
     urls,
 )
-
-__all__ = [
-    "against",
-    "bloom",
-    "exact",
-    "near_duplicates",
-    "sentences",
-    "simhash",
-    "substrings",
-    "urls",
-]

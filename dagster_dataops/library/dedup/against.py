@@ -11,19 +11,19 @@ import xxhash
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import Splitter
-from dagster_dataops.library.dedup.algorithms.lsh_bands import choose_bands, pack_buckets
-from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
+from dagster_dataops.library.dedup.algorithms.lsh_bands import buckets_of, choose_bands
+from dagster_dataops.library.dedup.algorithms.ngram_hashes import MinHash, NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
     NgramSize,
     Permutations,
     Seed,
     Threshold,
-    minhash,
 )
 from dagster_dataops.library.dedup.exact import dedup, normalization
 from dagster_dataops.library.dedup.urls import canonical_url
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.given_records import Given, given_records
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.library.sorted_keys import SortedKeys, write_sorted
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.ranges import PositiveInt
@@ -36,52 +36,8 @@ _INPUT_KEYS: Final = {"exact": "text", "url": "url", "near": "text"}
 _KEY_BYTES: Final = {"exact": 16, "url": 16, "near": 8}
 
 
-class _Keys:
-    """Computes the keys of records: a digest of text or URL, or the buckets of its MinHash.
-
-    Args:
-        by: ``exact``, ``url`` or ``near``.
-        options: The other options of the operators.
-    """
-
-    def __init__(self, by: str, **options: Any) -> None:
-        if by not in _INPUT_KEYS:
-            msg = f"by must be exact, url or near, got {by!r}"
-            raise DefinitionError(msg)
-        self.by = by
-        self.options = {"by": by, **options}
-        self._column = FieldKey(options["input_key"] or _INPUT_KEYS[by])
-        self._normalized = normalization(options["normalize"], ignore_case=False)
-        if by == "near":
-            self._minhash = minhash("dedup.Against")
-            self._ngrams = NgramHashes(options["ngram_size"], options["words"])
-            self._shape = choose_bands(options["threshold"], options["permutations"])
-
-    def of(self, record: Record) -> list[bytes]:
-        """Return the keys of a record; none for a record without a URL."""
-        text = self._column.text(record)
-        if self.by == "near":
-            return self._buckets(text)
-        if self.by == "url":
-            text = canonical_url(text)
-            if not text:
-                return []
-        elif self._normalized is not None:
-            text = self._normalized(text)
-        return [xxhash.xxh3_128_digest(text.encode("utf-8", "surrogatepass"))]
-
-    def _buckets(self, text: str) -> list[bytes]:
-        hashes = self._ngrams.of(text)
-        bands, rows = self._shape
-        digest = self._minhash.digest_matrix_from_flat_token_hashes(
-            hashes, [0, len(hashes)], bands * rows, self.options["seed"]
-        )
-        packed = bytes.fromhex(pack_buckets(digest.to_rows()[0], bands, rows))
-        return [packed[start : start + 8] for start in range(0, len(packed), 8)]
-
-
 class _KeyedOperator(Operator):
-    """The options by which the keys of records are computed.
+    """Computes the keys of records: a digest of text or URL, or the buckets of its MinHash.
 
     Args:
         by: What is compared: ``exact``, ``url`` or ``near``.
@@ -111,16 +67,37 @@ class _KeyedOperator(Operator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._keys = _Keys(
-            by,
-            input_key=input_key,
-            normalize=normalize,
-            threshold=threshold,
-            permutations=permutations,
-            ngram_size=ngram_size,
-            words=words,
-            seed=seed,
-        )
+        check_choice("by", by, _INPUT_KEYS)
+        self._by = by
+        self._options = {
+            "by": by,
+            "input_key": input_key,
+            "normalize": normalize,
+            "threshold": threshold,
+            "permutations": permutations,
+            "ngram_size": ngram_size,
+            "words": words,
+            "seed": seed,
+        }
+        self._column = FieldKey(input_key or _INPUT_KEYS[by])
+        self._normalized = normalization(normalize, ignore_case=False)
+        if by == "near":
+            self._ngrams = NgramHashes(ngram_size, words)
+            self._bands, self._rows = choose_bands(threshold, permutations)
+            self._minhash = MinHash("dedup.Against", self._bands * self._rows, seed)
+
+    def _keys_of(self, record: Record) -> list[bytes]:
+        """Return the keys of a record; none for a record without a URL."""
+        text = self._column.text(record)
+        if self._by == "near":
+            return buckets_of(self._minhash.of(self._ngrams.of(text)), self._bands, self._rows)
+        if self._by == "url":
+            text = canonical_url(text)
+            if not text:
+                return []
+        elif self._normalized is not None:
+            text = self._normalized(text)
+        return [xxhash.xxh3_128_digest(text.encode("utf-8", "surrogatepass"))]
 
 
 class Index(_KeyedOperator, dedup):
@@ -138,11 +115,11 @@ class Index(_KeyedOperator, dedup):
         self._max_bytes = max_memory_mb << 20
 
     def build(self, records: Iterator[Record], folder: Path) -> None:
-        keys = (key for record in records for key in self._keys.of(record))
-        write_sorted(keys, _KEY_BYTES[self._keys.by], folder / _KEYS, self._max_bytes)
+        keys = (key for record in records for key in self._keys_of(record))
+        write_sorted(keys, _KEY_BYTES[self._by], folder / _KEYS, self._max_bytes)
         path = folder / _OPTIONS
         with storage(path, "write"):
-            path.write_text(json.dumps(self._keys.options, default=_function_name, sort_keys=True))
+            path.write_text(json.dumps(self._options, default=_function_name, sort_keys=True))
 
 
 class Against(_KeyedOperator, dedup):
@@ -170,18 +147,18 @@ class Against(_KeyedOperator, dedup):
         folder = Path(reference) if isinstance(reference, (str, os.PathLike)) else None
         if folder is None or not folder.is_dir():
             records: Iterable[Record] = given_records("reference", reference)
-            return frozenset(key for record in records for key in self._keys.of(record))
+            return frozenset(key for record in records for key in self._keys_of(record))
         path = folder / _OPTIONS
         with storage(path, "read"):
             built = json.loads(path.read_text())
-        wanted = json.loads(json.dumps(self._keys.options, default=_function_name))
+        wanted = json.loads(json.dumps(self._options, default=_function_name))
         if built != wanted:
             msg = f"the index at {folder} was built with {built}, and this operator has {wanted}"
             raise DefinitionError(msg)
-        return SortedKeys(folder / _KEYS, _KEY_BYTES[self._keys.by])
+        return SortedKeys(folder / _KEYS, _KEY_BYTES[self._by])
 
     def forward(self, record: Record) -> Drop | None:
-        seen = any(key in self._seen for key in self._keys.of(record))
+        seen = any(key in self._seen for key in self._keys_of(record))
         return Drop("seen") if seen else None
 
 

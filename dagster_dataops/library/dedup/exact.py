@@ -12,6 +12,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.first_seen import first_of_equals
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, encode
 from dagster_dataops.selectors.selector import is_selector
@@ -81,9 +82,7 @@ def normalization(normalize: str, *, ignore_case: bool) -> Callable[[str], str] 
     Raises:
         DefinitionError: ``normalize`` is unknown, or both options are given.
     """
-    if normalize not in {"none", "datajuicer"}:
-        msg = f"normalize must be none or datajuicer, got {normalize!r}"
-        raise DefinitionError(msg)
+    check_choice("normalize", normalize, ("none", "datajuicer"))
     if normalize == "none":
         return _without_case if ignore_case else None
     if ignore_case:

@@ -1,23 +1,21 @@
 """``dedup.NearDuplicate``: remove texts that are similar to another."""
 
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import Splitter
-from dagster_dataops.library.dedup.algorithms.lsh_bands import choose_bands, pack_buckets
-from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
+from dagster_dataops.library.dedup.algorithms.lsh_bands import buckets_of, choose_bands
+from dagster_dataops.library.dedup.algorithms.ngram_hashes import MinHash, NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
     MOST_PERMUTATIONS,
     NgramSize,
     Permutations,
     Seed,
     Threshold,
-    check_linkage,
     check_range,
-    minhash,
+    cluster_columns,
     rank_value,
 )
 from dagster_dataops.library.dedup.algorithms.representatives import (
@@ -28,6 +26,7 @@ from dagster_dataops.library.dedup.algorithms.representatives import (
 from dagster_dataops.library.dedup.algorithms.sketch_files import packed_hashes
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
 
@@ -36,11 +35,7 @@ _PRESETS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _written(**options: Any) -> list[str]:
-    return [options["cluster_key"]] if options.get("cluster_key") else []
-
-
-class NearDuplicate(dedup, writes=_written):  # type: ignore[call-arg]  # by the metaclass
+class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  # by the metaclass
     """Drop records whose text is similar to that of another record.
 
     Reads ``input_key``. The similarity of two texts is the Jaccard index of their sets of word
@@ -117,13 +112,11 @@ class NearDuplicate(dedup, writes=_written):  # type: ignore[call-arg]  # by the
         usual = _preset(preset)
         linkage = linkage or usual.get("linkage", "kept")
         bands, rows = bands or usual.get("bands"), rows or usual.get("rows")
-        check_linkage(linkage)
         self._column = FieldKey(input_key)
         self._rank_by, self._cluster_key = keep, cluster_key
-        self._minhash = minhash("dedup.NearDuplicate")
         self._ngrams = NgramHashes(ngram_size, words)
         self._bands, self._rows = _shape(bands, rows) or choose_bands(threshold, permutations)
-        self._seed = seed
+        self._minhash = MinHash("dedup.NearDuplicate", self._bands * self._rows, seed)
         self._similarity = Similarity(
             bands=self._bands,
             linkage=linkage,
@@ -135,12 +128,8 @@ class NearDuplicate(dedup, writes=_written):  # type: ignore[call-arg]  # by the
     def sketch(self, record: Record) -> list[Any]:
         text = self._column.text(record)
         hashes = self._ngrams.of(text)
-        permutations = self._bands * self._rows
-        ends = array("Q", [0, len(hashes)])
-        digest = self._minhash.digest_matrix_from_flat_token_hashes(
-            hashes, ends, permutations, self._seed
-        )
-        sketch: list[Any] = [pack_buckets(digest.to_rows()[0], self._bands, self._rows)]
+        buckets = buckets_of(self._minhash.of(hashes), self._bands, self._rows)
+        sketch: list[Any] = [b"".join(buckets).hex()]
         if self._similarity.ranked or self._similarity.limit is not None:
             sketch.append(rank_value(record, self._rank_by, text))
         if self._similarity.limit is not None:
@@ -165,9 +154,7 @@ class NearDuplicate(dedup, writes=_written):  # type: ignore[call-arg]  # by the
 def _preset(name: str | None) -> dict[str, Any]:
     if name is None:
         return {}
-    if name not in _PRESETS:
-        msg = f"preset must be one of {', '.join(_PRESETS)}, got {name!r}"
-        raise DefinitionError(msg)
+    check_choice("preset", name, _PRESETS)
     return _PRESETS[name]
 
 

@@ -1,6 +1,6 @@
-"""``dedup.Sentences`` and ``dedup.Lines``: remove what occurred before in the set from texts."""
+"""``dedup.Sentences`` and ``Lines``: remove parts of texts that occurred before in the set."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,15 +8,13 @@ from typing import Any
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.simplified_text import simplified
-from dagster_dataops.library.analysis.word_splitting import words_function
+from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.dedup.algorithms.repeated_parts import pack_parts, repeated_parts
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
-
-Splitter = Callable[[str], list[str]]
 
 
 class Sentences(dedup):
@@ -70,7 +68,7 @@ class Sentences(dedup):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._column = single_column(input_key)
+        self._column = FieldKey(input_key).checked_single("name one text")
         self._size, self._by_sentences = n_sentences, split_sentences
         self._min_words, self._min_sentences = min_doc_words, min_num_sentences
         self._min_removed = min_words_to_remove_span
@@ -93,7 +91,7 @@ class Sentences(dedup):
         text = self._column.text(record)
         rest = self._without(text, repeats)
         if rest == text or (rest and self._is_enough(rest)):
-            return self._column.mapped(lambda _: rest, record)
+            return self._column.replaced(rest, record)
         return Drop("repeated")
 
     def _without(self, text: str, repeats: list[int]) -> str:
@@ -168,7 +166,7 @@ class Lines(dedup):
         if not separator:
             msg = "separator is empty; give the text between lines"
             raise DefinitionError(msg)
-        self._column = single_column(input_key)
+        self._column = FieldKey(input_key).checked_single("name one text")
         self._separator, self._min_chars = separator, min_chars
         self._max_bytes = max_memory_mb << 20
 
@@ -188,17 +186,4 @@ class Lines(dedup):
         kept = [line for at, line in enumerate(lines) if at not in gone]
         if not any(map(str.strip, kept)):
             return Drop("repeated")
-        return self._column.mapped(lambda _: self._separator.join(kept), record)
-
-
-def single_column(input_key: str) -> FieldKey:
-    """Return the key of one text that is changed in its place.
-
-    Raises:
-        DefinitionError: The key may select several elements.
-    """
-    column = FieldKey(input_key)
-    if not column.single:
-        msg = f"input_key {input_key!r} may select several elements; name one text"
-        raise DefinitionError(msg)
-    return column
+        return self._column.replaced(self._separator.join(kept), record)

@@ -12,7 +12,6 @@ from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
     NgramSize,
-    check_linkage,
     check_range,
     need_numpy,
     rank_value,
@@ -22,7 +21,7 @@ from dagster_dataops.library.dedup.algorithms.representatives import (
     Representatives,
     Similarity,
 )
-from dagster_dataops.library.dedup.algorithms.sketch_files import packed_words
+from dagster_dataops.library.dedup.algorithms.sketch_files import packed_value
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.operators.options.ranges import PositiveInt
@@ -74,7 +73,6 @@ class SimHash(dedup):
         super().__init__(**kwargs)
         need_numpy("dedup.SimHash")
         check_range("num_blocks", num_blocks, hamming_distance + 1, 16)
-        check_linkage(linkage)
         self._column, self._rank_by = FieldKey(input_key), keep
         self._ngrams = NgramHashes(ngram_size, words)
         cuts = [_BITS * number // num_blocks for number in range(num_blocks + 1)]
@@ -97,7 +95,7 @@ class SimHash(dedup):
             xxhash.xxh3_64_digest((value & mask).to_bytes(8), seed=band)
             for band, mask in enumerate(self._masks)
         )
-        return [buckets.hex(), rank_value(record, self._rank_by, text), packed_words([value])]
+        return [buckets.hex(), rank_value(record, self._rank_by, text), packed_value(value)]
 
     def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[bool]:
         found = Representatives(sketches, self._similarity, scratch, self._max_bytes)

@@ -6,11 +6,12 @@ from typing import Any, Final
 
 import xxhash
 
+from dagster_dataops.library.analysis.window_hashes import powers_of
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.dedup.algorithms.option_checks import need_numpy
 from dagster_dataops.library.dedup.algorithms.repeated_parts import pack_digests, repeated_parts
 from dagster_dataops.library.dedup.exact import dedup
-from dagster_dataops.library.dedup.sentences import single_column
+from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
@@ -57,7 +58,7 @@ class Substring(dedup):
     ) -> None:
         super().__init__(**kwargs)
         need_numpy("dedup.Substring")
-        self._column = single_column(input_key)
+        self._column = FieldKey(input_key).checked_single("name one text")
         self._size, self._min_words = min_tokens, max(1, min_doc_words)
         self._words = words_function(words, language)
         self._max_bytes = max_memory_mb << 20
@@ -82,7 +83,7 @@ class Substring(dedup):
             end = last
         if left < self._min_words:
             return Drop("repeated")
-        return self._column.mapped(lambda _: "".join(kept), record)
+        return self._column.replaced("".join(kept), record)
 
 
 def _window_digests(words: list[str], size: int) -> bytes:
@@ -97,23 +98,14 @@ def _window_digests(words: list[str], size: int) -> bytes:
     )
     hashes = numpy.frombuffer(digests, "<u8").reshape(-1, 2)
     sums = numpy.zeros((len(words) + 1, 2), "<u8")
-    powers = _powers(_MULTIPLIER, len(words))
+    powers = powers_of(_MULTIPLIER, len(words)).reshape(-1, 1)
     numpy.cumsum(hashes * powers, axis=0, out=sums[1:])
-    inverse = _powers(pow(_MULTIPLIER, -1, 1 << _BITS), count)
+    inverse = powers_of(pow(_MULTIPLIER, -1, 1 << _BITS), count).reshape(-1, 1)
     windows = (sums[size:] - sums[:-size]) * inverse
     windows ^= windows >> numpy.uint64(32)
     windows *= numpy.uint64(_MIXER)
     windows ^= windows >> numpy.uint64(32)
     return bytes(windows.tobytes())
-
-
-def _powers(factor: int, count: int) -> Any:
-    """Return a column of the powers of a factor, from 0, modulo 2^64."""
-    import numpy
-
-    factors = numpy.full(count, factor, "<u8")
-    factors[:1] = 1
-    return numpy.cumprod(factors, dtype="<u8").reshape(-1, 1)
 
 
 def _ranges(repeats: list[int], size: int) -> list[tuple[int, int]]:

@@ -85,9 +85,9 @@ def _distinct(sketches: Iterator[list[Any]]) -> Iterator[list[Any]]:
 
 
 def canonical_url(url: str) -> str:
-    """Return a URL without what does not change the page; other texts stripped.
+    """Return a URL without scheme, ``www.``, default port, fragment and tracking parameters.
 
-    The result has no scheme, such as ``example.org/path?a=1&b=2``.
+    The result is such as ``example.org/path?a=1&b=2``. A text that is no URL is stripped.
     """
     url = url.strip()
     try:

@@ -12,5 +12,3 @@ from dagster_dataops.library.export import (
     tables,
     webdataset_shards,
 )
-
-__all__ = ["conversation_files", "huggingface_folder", "tables", "webdataset_shards"]

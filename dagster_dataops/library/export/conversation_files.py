@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.exporters.exporter import ExportRecords, Place, UnfitValueError
 from dagster_dataops.exporters.json_lines import (
@@ -23,10 +22,8 @@ from dagster_dataops.library.chat.conversation_formats import (
     to_messages,
     to_sharegpt,
 )
-from dagster_dataops.library.export.tables import PathLike
+from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.records import Record, encode
-
-export: Any = data_register.new_group("export")
 
 _START, _END = "<|im_start|>", "<|im_end|>"  # the marks of ChatML
 _COLUMNS: Final = {"messages": MESSAGES, "sharegpt": CONVERSATIONS, "alpaca": "instruction"}
@@ -34,7 +31,12 @@ _REMEDY: Final = "Repair or drop such records before, as by chat.Validate."
 
 
 class _Conversations:
-    """Writes converted records as JSON lines or as one JSON array, by the ending of the path."""
+    """Writes converted records as JSON lines or as one JSON array, by the ending of the path.
+
+    Args:
+        path: File that is written, relative to the root of the results unless absolute.
+        **kwargs: See `Operator`.
+    """
 
     format = "json"
     place: Place = "file"
@@ -81,13 +83,7 @@ class Alpaca(_Conversations, export):
     always there; ``system`` and ``history``, the earlier turns, if there are any.
 
     Turns out of order, turns of tools and a missing answer fail the export, with file and line.
-
-    Args:
-        path: File that is written, relative to the root of the results unless absolute.
     """
-
-    def __init__(self, path: PathLike, **kwargs: Any) -> None:
-        super().__init__(path, **kwargs)
 
     @override
     def converted(self, record: Record) -> Record:
@@ -105,13 +101,7 @@ class ShareGPT(_Conversations, export):
     The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
     are left out, except ``system`` and ``tools``. The names are ``human``, ``gpt``, ``system`` and
     ``observation``, or those of the input.
-
-    Args:
-        path: File that is written, relative to the root of the results unless absolute.
     """
-
-    def __init__(self, path: PathLike, **kwargs: Any) -> None:
-        super().__init__(path, **kwargs)
 
     @override
     def converted(self, record: Record) -> Record:
@@ -123,13 +113,7 @@ class Messages(_Conversations, export):
 
     The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
     are left out, except ``tools``.
-
-    Args:
-        path: File that is written, relative to the root of the results unless absolute.
     """
-
-    def __init__(self, path: PathLike, **kwargs: Any) -> None:
-        super().__init__(path, **kwargs)
 
     @override
     def converted(self, record: Record) -> Record:
@@ -141,13 +125,7 @@ class ChatML(_Conversations, export):
 
     The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
     are left out. A content with a mark of ChatML is an error: it would end its message.
-
-    Args:
-        path: File that is written, relative to the root of the results unless absolute.
     """
-
-    def __init__(self, path: PathLike, **kwargs: Any) -> None:
-        super().__init__(path, **kwargs)
 
     @override
     def converted(self, record: Record) -> Record:

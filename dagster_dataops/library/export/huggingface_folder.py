@@ -8,16 +8,13 @@ from typing import Any, Final
 import orjson
 import xxhash
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.exporters.exporter import ExportRecords, Place
 from dagster_dataops.exporters.packages import require
 from dagster_dataops.exporters.parquet_table import checked_schema
 from dagster_dataops.hashing.file_digests import content_digest
-from dagster_dataops.library.export.tables import PathLike
+from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
-
-export: Any = data_register.new_group("export")
 
 _README: Final = """---
 configs:

@@ -6,15 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.exporters.exporter import ExportRecords, Place, UnfitValueError
 from dagster_dataops.filestores.energon_preparation import prepare_energon
-from dagster_dataops.library.export.tables import PathLike
+from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, encode
-
-export: Any = data_register.new_group("export")
 
 _NUMBER: Final = re.compile(r"%0?(\d*)d|\{:0?(\d*)d?\}")  # `%06d` or `{:06d}`
 _ENDING: Final = re.compile(r"[^\s./\0][^\s/\0]*")

@@ -14,18 +14,3 @@ from dagster_dataops.library.filters import (
     url_rules,
     word_rules,
 )
-
-__all__ = [
-    "c4_cleaning",
-    "character_rules",
-    "field_rules",
-    "length_rules",
-    "line_rules",
-    "listed_words",
-    "pretraining_preset",
-    "published_rules",
-    "repetition_rules",
-    "structure_rules",
-    "url_rules",
-    "word_rules",
-]

@@ -7,15 +7,12 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 from annotated_types import Ge
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyzed
-from dagster_dataops.library.analysis.sentence_splitting import Splitter, sentences_function
+from dagster_dataops.library.analysis.sentence_splitting import sentences_function
+from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.filters.rules import Filter, Judgement
+from dagster_dataops.library.filters.rules import Filter, Judgement, filters
 from dagster_dataops.records import Record
-
-filters: Any = data_register.new_group("filters")
 
 _Limit: TypeAlias = Annotated[int, Ge(-1)]  # -1 is no limit, as upstream
 
@@ -108,9 +105,8 @@ class C4Quality(Filter, filters):
     ) -> None:
         super().__init__(**kwargs)
         self._column, self._written = FieldKey(input_key), output_key
-        if output_key is None and not self._column.single:
-            msg = f"C4Quality takes one text, but input_key {input_key!r} may select several"
-            raise DefinitionError(msg)
+        if output_key is None:
+            self._column.checked_single("give an output_key")
         self._by_line = split_paragraph
         self._citations, self._ends = remove_citations, filter_no_terminal_punct
         self._least_sentences = _OFF if min_num_sentences is None else min_num_sentences

@@ -2,12 +2,9 @@
 
 from typing import Any, Literal
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.signals import character_signals
-from dagster_dataops.library.filters.rules import TextFilter, bounds, checked_choice, no_text
+from dagster_dataops.library.filters.rules import TextFilter, bounds, filters, no_text
 from dagster_dataops.operators.options.ranges import Fraction
-
-filters: Any = data_register.new_group("filters")
 
 
 class AlphanumericRatio(TextFilter, filters):
@@ -61,8 +58,7 @@ class SpecialCharacterRatio(TextFilter, filters):
             "fixed": character_signals.special_char_ratio,
             "datajuicer": character_signals.special_char_ratio_datajuicer,
         }
-        function = functions[checked_choice("set", set, tuple(functions))]
-        self.rules = bounds("special_char_ratio", function, min_ratio, max_ratio)
+        self.rules = bounds("special_char_ratio", functions[set], min_ratio, max_ratio)
 
 
 class NonAlphaNumeric(TextFilter, filters):

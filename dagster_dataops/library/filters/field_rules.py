@@ -6,21 +6,12 @@ from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.filters.rules import (
-    Filter,
-    Judgement,
-    Rule,
-    TextFilter,
-    checked_choice,
-)
+from dagster_dataops.library.filters.rules import Filter, Judgement, Rule, TextFilter, filters
 from dagster_dataops.library.user_patterns import Engine, applied, compiled
 from dagster_dataops.records import Record
-
-filters: Any = data_register.new_group("filters")
 
 _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "==": eq,
@@ -32,7 +23,6 @@ _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "in": lambda found, value: found in value,
     "not in": lambda found, value: found not in value,
 }
-_OPERATIONS: Final = (*_COMPARISONS, "exists", "matches")
 
 
 class Field(Filter, filters):
@@ -66,8 +56,7 @@ class Field(Filter, filters):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._op = checked_choice("op", op, _OPERATIONS)
-        self._value = _checked_value(op, value)
+        self._op, self._value = op, _checked_value(op, value)
         self._field, self._name = FieldKey(key), f"field_{key}"[:100]
 
     @override
@@ -132,7 +121,7 @@ class Regex(TextFilter, filters):
     ) -> None:
         super().__init__(**kwargs)
         self._pattern = compiled(pattern, engine, "filters.Regex")
-        if checked_choice("keep", keep, ("no_match", "match")) == "match":
+        if keep == "match":
             self.rules = [Rule("no_regex_match", "regex_match", self._matches, least=1)]
         else:
             self.rules = [Rule("regex_match", "regex_match", self._matches, most=0)]

@@ -2,19 +2,10 @@
 
 from typing import Any, Literal
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.signals import character_signals, line_signals, word_signals
 from dagster_dataops.library.analysis.word_splitting import Splitter
-from dagster_dataops.library.filters.rules import (
-    Signal,
-    TextFilter,
-    WordFilter,
-    bounds,
-    checked_choice,
-)
+from dagster_dataops.library.filters.rules import Signal, TextFilter, WordFilter, bounds, filters
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat
-
-filters: Any = data_register.new_group("filters")
 
 
 class TextLength(TextFilter, filters):
@@ -53,8 +44,6 @@ class WordCount(WordFilter, filters):
         max_num: Largest number of words to keep; ``None`` for no limit.
         strip: ``special``, or ``None`` to count all words.
         preset: ``datajuicer`` or ``nemo``.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
     """
 
     def __init__(
@@ -68,8 +57,7 @@ class WordCount(WordFilter, filters):
         **kwargs: Any,
     ) -> None:
         super().__init__(words=words, **kwargs)
-        checked_choice("strip", strip or "special", ("special",))
-        if checked_choice("preset", preset, ("datajuicer", "nemo")) == "nemo":
+        if preset == "nemo":
             strip = None
             min_num = 50 if min_num == 10 else min_num  # the default
             max_num = 100_000 if max_num is None else max_num

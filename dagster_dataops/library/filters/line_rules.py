@@ -2,12 +2,9 @@
 
 from typing import Any
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.signals import line_signals
-from dagster_dataops.library.filters.rules import TextFilter, blank, bounds
+from dagster_dataops.library.filters.rules import TextFilter, blank, bounds, filters
 from dagster_dataops.operators.options.ranges import Fraction
-
-filters: Any = data_register.new_group("filters")
 
 
 class Bullets(TextFilter, filters):

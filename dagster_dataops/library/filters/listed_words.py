@@ -6,13 +6,10 @@ from typing import Any, Final
 
 import xxhash
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.word_search import WordSearch, words_from
-from dagster_dataops.library.filters.rules import Rule, TextFilter
+from dagster_dataops.library.filters.rules import Rule, TextFilter, filters
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction
-
-filters: Any = data_register.new_group("filters")
 
 _WITHOUT_SPACES: Final = frozenset({"ja", "th", "zh"})
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.analyzed_text import analyzed
 from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.field_keys import FieldKey
@@ -15,11 +14,9 @@ from dagster_dataops.library.filters.published_rules import (
     GopherQuality,
     GopherRepetition,
 )
-from dagster_dataops.library.filters.rules import Filter, Judgement
+from dagster_dataops.library.filters.rules import Filter, Judgement, filters
 from dagster_dataops.operators.options.ranges import Fraction
 from dagster_dataops.records import Record
-
-filters: Any = data_register.new_group("filters")
 
 
 class Pretraining(Filter, filters):

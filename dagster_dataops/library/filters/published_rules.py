@@ -4,15 +4,19 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.signals import line_signals, repetition_signals, word_signals
 from dagster_dataops.library.analysis.signals.line_signals import BULLETS, filled_lines
 from dagster_dataops.library.analysis.signals.word_signals import STOP_WORDS
-from dagster_dataops.library.filters.rules import EMPTY, Rule, TextFilter, WordFilter, no_text
+from dagster_dataops.library.filters.rules import (
+    EMPTY,
+    Rule,
+    TextFilter,
+    WordFilter,
+    filters,
+    no_text,
+)
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, Fraction
-
-filters: Any = data_register.new_group("filters")
 
 Shares = Sequence[Sequence[float]]
 

@@ -1,19 +1,50 @@
 """Filters by repeated characters, words, lines and paragraphs."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.signals import repetition_signals
 from dagster_dataops.library.analysis.signals.line_signals import double_newline_parts
-from dagster_dataops.library.filters.rules import TextFilter, WordFilter, blank, bounds, no_text
+from dagster_dataops.library.filters.rules import (
+    TextFilter,
+    WordFilter,
+    blank,
+    bounds,
+    filters,
+    no_text,
+)
 from dagster_dataops.operators.options.ranges import Fraction, PositiveInt
 
-filters: Any = data_register.new_group("filters")
+
+class NgramRepetition(TextFilter):
+    """A filter by the share of repeated n-grams. A subclass sets the signal and its name.
+
+    Args:
+        rep_len: Number of items of an n-gram.
+        min_ratio: Smallest share to keep; ``None`` for no limit.
+        max_ratio: Largest share to keep; ``None`` for no limit.
+        **kwargs: See `TextFilter`.
+    """
+
+    signal: Callable[..., float]
+    signal_name: str
+
+    def __init__(
+        self,
+        *,
+        rep_len: PositiveInt = 10,
+        min_ratio: Fraction | None = None,
+        max_ratio: Fraction | None = 0.5,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        ratio = partial(self.signal, size=rep_len)
+        self.rules = bounds(self.signal_name, ratio, min_ratio, max_ratio)
 
 
-class CharacterRepetition(TextFilter, filters):
+class CharacterRepetition(NgramRepetition, filters):
     """Drop texts in which few n-grams of characters make more than ``max_ratio`` of all.
 
     Reads ``input_key``. Of the n-grams of ``rep_len`` characters, those that occur more than once,
@@ -22,27 +53,12 @@ class CharacterRepetition(TextFilter, filters):
     ``high_char_rep_ratio``. Recipes use 0.1 to 0.3. With numpy it is four times as fast.
 
     Source: ``character_repetition_filter`` of Data-Juicer, from the ROOTS corpus.
-
-    Args:
-        rep_len: Number of items of an n-gram.
-        min_ratio: Smallest share to keep; ``None`` for no limit.
-        max_ratio: Largest share to keep; ``None`` for no limit.
     """
 
-    def __init__(
-        self,
-        *,
-        rep_len: PositiveInt = 10,
-        min_ratio: Fraction | None = None,
-        max_ratio: Fraction | None = 0.5,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        ratio = partial(repetition_signals.char_rep_ratio, size=rep_len)
-        self.rules = bounds("char_rep_ratio", ratio, min_ratio, max_ratio)
+    signal, signal_name = staticmethod(repetition_signals.char_rep_ratio), "char_rep_ratio"
 
 
-class WordRepetition(TextFilter, filters):
+class WordRepetition(NgramRepetition, filters):
     """Drop texts in which more than ``max_ratio`` of the n-grams of words occur more than once.
 
     Reads ``input_key``. The n-grams have ``rep_len`` words: the parts between spaces, tabs and
@@ -51,24 +67,9 @@ class WordRepetition(TextFilter, filters):
     it is faster.
 
     Source: ``word_repetition_filter`` of Data-Juicer, from the ROOTS corpus.
-
-    Args:
-        rep_len: Number of items of an n-gram.
-        min_ratio: Smallest share to keep; ``None`` for no limit.
-        max_ratio: Largest share to keep; ``None`` for no limit.
     """
 
-    def __init__(
-        self,
-        *,
-        rep_len: PositiveInt = 10,
-        min_ratio: Fraction | None = None,
-        max_ratio: Fraction | None = 0.5,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        ratio = partial(repetition_signals.word_rep_ratio, size=rep_len)
-        self.rules = bounds("word_rep_ratio", ratio, min_ratio, max_ratio)
+    signal, signal_name = staticmethod(repetition_signals.word_rep_ratio), "word_rep_ratio"
 
 
 class RepeatedLines(TextFilter, filters):

@@ -7,13 +7,15 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyzed
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filter_outcome import FilterOutcome
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.records import Record
+
+filters: Any = data_register.new_group("filters")
 
 Signal: TypeAlias = Callable[[AnalyzedText], float]
 Mode: TypeAlias = Literal["drop", "tag", "both"]
@@ -187,18 +189,6 @@ class WordFilter(TextFilter):
     def no_words(self, text: AnalyzedText) -> bool:
         """Return whether a text has no words."""
         return not text.split(self._split)
-
-
-def checked_choice(option: str, value: Any, allowed: tuple[str, ...]) -> Any:
-    """Return the value of an option.
-
-    Raises:
-        DefinitionError: It is not allowed.
-    """
-    if value not in allowed:
-        msg = f"{option} must be one of {', '.join(allowed)}; got {value!r}"
-        raise DefinitionError(msg)
-    return value
 
 
 def no_text(text: AnalyzedText) -> bool:

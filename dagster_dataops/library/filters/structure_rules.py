@@ -5,7 +5,6 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
@@ -17,11 +16,9 @@ from dagster_dataops.library.filters.rules import (
     WordFilter,
     blank,
     bounds,
-    checked_choice,
+    filters,
 )
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction
-
-filters: Any = data_register.new_group("filters")
 
 _MARK: Final = re.compile(r"[^\w\s]|\n")
 _FEW_LINES: Final = 3
@@ -70,8 +67,6 @@ class UniqueWordRatio(WordFilter, filters):
 
     Args:
         min_ratio: Smallest share to keep; ``None`` for no limit.
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
     """
 
     def __init__(
@@ -107,7 +102,6 @@ class PunctuationGap(TextFilter, filters):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        checked_choice("unit", unit, ("words", "characters"))
         longest = _longest_words if unit == "words" else _longest_characters
         self.rules = bounds("punctuation_gap", longest, None, max_length)
 

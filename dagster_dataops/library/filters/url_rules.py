@@ -2,20 +2,18 @@
 
 import re
 from collections.abc import Collection, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import MissingExtraError
 from dagster_dataops.library.analysis.word_search import WordSearch, words_from
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.filters.rules import Filter, Judgement
+from dagster_dataops.library.filters.rules import Filter, Judgement, filters
+from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.ranges import AtLeastZero
 from dagster_dataops.records import Record
-
-filters: Any = data_register.new_group("filters")
 
 _SEPARATOR: Final = re.compile("[^a-zA-Z0-9]+")
 _Words = Collection[str] | str | Path
@@ -70,7 +68,7 @@ class Url(Filter, filters):
         self._subwords = WordSearch(
             "filters.Url", subwords, whole_words=False, ignore_case=True, extra="urls"
         )
-        self._extract = _Extractor()
+        _extractor()
 
     @override
     def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
@@ -85,10 +83,10 @@ class Url(Filter, filters):
 
     def _listed(self, url: str) -> str | None:
         if self._domains:
-            domain, host = self._extract(url)
-            if domain in self._domains:
+            found = _extractor()(url)
+            if found.top_domain_under_public_suffix in self._domains:
                 return "domain"
-            if host in self._domains:
+            if found.fqdn in self._domains:
                 return "subdomain"
         return "url" if url in self._urls else None
 
@@ -104,21 +102,10 @@ def _plain(word: str) -> str:
     return _SEPARATOR.sub("", word).lower()
 
 
-class _Extractor:
-    """Returns the registered domain and the host of a URL; pickled without its data."""
-
-    def __init__(self) -> None:
-        try:
-            from tldextract import TLDExtract
-        except ImportError:
-            raise MissingExtraError("filters.Url", "urls") from None
-        # No cache folder: nothing is written, and the list in the package is read.
-        self._extract: Any = TLDExtract(suffix_list_urls=(), cache_dir=None)
-
-    def __call__(self, url: str) -> tuple[str, str]:
-        found = self._extract(url)
-        return found.top_domain_under_public_suffix, found.fqdn
-
-    @override
-    def __reduce__(self) -> Any:
-        return _Extractor, ()
+@cache
+def _extractor() -> Any:
+    """Return the function that finds the registered domain and the host of a URL."""
+    with needs_extra("filters.Url", "urls"):
+        from tldextract import TLDExtract
+    # No cache folder: nothing is written, and the list in the package is read.
+    return TLDExtract(suffix_list_urls=(), cache_dir=None)

@@ -4,13 +4,10 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.signals import word_signals
 from dagster_dataops.library.analysis.stop_words import stop_words_of
-from dagster_dataops.library.filters.rules import Rule, TextFilter, WordFilter, bounds
+from dagster_dataops.library.filters.rules import Rule, TextFilter, WordFilter, bounds, filters
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction
-
-filters: Any = data_register.new_group("filters")
 
 
 class SymbolsToWords(WordFilter, filters):

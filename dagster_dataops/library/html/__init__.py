@@ -1,5 +1,3 @@
 """Group ``html``: operators that take text, Markdown, metadata and tables from HTML pages."""
 
-from dagster_dataops.library.html import page_data, page_extraction, page_markdown
-
-__all__ = ["page_data", "page_extraction", "page_markdown"]
+from dagster_dataops.library.html import page_data, page_extraction

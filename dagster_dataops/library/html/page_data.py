@@ -1,20 +1,22 @@
-"""Operators of group ``html`` that take data from a page: metadata and tables."""
+"""``html.Metadata``, ``html.Tables`` and ``html.ToMarkdown``: data and Markdown of a page."""
 
 import re
+from io import StringIO
 from typing import Any, Final
 
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import MissingExtraError
-from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.html.html_source import readable
-from dagster_dataops.records import Record
+from typing_extensions import override
 
-html: Any = data_register.new_group("html")
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.html.html_source import html, readable, too_deep
+from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.library.text_mapping import TextOperator
+from dagster_dataops.records import Record
 
 _HTML_TAG: Final = re.compile(
     r"<html\b[^>]{0,1000}?\blang\s{0,9}=\s{0,9}[\"']?([\w-]{1,35})", re.IGNORECASE
 )
 _HEAD: Final = 5_000  # characters in which the tag stands
+_MOST_UNENDED: Final = 100  # tags for which Python's parser reads on to the end of the page
 
 
 class Metadata(html):
@@ -33,10 +35,8 @@ class Metadata(html):
         self, input_key: str = "html", output_key: str = "metadata", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        try:
+        with needs_extra("html.Metadata", "html"):
             from trafilatura import extract_metadata
-        except ImportError:
-            raise MissingExtraError("html.Metadata", "html") from None
         self._extract = extract_metadata
         self._column, self._written = FieldKey(input_key), output_key
 
@@ -68,10 +68,8 @@ class Tables(html):
 
     def __init__(self, input_key: str = "html", output_key: str = "tables", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        try:
+        with needs_extra("html.Tables", "html"):
             from lxml import etree
-        except ImportError:
-            raise MissingExtraError("html.Tables", "html") from None
         self._etree = etree
         self._column, self._written = FieldKey(input_key), output_key
 
@@ -125,3 +123,46 @@ class _TableReader:
     def _add(self, text: str | None) -> None:
         if text and self._open and self._open[-1] and self._open[-1][-1]:
             self._open[-1][-1][-1].append(text)
+
+
+class ToMarkdown(TextOperator, html):
+    """Write a whole HTML page as Markdown.
+
+    Headings, lists, tables, links, images, quotes and code. Reads ``input_key`` and writes
+    ``output_key``; an empty page becomes an empty text. Pages nested more than some hundred levels
+    are errors. Needs the extra ``html``. The work is done by markdownify, with its defaults;
+    `html.Extract` with ``format="markdown"`` writes the main text alone.
+
+    Args:
+        input_key: The key of the page.
+        output_key: Where the text is written.
+    """
+
+    def __init__(self, input_key: str = "html", output_key: str = "text", **kwargs: Any) -> None:
+        super().__init__(input_key, output_key, **kwargs)
+        with needs_extra("html.ToMarkdown", "html"):
+            from bs4 import BeautifulSoup
+            from markdownify import MarkdownConverter
+        self._soup, self._converter = BeautifulSoup, MarkdownConverter
+
+    @override
+    def changed(self, value: str) -> str:
+        page = readable(value)
+        # Python's parser is the default of markdownify; it nests paragraphs that do not end.
+        for parser in ("lxml",) if _slow_for_python(page) else ("html.parser", "lxml"):
+            try:
+                # BeautifulSoup warns about short texts that look like file names, but not about
+                # files.
+                soup = self._soup(StringIO(page), parser)
+                converted: str = self._converter().convert_soup(soup)
+            except RecursionError:
+                continue
+            return converted
+        raise too_deep("html.ToMarkdown")
+
+
+def _slow_for_python(page: str) -> bool:
+    """Return whether Python's parser takes quadratic time: for many tags that never end."""
+    tags = page.count("<", page.rfind(">") + 1)
+    comments = page.count("<!--", page.rfind("-->") + 1)
+    return tags + comments + page.count("<![") > _MOST_UNENDED

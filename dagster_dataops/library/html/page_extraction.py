@@ -4,15 +4,12 @@ import logging
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.html.html_source import is_deep, readable, too_deep
+from dagster_dataops.library.html.html_source import html, is_deep, readable, too_deep
+from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
-
-html: Any = data_register.new_group("html")
 
 Extractor: TypeAlias = Callable[[str], str | None]
 
@@ -72,9 +69,6 @@ class Extract(html):
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"_timeout": timeout_s or 0, **kwargs})
-        _check("backend", backend, "trafilatura", "resiliparse")
-        _check("format", format, "text", "markdown")
-        _check("mode", mode, "drop", "tag")
         self._column, self._written = FieldKey(input_key), output_key
         self._reason_key = reason_key if mode == "tag" else None
         self._extract: Extractor
@@ -105,21 +99,13 @@ class Extract(html):
         return record
 
 
-def _check(option: str, value: str, *allowed: str) -> None:
-    if value not in allowed:
-        msg = f"{option} is {value!r}; use {' or '.join(map(repr, allowed))}"
-        raise DefinitionError(msg)
-
-
 class _Trafilatura:
     """Extracts with trafilatura, which gets a new memory of paragraphs for each page."""
 
     def __init__(self, *, deduplicate: bool, **options: Any) -> None:
-        try:
+        with needs_extra("html.Extract", "html"):
             from trafilatura import extract
             from trafilatura.deduplication import LRUCache
-        except ImportError:
-            raise MissingExtraError("html.Extract", "html") from None
         # Without a handler, Python prints the library's remarks on empty pages.
         logging.getLogger("trafilatura").addHandler(logging.NullHandler())
         self._extract, self._memory = extract, LRUCache if deduplicate else bool
@@ -134,10 +120,8 @@ class _Resiliparse:
     """Extracts with resiliparse, which takes quadratic time on deep pages."""
 
     def __init__(self, **options: Any) -> None:
-        try:
+        with needs_extra("html.Extract with backend='resiliparse'", "html"):
             from resiliparse.extract.html2text import extract_plain_text
-        except ImportError:
-            raise MissingExtraError("html.Extract with backend='resiliparse'", "html") from None
         self._extract, self._options = extract_plain_text, options
 
     def __call__(self, page: str) -> str:

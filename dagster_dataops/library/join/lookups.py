@@ -1,6 +1,5 @@
 """``join.Lookup``: add the columns of a table; ``join.Table``: a table on disk."""
 
-import mmap
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.field_keys import Keys
+from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.given_records import Given, given_records
-from dagster_dataops.library.join.join_rules import JoinRules
+from dagster_dataops.library.join.join_operator import JoinOperator, key_digest
 from dagster_dataops.library.join.merging import ROW_BYTES, join
-from dagster_dataops.library.sorted_keys import SortedKeys, write_sorted
+from dagster_dataops.library.sorted_keys import SortedKeys, mapped_file, write_sorted
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record, decode, encode
@@ -39,7 +38,7 @@ class Table(join):
 
     def __init__(self, on: Keys, *, max_memory_mb: PositiveInt = 256, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._rules = JoinRules(on, None, "left", "all", None, "")
+        self._columns = list(map(FieldKey, key_list("on", on)))
         self._max_bytes = max_memory_mb << 20
 
     def build(self, records: Iterator[Record], folder: Path) -> None:
@@ -48,7 +47,7 @@ class Table(join):
 
             def keys() -> Iterator[bytes]:
                 for record in records:
-                    key = self._rules.right_key(record)
+                    key = key_digest(self._columns, record)
                     if key is not None:
                         yield key + file.tell().to_bytes(_KEY_BYTES - _DIGEST_BYTES)
                         file.write(encode(record))
@@ -56,7 +55,7 @@ class Table(join):
             write_sorted(keys(), _KEY_BYTES, folder / _KEYS, self._max_bytes)
 
 
-class Lookup(join):
+class Lookup(JoinOperator, join):
     """Add the columns of a table to the records with its keys.
 
     Reads ``on``, and writes ``columns`` of the table. ``table`` is a list of records, the path of a
@@ -73,31 +72,14 @@ class Lookup(join):
 
     Args:
         table: Records, the path of a jsonl file, or an artefact of ``join.Table``.
-        on: Key column, or several.
         right_on: Key of the table; ``None`` for the same names.
         how: Which records stay: ``left``, ``inner``, ``semi`` or ``anti``.
-        duplicates: With several matches: ``error``, ``first``, ``last`` or ``all``.
-        columns: Columns that are added; ``None`` for all but the key.
-        suffix: Follows the name of an added column that the record already has.
         max_memory_mb: Most MB of a table that is held in memory.
     """
 
-    def __init__(
-        self,
-        table: Given,
-        on: Keys,
-        *,
-        right_on: Keys | None = None,
-        how: str = "left",
-        duplicates: str = "error",
-        columns: Sequence[str] | None = None,
-        suffix: str = "_right",
-        max_memory_mb: PositiveInt = 256,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self._rules = JoinRules(on, right_on, how, duplicates, columns, suffix)
-        if how == "outer":
+    def __init__(self, table: Given, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self._how == "outer":
             msg = "how='outer' needs all records of both sides; use join.Merge"
             raise DefinitionError(msg)
         folder = Path(table) if isinstance(table, (str, os.PathLike)) else None
@@ -105,27 +87,27 @@ class Lookup(join):
         if folder is not None and folder.is_dir():
             self._rows = _StoredRows(folder)
         else:
-            self._rows = _HeldRows(table, self._rules, max_memory_mb << 20)
+            self._rows = _HeldRows(table, self._right, self._max_bytes)
 
     def forward(self, record: Record) -> list[Record] | Drop:
-        key = self._rules.left_key(record)
+        key = key_digest(self._left, record)
         lines = [] if key is None else self._rows.of(key)
-        joined = self._rules.joined(record, list(map(decode, lines)))
+        joined = self._joined(record, list(map(decode, lines)))
         return joined or Drop("match" if lines else "no_match")
 
 
 class _HeldRows:
     """The rows of a table in memory, by the digests of their keys."""
 
-    def __init__(self, table: Given, rules: JoinRules, max_bytes: int) -> None:
+    def __init__(self, table: Given, key: Sequence[FieldKey], max_bytes: int) -> None:
         self._lines: dict[bytes, list[bytes]] = {}
         size, record = 0, {}
         for record in given_records("table", table):
-            key = rules.right_key(record)
-            if key is None:
+            digest = key_digest(key, record)
+            if digest is None:
                 continue
             line = encode(record)
-            self._lines.setdefault(key, []).append(line)
+            self._lines.setdefault(digest, []).append(line)
             size += ROW_BYTES + len(line)
             if size > max_bytes:
                 msg = (
@@ -134,8 +116,9 @@ class _HeldRows:
                 )
                 raise DefinitionError(msg)
         if record and not self._lines:
+            names = ", ".join(column.name for column in key)
             msg = (
-                f"no record of the table has the key {rules.right_names}; the last one has "
+                f"no record of the table has the key {names}; the last one has "
                 f"{', '.join(record)}; give the names by right_on"
             )
             raise DefinitionError(msg)
@@ -149,17 +132,12 @@ class _StoredRows:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._keys = SortedKeys(folder / _KEYS, _KEY_BYTES)
-        path = folder / _ROWS
-        with storage(path, "read"), path.open("rb") as file:
-            full = path.stat().st_size > 0
-            self._rows = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if full else None
+        self._keys, self._rows = SortedKeys(folder / _KEYS, _KEY_BYTES), mapped_file(folder / _ROWS)
 
     def of(self, key: bytes) -> list[bytes]:
         return [self._line(int.from_bytes(one[-8:])) for one in self._keys.starting_with(key)]
 
     def _line(self, start: int) -> bytes:
-        assert self._rows is not None  # noqa: S101 - there are keys, so there are rows
         return self._rows[start : self._rows.find(b"\n", start)]
 
     @override

@@ -1,6 +1,6 @@
 """``join.Merge``: join two datasets."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,9 +8,7 @@ from typing import Any, Final
 
 from dagster_dataops.data import data_register
 from dagster_dataops.library.external_sort import Entry, ExternalSort
-from dagster_dataops.library.field_keys import Keys
-from dagster_dataops.library.join.join_rules import JoinRules
-from dagster_dataops.operators.options.ranges import PositiveInt
+from dagster_dataops.library.join.join_operator import JoinOperator, key_digest
 from dagster_dataops.records import Record, decode, encode
 
 join: Any = data_register.new_group("join")
@@ -19,7 +17,7 @@ ROW_BYTES: Final = 200  # of a held row, besides its line
 _NO_KEY: Final = b""
 
 
-class Merge(join):
+class Merge(JoinOperator, join):
     """Join the records of two inputs with equal keys.
 
     The first input is the left one, the second the right one. Reads ``on``, the key column of both,
@@ -43,37 +41,16 @@ class Merge(join):
     temporary files.
 
     Args:
-        on: Key column, or several.
-        right_on: Key of the right side; ``None`` for the same names.
         how: Which records stay: ``left``, ``inner``, ``outer``, ``semi`` or ``anti``.
-        duplicates: With several matches: ``error``, ``first``, ``last`` or ``all``.
-        columns: Columns that are added; ``None`` for all but the key.
-        suffix: Follows the name of an added column that the record already has.
         max_memory_mb: Memory in MB before files are used.
     """
 
     new_records = True
 
-    def __init__(
-        self,
-        on: Keys,
-        *,
-        right_on: Keys | None = None,
-        how: str = "left",
-        duplicates: str = "error",
-        columns: Sequence[str] | None = None,
-        suffix: str = "_right",
-        max_memory_mb: PositiveInt = 256,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self._rules = JoinRules(on, right_on, how, duplicates, columns, suffix)
-        self._max_bytes = max_memory_mb << 20
-
     def forward_batch_input(
         self, left: Iterable[Record], right: Iterable[Record]
     ) -> Iterator[Record]:
-        rows = ((self._rules.right_key(record) or _NO_KEY, encode(record)) for record in right)
+        rows = ((key_digest(self._right, record) or _NO_KEY, encode(record)) for record in right)
         held: dict[bytes, list[bytes]] = {}
         size = 0
         for key, line in rows:
@@ -90,12 +67,12 @@ class Merge(join):
     ) -> Iterator[Record]:
         matched: set[bytes] = set()
         for record in left:
-            key = self._rules.left_key(record)
+            key = key_digest(self._left, record)
             found = [] if key is None else held.get(key, [])
             if found and key is not None:
                 matched.add(key)
-            yield from self._rules.joined(record, list(map(decode, found)))
-        if self._rules.how == "outer":
+            yield from self._joined(record, list(map(decode, found)))
+        if self._how == "outer":
             rest = (lines for key, lines in held.items() if key not in matched)
             yield from map(decode, chain.from_iterable(rest))
 
@@ -103,15 +80,14 @@ class Merge(join):
         self, left: Iterable[Record], right: Iterable[tuple[bytes, bytes]]
     ) -> Iterator[Record]:
         with TemporaryDirectory(prefix="dataops-join-") as folder:
-            sorts = []
-            for name in ("left", "right", "joined"):
-                Path(folder, name).mkdir()
-                sorts.append(ExternalSort(Path(folder, name), self._max_bytes // 3))
-            by_left, by_right, joined = sorts
+            by_left, by_right, joined = (
+                ExternalSort(Path(folder), self._max_bytes // 3, name=name)
+                for name in ("left", "right", "joined")
+            )
             for key, line in right:
                 by_right.add((key,), line)
             for record in left:
-                by_left.add((self._rules.left_key(record) or _NO_KEY,), encode(record))
+                by_left.add((key_digest(self._left, record) or _NO_KEY,), encode(record))
             self._join_sorted(by_left, by_right, joined)
             for _, _, line in joined:
                 yield decode(line)
@@ -120,13 +96,13 @@ class Merge(join):
         self, by_left: ExternalSort, by_right: ExternalSort, joined: ExternalSort
     ) -> None:
         """Add the result to ``joined``, with keys for the order of the result."""
-        outer = self._rules.how == "outer"
+        outer = self._how == "outer"
         matches = _Matches(
             iter(by_right), lambda number, line: joined.add((1, number), line) if outer else None
         )
         for (key,), number, line in by_left:
             found = [] if key == _NO_KEY else matches.of(key)
-            for one in self._rules.joined(decode(line), list(map(decode, found))):
+            for one in self._joined(decode(line), list(map(decode, found))):
                 joined.add((0, number), encode(one))
         matches.finish()
 

@@ -5,11 +5,9 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any, Final
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.language.identification import language
 from dagster_dataops.records import Record
-
-language: Any = data_register.new_group("language")
 
 # First words of the names of scripts that have two words.
 _OF_TWO_WORDS: Final = frozenset(

@@ -9,13 +9,3 @@ from dagster_dataops.library.llm import (
     self_consistency,
     semantic_dedup,
 )
-
-__all__ = [
-    "embedding",
-    "extraction",
-    "generation",
-    "judging",
-    "question_pairs",
-    "self_consistency",
-    "semantic_dedup",
-]

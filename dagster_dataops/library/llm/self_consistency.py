@@ -1,13 +1,13 @@
 """``llm.SelfConsistency``: the answer that most of several samples agree on."""
 
-import re
 from collections import Counter
 from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DefinitionError, InvalidOutputError
+from dagster_dataops.errors import InvalidOutputError
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
+from dagster_dataops.library.user_patterns import compiled
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, Fraction, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
@@ -47,18 +47,15 @@ class SelfConsistency(TextPrompt, llm):
         **kwargs: Any,
     ) -> None:
         super().__init__(input_key, output_key=output_key, temperature=temperature, **kwargs)
-        try:
-            self._pattern = re.compile(answer)
-        except re.error as error:
-            msg = f"answer {answer!r} is no regular expression: {error}"
-            raise DefinitionError(msg) from None
+        self._pattern = compiled(answer, option="answer")
         self.samples, self.least = samples, least
         self.require("answer", fits=self._pattern.groups >= 1, reason="needs a group: (...)")
 
     @override
     async def forward(self, record: Record) -> Record | Drop:
         replies = await self.asks(self.messages(record), self.samples)
-        found = [(match[1], one.text) for one in replies if (match := self._match(one.text))]
+        search = self._pattern.search
+        found = [(match[1], one.text) for one in replies if (match := search(one.text.strip()))]
         if not found:
             reason = f"none of {self.samples} samples has an answer; one of them: {replies[0].text}"
             raise InvalidOutputError(reason[:2000])
@@ -70,6 +67,3 @@ class SelfConsistency(TextPrompt, llm):
         reasoning = next(text for answer, text in found if answer == best)
         more: Record = {"agreement": agreement, "reasoning": reasoning}
         return {**record, self.output_key: best, **more}
-
-    def _match(self, text: str) -> re.Match[str] | None:
-        return self._pattern.search(text.strip())

@@ -7,22 +7,27 @@ from typing import Annotated, Any
 from typing_extensions import override
 
 from dagster_dataops.hashing.operational import Operational
-from dagster_dataops.library.dedup.algorithms.option_checks import Threshold, need_numpy
+from dagster_dataops.library.dedup.algorithms.option_checks import (
+    Threshold,
+    cluster_columns,
+    need_numpy,
+)
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.embedding import embedded
 from dagster_dataops.library.llm.text_prompts import llm
-from dagster_dataops.library.llm.vector_files import VectorFile, packed_vector
+from dagster_dataops.library.llm.vector_files import (
+    near_vectors,
+    packed_column,
+    packed_vector,
+    stored_rows,
+)
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
 
 
-def _written(**options: Any) -> list[str]:
-    return [options["cluster_key"]] if options.get("cluster_key") else []
-
-
-class SemanticDedup(ModelOperator, llm, writes=_written):  # type: ignore[call-arg]  # by the metaclass
+class SemanticDedup(ModelOperator, llm, writes=cluster_columns):  # type: ignore[call-arg]  # by the metaclass
     """Drop records whose text means the same as that of a record before.
 
     Reads ``input_key="text"``. The model ``model`` makes a vector of each text, of ``batch_size``
@@ -84,14 +89,14 @@ class SemanticDedup(ModelOperator, llm, writes=_written):  # type: ignore[call-a
 
     async def sketch_batch(self, records: list[Record]) -> list[str]:
         if self._vectors is not None:
-            return [packed_vector(_only(self._vectors.present(record))) for record in records]
+            return [packed_column(self._vectors, record) for record in records]
         texts = [self._column.text(record) for record in records]
         return [packed_vector(one) for one in await embedded(self, texts, self._dimensions)]
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
-        vectors = VectorFile(scratch / "vectors", sketches)
-        found = vectors.representatives(self._threshold, self._exact_up_to, self._max_bytes)
-        for position, kept in found:
+        vectors = stored_rows(scratch / "vectors", sketches)
+        limits = self._threshold, self._exact_up_to
+        for position, kept in near_vectors(vectors, *limits, scratch / "buckets", self._max_bytes):
             if self._cluster_key is None:
                 yield position == kept
             else:
@@ -99,8 +104,3 @@ class SemanticDedup(ModelOperator, llm, writes=_written):  # type: ignore[call-a
 
     def change(self, record: Record, cluster: dict[str, Any]) -> Record:
         return {**record, str(self._cluster_key): cluster}
-
-
-def _only(found: list[Any]) -> Any:
-    """Return the only value of a column; ``None`` without one."""
-    return found[0] if len(found) == 1 else None

@@ -16,7 +16,7 @@ llm: Any = data_register.new_group("llm")
 class TextPrompt(LLMOperator):
     """An operator that asks about the text of ``input_key``.
 
-    Its templates see the text as ``text``, the columns by name, and what `values` adds.
+    Its templates see the text as ``text``, the columns by name, and the further `values`.
 
     Args:
         input_key: Column name, or a selector.

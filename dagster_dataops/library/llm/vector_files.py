@@ -1,4 +1,4 @@
-"""`VectorFile`: unit vectors of all records in a file, and which of them are near to others."""
+"""Vectors of all records in a file, and which of them are near to others."""
 
 import base64
 import math
@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.library.dedup.algorithms.representatives import Representatives, Similarity
+from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.quantities import counted
+from dagster_dataops.records import Record
 
 _BLOCK: Final = 512  # vectors that are compared at once
 _KEPT_BLOCK: Final = 8192
@@ -35,106 +37,99 @@ def packed_vector(vector: object) -> str:
     return base64.b64encode((values / length).astype("<f2").tobytes()).decode()
 
 
-class VectorFile:
-    """The unit vectors of all records in a file.
+def packed_column(column: FieldKey, record: Record) -> str:
+    """Return the vector in a column as `packed_vector` does."""
+    found = column.present(record)
+    return packed_vector(found[0] if len(found) == 1 else None)
+
+
+def stored_rows(path: Path, packed: Iterable[str], kind: str = "<f2") -> Any:
+    """Write arrays of one length to a file, and return it as an array with a row for each.
 
     Args:
         path: The file, which must not exist.
-        packed: The vectors, as `packed_vector` returns them.
-
-    Attributes:
-        count: The number of vectors.
+        packed: The arrays in base64, as `packed_vector` returns vectors.
+        kind: The type of their numbers.
 
     Raises:
-        ValueError: Vectors have different lengths.
+        ValueError: They have different lengths.
     """
+    import numpy
 
-    def __init__(self, path: Path, packed: Iterable[str]) -> None:
-        import numpy
+    count = size = 0
+    with storage(path, "write"), path.open("xb") as file:
+        for text in packed:
+            row = base64.b64decode(text)
+            if count and len(row) != size:
+                numbers = counted(len(row) // 2, "numbers")
+                msg = f"vector {count} has {numbers}, others {size // 2}"
+                raise ValueError(msg)
+            size = file.write(row)
+            count += 1
+    shape = (count, size // numpy.dtype(kind).itemsize)
+    return numpy.memmap(path, kind, "r", shape=shape) if count else numpy.zeros(shape, kind)
 
-        self.count, size = 0, 0
-        with storage(path, "write"), path.open("xb") as file:
-            for text in packed:
-                vector = base64.b64decode(text)
-                if self.count and len(vector) != size:
-                    numbers = counted(len(vector) // 2, "numbers")
-                    msg = f"vector {self.count} has {numbers}, others {size // 2}"
-                    raise ValueError(msg)
-                size = file.write(vector)
-                self.count += 1
-        self._scratch = path.parent
-        shape = (self.count, size // 2)
-        self._vectors: Any = numpy.zeros(shape, "<f2")
-        if self.count:
-            self._vectors = numpy.memmap(path, "<f2", "r", shape=shape)
 
-    def representatives(
-        self, threshold: float, exact_up_to: int, max_bytes: int
-    ) -> Iterator[tuple[int, int]]:
-        """Yield position, and position of the vector that represents it: its own if it is kept.
+def near_vectors(
+    vectors: Any, threshold: float, exact_up_to: int, scratch: Path, max_bytes: int
+) -> Iterator[tuple[int, int]]:
+    """Yield position, and position of the vector that represents it: its own if it is kept.
 
-        A vector is represented by the first kept one whose cosine with it is at least
-        ``threshold``.
+    A vector is represented by the first kept one whose cosine with it is at least ``threshold``.
 
-        Args:
-            threshold: The least cosine of vectors that are near.
-            exact_up_to: With more vectors, only those in one bucket are compared.
-            max_bytes: Approximate limit of the memory with buckets.
-        """
-        if self.count <= exact_up_to:
-            return self._by_all(threshold)
-        return self._by_buckets(threshold, max_bytes)
+    Args:
+        vectors: The vectors, of length 1 in half precision, in rows.
+        threshold: The least cosine of vectors that are near.
+        exact_up_to: With more vectors, only those in one bucket are compared.
+        scratch: A folder for the buckets, which does not exist.
+        max_bytes: Approximate limit of the memory with buckets.
+    """
+    if len(vectors) <= exact_up_to:
+        return _near_by_all(vectors, threshold)
+    tables = tables_for(threshold)
+    similarity = Similarity(bands=tables, linkage="kept", limit=threshold, measure=_cosine)
+    scratch.mkdir()
+    return iter(Representatives(_sketches(vectors, tables), similarity, scratch, max_bytes))
 
-    def _by_all(self, threshold: float) -> Iterator[tuple[int, int]]:
-        """Compare each vector with all kept ones, a block at a time."""
-        import numpy
 
-        kept = numpy.zeros(self._vectors.shape, "<f2")
-        positions: list[int] = []  # of the kept ones
-        for start in range(0, self.count, _BLOCK):
-            block = self._block(start)
-            before = len(positions)
-            first = _first_near(kept[:before], block, threshold)
-            near = block @ block.T >= threshold - _ROUNDING
-            for number in range(len(block)):
-                inside = [at - start for at in positions[before:]]
-                owner = int(first[number])
-                if owner < 0 and near[number, inside].any():
-                    owner = before + int(near[number, inside].argmax())
-                if owner < 0:
-                    kept[len(positions)] = self._vectors[start + number]
-                    positions.append(start + number)
-                yield start + number, positions[owner]
+def _near_by_all(vectors: Any, threshold: float) -> Iterator[tuple[int, int]]:
+    """Compare each vector with all kept ones, a block at a time."""
+    import numpy
 
-    def _block(self, start: int) -> Any:
-        """Return some vectors from a position on, with the length 1 in single precision."""
-        return _unit(self._vectors[start : start + _BLOCK])
+    kept = numpy.zeros(vectors.shape, "<f2")
+    positions: list[int] = []  # of the kept ones
+    for start in range(0, len(vectors), _BLOCK):
+        block = _unit(vectors[start : start + _BLOCK])
+        before = len(positions)
+        first = _first_near(kept[:before], block, threshold)
+        near = block @ block.T >= threshold - _ROUNDING
+        for number in range(len(block)):
+            inside = [at - start for at in positions[before:]]
+            owner = int(first[number])
+            if owner < 0 and near[number, inside].any():
+                owner = before + int(near[number, inside].argmax())
+            if owner < 0:
+                kept[len(positions)] = vectors[start + number]
+                positions.append(start + number)
+            yield start + number, positions[owner]
 
-    def _by_buckets(self, threshold: float, max_bytes: int) -> Iterator[tuple[int, int]]:
-        """Compare vectors on the same side of some random hyperplanes."""
-        tables = tables_for(threshold)
-        similarity = Similarity(
-            bands=tables, linkage="kept", limit=threshold, measure=_cosine, ranked=False
-        )
-        folder = self._scratch / "buckets"
-        folder.mkdir()
-        return iter(Representatives(self._sketches(tables), similarity, folder, max_bytes))
 
-    def _sketches(self, tables: int) -> Iterator[list[Any]]:
-        import numpy
+def _sketches(vectors: Any, tables: int) -> Iterator[list[Any]]:
+    """Yield the buckets of each vector: on which sides of random hyperplanes it is."""
+    import numpy
 
-        width = self._vectors.shape[1]
-        planes = numpy.random.default_rng(_SEED).standard_normal((width, tables * _BITS), "f4")
-        for start in range(0, self.count, _BLOCK):
-            block = self._block(start)
-            sides = (block @ planes > 0).reshape(len(block), tables, _BITS)
-            bits = numpy.packbits(sides, axis=2).astype("<u8")
-            numbers = numpy.arange(tables, dtype="<u8") << _BITS
-            buckets = (bits[:, :, 0] << 8 | bits[:, :, 1]) + numbers
-            padded = numpy.zeros((len(block), width + width % 2), "<f2")
-            padded[:, :width] = self._vectors[start : start + _BLOCK]
-            for row, vector in zip(buckets.astype("<u8"), padded, strict=True):
-                yield [row.tobytes().hex(), 0, base64.b64encode(vector.tobytes())]
+    width = vectors.shape[1]
+    planes = numpy.random.default_rng(_SEED).standard_normal((width, tables * _BITS), "f4")
+    for start in range(0, len(vectors), _BLOCK):
+        block = vectors[start : start + _BLOCK]
+        sides = (_unit(block) @ planes > 0).reshape(len(block), tables, _BITS)
+        bits = numpy.packbits(sides, axis=2).astype("<u8")
+        numbers = numpy.arange(tables, dtype="<u8") << _BITS
+        buckets = (bits[:, :, 0] << 8 | bits[:, :, 1]) + numbers
+        padded = numpy.zeros((len(block), width + width % 2), "<f2")
+        padded[:, :width] = block
+        for row, vector in zip(buckets.astype("<u8"), padded, strict=True):
+            yield [row.tobytes().hex(), 0, base64.b64encode(vector.tobytes())]
 
 
 def tables_for(threshold: float) -> int:

@@ -1,5 +1,3 @@
 """Group ``markdown``: operators on Markdown texts."""
 
 from dagster_dataops.library.markdown import sections
-
-__all__ = ["sections"]

@@ -10,7 +10,6 @@ from annotated_types import Interval
 from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.markdown_parsing import commonmark_parser, inline_text
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.text_mapping import check_single
 from dagster_dataops.records import Record
 
 markdown: Any = data_register.new_group("markdown")
@@ -64,7 +63,7 @@ class Sections(markdown):
         self._column, self._written = FieldKey(input_key), output_key
         self._headings_key, self._index_key = headings_key, index_key
         if output_key is None:
-            check_single(self._column, input_key, "Sections without output_key")
+            self._column.checked_single("give an output_key")
 
     def forward(self, record: Record) -> list[Record]:
         sections = self._sections(self._column.text(record))
@@ -72,9 +71,7 @@ class Sections(markdown):
 
     def _section(self, record: Record, number: int, path: list[str], text: str) -> Record:
         found: dict[str, Any] = {self._headings_key: path, self._index_key: number}
-        if self._written is not None:
-            return {**record, self._written: text, **found}
-        return {**self._column.mapped(lambda _: text, record), **found}
+        return {**self._column.replaced(text, record, self._written), **found}
 
     def _sections(self, whole: str) -> Iterator[tuple[list[str], str]]:
         """Yield the headings and the text of each section."""

@@ -5,5 +5,3 @@ once, and is tried only where a text has a character such as ``@`` that a match 
 """
 
 from dagster_dataops.library.pii import named_entities, personal_data, secret_keys
-
-__all__ = ["named_entities", "personal_data", "secret_keys"]

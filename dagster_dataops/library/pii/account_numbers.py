@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from dagster_dataops.library.pii.text_spans import Spans
+from dagster_dataops.library.analysis.text_spans import Spans
 
-# Patterns that begin with a set of characters are fast; so what must not be before comes after.
+# A pattern that begins with a set of characters is fast, so look-behinds follow its first one.
 _PHONE: Final = re.compile(
     r"[+(0-9](?<![\w+].)(?:"
     r"(?<=\+)[0-9]{1,3}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?[0-9]{1,4}(?:[ .-]?[0-9]{2,4}){1,4}"

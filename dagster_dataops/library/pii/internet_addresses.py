@@ -5,7 +5,7 @@ import re
 import string
 from typing import Final
 
-from dagster_dataops.library.pii.text_spans import Spans
+from dagster_dataops.library.analysis.text_spans import Spans
 
 _ALPHANUMERIC: Final = string.ascii_letters + string.digits
 _LOCAL: Final = f"{_ALPHANUMERIC}!#$%&'*+/=?^_`{{|}}~-."

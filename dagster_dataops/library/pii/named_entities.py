@@ -1,20 +1,18 @@
 """``pii.Entities``: mask or report names of persons and places, by a spaCy pipeline of the user."""
 
-import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from typing_extensions import override
-
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError, MissingExtraError
-from dagster_dataops.library.analysis.word_splitting import pieces_for_spacy
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.text_spans import replaced
+from dagster_dataops.library.analysis.word_splitting import OfThread, read_by_spacy
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.text_mapping import TextMapping, check_single
+from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.library.pii.secret_keys import pii
+from dagster_dataops.library.text_mapping import TextMapping
 from dagster_dataops.records import Record
-
-pii: Any = data_register.new_group("pii")
 
 _LABELS = ("PERSON", "PER", "GPE", "LOC")
 _NOT_NEEDED = ("tagger", "morphologizer", "parser", "attribute_ruler", "lemmatizer", "senter")
@@ -54,16 +52,13 @@ class Entities(pii):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if mode not in {"mask", "tag", "both"}:
-            msg = f"mode is {mode!r}; use 'mask', 'tag' or 'both'"
-            raise DefinitionError(msg)
-        self._pipeline = _EntityPipeline(str(model))
+        self._pipeline = OfThread(partial(_loaded, str(model)))
         self._labels = None if labels is None else frozenset(labels)
         self._replacement, self._masks = replacement, mode != "tag"
         self._entities_key = entities_key if mode != "mask" else None
         self._column = FieldKey(input_key)
         if self._entities_key:
-            check_single(self._column, input_key, "entities_key")
+            self._column.checked_single("entities_key takes those of one text")
         self._mapping = TextMapping(self._masked, input_key, output_key)
 
     def forward(self, record: Record) -> Record:
@@ -73,16 +68,18 @@ class Entities(pii):
         return self._mapping(record) if self._masks else record
 
     def _masked(self, value: str) -> str:
-        pieces, place = [], 0
-        for one in self._entities(value):
-            pieces += [value[place : one.start], self._replacement.replace("{label}", one.label)]
-            place = one.end
-        return "".join([*pieces, value[place:]])
+        found = self._entities(value)
+        spans = [(one.start, one.end) for one in found]
+        new = [self._replacement.replace("{label}", one.label) for one in found]
+        return replaced(value, spans, new)
 
-    def _entities(self, text: str) -> Iterator["_Entity"]:
-        for one in self._pipeline.entities(text):
-            if self._labels is None or one.label in self._labels:
-                yield one
+    def _entities(self, text: str) -> list["_Entity"]:
+        """Return the entities of a text, in order, without overlaps."""
+        return [
+            _Entity(text[start:end], label, start, end)
+            for label, start, end in read_by_spacy(self._pipeline, text, _labelled)
+            if self._labels is None or label in self._labels
+        ]
 
 
 class _Entity(NamedTuple):
@@ -92,8 +89,14 @@ class _Entity(NamedTuple):
     end: int
 
 
-class _EntityPipeline:
-    """A spaCy pipeline, one for each thread; pickled as its name.
+def _labelled(pipeline: Any, piece: str, before: int) -> list[tuple[str, int, int]]:
+    return [
+        (one.label_, before + one.start_char, before + one.end_char) for one in pipeline(piece).ents
+    ]
+
+
+def _loaded(name: str) -> Any:
+    """Return a spaCy pipeline.
 
     Args:
         name: The folder, or the name of the package.
@@ -102,43 +105,8 @@ class _EntityPipeline:
         DefinitionError: There is no such pipeline.
         MissingExtraError: spaCy is not installed.
     """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._of_thread = threading.local()
-        self._pipeline()
-
-    def entities(self, text: str) -> Iterator[_Entity]:
-        """Yield the entities of a text, in order, without overlaps."""
-        before = 0
-        for piece in pieces_for_spacy(text):
-            pipeline = self._pipeline()
-            pipeline.max_length = max(pipeline.max_length, len(piece) + 1)
-            with pipeline.memory_zone():
-                found = [
-                    (one.label_, before + one.start_char, before + one.end_char)
-                    for one in pipeline(piece).ents
-                ]
-            before += len(piece)
-            for label, start, end in found:
-                yield _Entity(text[start:end], label, start, end)
-
-    def _pipeline(self) -> Any:
-        pipeline = getattr(self._of_thread, "pipeline", None)
-        if pipeline is None:
-            pipeline = self._of_thread.pipeline = _loaded(self._name)
-        return pipeline
-
-    @override
-    def __reduce__(self) -> Any:
-        return _EntityPipeline, (self._name,)
-
-
-def _loaded(name: str) -> Any:
-    try:
+    with needs_extra("pii.Entities", "spacy"):
         import spacy
-    except ImportError:
-        raise MissingExtraError("pii.Entities", "spacy") from None
     try:
         pipeline: Any = spacy.load(name)
     except (OSError, ValueError) as error:

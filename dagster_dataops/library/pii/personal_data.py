@@ -1,18 +1,16 @@
 """Operators of group ``pii`` that replace addresses and numbers of persons."""
 
 from collections.abc import Sequence
+from itertools import cycle, repeat
 from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.text_spans import Finder, replaced
 from dagster_dataops.library.pii import account_numbers, internet_addresses
-from dagster_dataops.library.pii.secret_patterns import secret_spans
-from dagster_dataops.library.pii.text_spans import Finder, replaced
+from dagster_dataops.library.pii.secret_keys import pii, secret_spans
 from dagster_dataops.library.text_mapping import TextOperator
-
-pii: Any = data_register.new_group("pii")
 
 Replacement: TypeAlias = str | Sequence[str]
 
@@ -88,7 +86,7 @@ class Replace(TextOperator, pii):
     @override
     def changed(self, value: str) -> str:
         for find, replacements in self._steps:
-            value = replaced(value, find(value), replacements)
+            value = replaced(value, find(value), cycle(replacements))
         return value
 
 
@@ -112,11 +110,11 @@ class RemoveEmails(TextOperator, pii):
 
     def __init__(self, *args: Any, repl: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._replacements = (repl,)
+        self._replacement = repl
 
     @override
     def changed(self, value: str) -> str:
-        return replaced(value, internet_addresses.wide_emails(value), self._replacements)
+        return replaced(value, internet_addresses.wide_emails(value), repeat(self._replacement))
 
 
 class RemoveIPs(TextOperator, pii):
@@ -131,8 +129,8 @@ class RemoveIPs(TextOperator, pii):
 
     def __init__(self, *args: Any, repl: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._replacements = (repl,)
+        self._replacement = repl
 
     @override
     def changed(self, value: str) -> str:
-        return replaced(value, internet_addresses.wide_ips(value), self._replacements)
+        return replaced(value, internet_addresses.wide_ips(value), repeat(self._replacement))

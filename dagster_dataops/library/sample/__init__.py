@@ -5,5 +5,3 @@ depend on the number of workers. Those that see the whole set use bounded memory
 """
 
 from dagster_dataops.library.sample import choosing, diversity, ordering, splitting
-
-__all__ = ["choosing", "diversity", "ordering", "splitting"]

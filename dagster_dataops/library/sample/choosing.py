@@ -13,8 +13,7 @@ from dagster_dataops.library.canonical_form import canonical
 from dagster_dataops.library.external_sort import ExternalSort
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.sample.ordering import sort_key
-from dagster_dataops.library.sample.record_hashes import RecordHash
-from dagster_dataops.library.sample.splitting import sample
+from dagster_dataops.library.sample.splitting import RecordHash, sample
 from dagster_dataops.library.spill_lists import BitArray
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.records import Record
@@ -76,6 +75,26 @@ class _Groups:
         return xxhash.xxh3_128_hexdigest(canonical(found))
 
 
+class NumberKept:
+    """The options ``k`` and ``ratio``: how many records are kept.
+
+    Raises:
+        DefinitionError: Not one of them is given.
+    """
+
+    def __init__(self, k: int | None, ratio: float | None) -> None:
+        if (k is None) == (ratio is None):
+            msg = f"give k or ratio, got k={k} and ratio={ratio}"
+            raise DefinitionError(msg)
+        self._k, self._ratio = k, ratio
+
+    def of(self, size: int) -> int:
+        """Return how many of ``size`` records are kept; a share is rounded up."""
+        if self._k is not None:
+            return self._k
+        return math.ceil(round((self._ratio or 0.0) * size, 9))
+
+
 class TopK(sample):
     """Keep the records with the largest values of ``key``, in all or in each group.
 
@@ -107,25 +126,16 @@ class TopK(sample):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if (k is None) == (ratio is None):
-            msg = f"give k or ratio, got k={k} and ratio={ratio}"
-            raise DefinitionError(msg)
-        self._key, self._k, self._ratio, self._reverse = FieldKey(key), k, ratio, reverse
-        self._name, self._groups = key, _Groups(per)
+        self._number = NumberKept(k, ratio)
+        self._column, self._groups, self._reverse = FieldKey(key), _Groups(per), reverse
         self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
-        value = sort_key(self._key, self._name, record, reverse=self._reverse)
-        return [self._groups.of(record), value]
+        return [self._groups.of(record), sort_key(self._column, record, reverse=self._reverse)]
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
         ranked = _Ranked(sketches, scratch, self._max_bytes, reverse=self._reverse)
-        return ranked.kept(self._most)
-
-    def _most(self, _: str, size: int) -> int:
-        if self._k is not None:
-            return self._k
-        return math.ceil(round((self._ratio or 0.0) * size, 9))
+        return ranked.kept(lambda _, size: self._number.of(size))
 
 
 class Reservoir(sample):
@@ -244,8 +254,7 @@ class Mix(sample):
             raise DefinitionError(msg)
         whole = sum(weights.values())
         self._shares = {group: weight / whole for group, weight in weights.items()}
-        self._column, self._name, self._total = FieldKey(key), key, total
-        self._hash = RecordHash(None, seed)
+        self._column, self._total, self._hash = FieldKey(key), total, RecordHash(None, seed)
         self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
@@ -268,7 +277,7 @@ class Mix(sample):
         empty = [group for group, size in sizes.items() if not size]
         if empty:
             msg = (
-                f"no record has {self._name!r} = {', '.join(map(repr, empty))}, so these shares "
-                "cannot be kept; remove these groups from weights, or correct key"
+                f"no record has {self._column.name!r} = {', '.join(map(repr, empty))}, so these "
+                "shares cannot be kept; remove these groups from weights, or correct key"
             )
             raise ValueError(msg)

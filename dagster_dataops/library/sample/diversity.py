@@ -1,23 +1,20 @@
 """``sample.Diversity``: choose records that differ as much as possible."""
 
 import base64
-import math
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.datasets.durable_files import storage
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import Splitter
-from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
-from dagster_dataops.library.dedup.algorithms.option_checks import minhash, need_numpy
+from dagster_dataops.library.dedup.algorithms.ngram_hashes import MinHash, NgramHashes
+from dagster_dataops.library.dedup.algorithms.option_checks import need_numpy
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.llm.vector_files import packed_vector
+from dagster_dataops.library.llm.vector_files import packed_column, stored_rows
+from dagster_dataops.library.sample.choosing import NumberKept
 from dagster_dataops.library.sample.splitting import sample
 from dagster_dataops.library.spill_lists import BitArray
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
-from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 _VALUES: Final = 128  # of a MinHash signature
@@ -64,86 +61,45 @@ class Diversity(sample):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if (k is None) == (ratio is None):
-            msg = f"give k or ratio, got k={k} and ratio={ratio}"
-            raise DefinitionError(msg)
+        self._number = NumberKept(k, ratio)
         need_numpy("sample.Diversity")
-        self._k, self._ratio = k, ratio
         self._vectors = None if vector_key is None else FieldKey(vector_key)
         self._column, self._ngrams = FieldKey(input_key), NgramHashes(ngram_size, words)
-        self._minhash: Any = minhash("sample.Diversity") if vector_key is None else None
+        if vector_key is None:
+            self._minhash = MinHash("sample.Diversity", _VALUES, _SEED)
 
     def sketch(self, record: Record) -> str:
         if self._vectors is not None:
-            found = self._vectors.present(record)
-            return packed_vector(found[0] if len(found) == 1 else None)
+            return packed_column(self._vectors, record)
         hashes = self._ngrams.of(self._column.text(record))
-        digest = self._minhash.digest_matrix_from_flat_token_hashes(
-            hashes, array("Q", [0, len(hashes)]), _VALUES, _SEED
-        )
-        return base64.b64encode(array("I", digest.to_rows()[0]).tobytes()).decode()
+        return base64.b64encode(array("I", self._minhash.of(hashes)).tobytes()).decode()
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[bool]:
-        points = _Points(scratch / "points", sketches, "<u4" if self._vectors is None else "<f2")
-        most = self._k
-        if most is None:
-            most = math.ceil(round((self._ratio or 0.0) * points.count, 9))
-        chosen = BitArray(points.count)
-        for position in points.centers(min(most, points.count)):
+        kind = "<u4" if self._vectors is None else "<f2"
+        points = stored_rows(scratch / "points", sketches, kind)
+        chosen = BitArray(len(points))
+        for position in _centers(points, min(self._number.of(len(points)), len(points))):
             chosen.set(position)
         return iter(chosen)
 
 
-class _Points:
-    """Vectors or signatures of all records, in a file.
+def _centers(points: Any, number: int) -> Iterator[int]:
+    """Yield the positions of the first centers of vectors or signatures."""
+    import numpy
 
-    Args:
-        path: The file, which must not exist.
-        packed: Each in base64.
-        kind: The type of their numbers: half precision for vectors.
+    nearest = numpy.full(len(points), -numpy.inf, "f4")  # similarity to the nearest center
+    for _ in range(number):
+        center = int(nearest.argmin())
+        yield center
+        for start in range(0, len(points), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            near = nearest[block]
+            numpy.maximum(near, _similar(points[block], points[center]), out=near)
+        nearest[center] = numpy.inf
 
-    Attributes:
-        count: How many they are.
 
-    Raises:
-        ValueError: They have different lengths.
-    """
-
-    def __init__(self, path: Path, packed: Iterator[str], kind: str) -> None:
-        import numpy
-
-        self.count, size = 0, 0
-        with storage(path, "write"), path.open("xb") as file:
-            for text in packed:
-                point = base64.b64decode(text)
-                if self.count and len(point) != size:
-                    numbers = counted(len(point) // 2, "numbers")
-                    msg = f"vector {self.count} has {numbers}, others {size // 2}"
-                    raise ValueError(msg)
-                size = file.write(point)
-                self.count += 1
-        width = size // numpy.dtype(kind).itemsize
-        self._points: Any = numpy.zeros((0, width), kind)
-        if self.count:
-            self._points = numpy.memmap(path, kind, "r", shape=(self.count, width))
-
-    def centers(self, number: int) -> Iterator[int]:
-        """Yield the positions of the first centers."""
-        import numpy
-
-        nearest = numpy.full(self.count, -numpy.inf, "f4")  # similarity to the nearest center
-        for _ in range(number):
-            center = int(nearest.argmin())
-            yield center
-            for start in range(0, self.count, _BLOCK):
-                block = slice(start, start + _BLOCK)
-                near = nearest[block]
-                numpy.maximum(near, self._similar(block, center), out=near)
-            nearest[center] = numpy.inf
-
-    def _similar(self, block: slice, center: int) -> Any:
-        """Return the similarity of the points of a block to a center."""
-        points, other = self._points[block], self._points[center]
-        if points.dtype.kind == "f":
-            return points.astype("f4") @ other.astype("f4")
-        return (points == other).mean(axis=1, dtype="f4")
+def _similar(points: Any, center: Any) -> Any:
+    """Return the similarity of vectors or signatures to a center."""
+    if points.dtype.kind == "f":
+        return points.astype("f4") @ center.astype("f4")
+    return (points == center).mean(axis=1, dtype="f4")

@@ -38,7 +38,7 @@ class Sort(sample):
         self, key: Keys, *, reverse: bool = False, max_memory_mb: PositiveInt = 256, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self._keys = [(FieldKey(read), read) for read in key_list("key", key)]
+        self._columns = list(map(FieldKey, key_list("key", key)))
         self._reverse = reverse
         self._max_bytes = max_memory_mb << 20
 
@@ -51,7 +51,7 @@ class Sort(sample):
                 yield decode(line)
 
     def _key_of(self, record: Record) -> tuple[Any, ...]:
-        keys = (sort_key(key, name, record, reverse=self._reverse) for key, name in self._keys)
+        keys = (sort_key(column, record, reverse=self._reverse) for column in self._columns)
         return tuple(part for key in keys for part in key)
 
 
@@ -84,21 +84,17 @@ class GroupBy(sample):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._keys = key_list("key", key)
-        self._columns = [FieldKey(read) for read in self._keys]
+        self._columns = list(map(FieldKey, key_list("key", key)))
         self._output_key, self._most = output_key, max_per_group
         self._max_bytes = max_memory_mb << 20
 
     def forward_batch_input(self, records: Iterable[Record]) -> Iterator[Record]:
         with TemporaryDirectory(prefix="dataops-group-") as folder:
-            groups, order = Path(folder, "groups"), Path(folder, "order")
-            groups.mkdir()
-            order.mkdir()
-            by_group = ExternalSort(groups, self._max_bytes // 2)
+            by_group = ExternalSort(Path(folder), self._max_bytes // 2, name="group")
             for record in records:
                 values = [column.present(record) for column in self._columns]
                 by_group.add((xxhash.xxh3_128_digest(canonical(values)),), encode(record))
-            by_first = ExternalSort(order, self._max_bytes // 2)
+            by_first = ExternalSort(Path(folder), self._max_bytes // 2, name="first")
             for _, entries in groupby(by_group, lambda entry: entry[0]):
                 kept = list(islice(entries, self._most))
                 by_first.add((kept[0][1],), b"[" + b",".join(line for _, _, line in kept) + b"]")
@@ -106,32 +102,27 @@ class GroupBy(sample):
                 yield self._grouped(orjson.loads(group))
 
     def _grouped(self, records: list[Record]) -> Record:
-        found: dict[str, Any] = {}
-        for name, column in zip(self._keys, self._columns, strict=True):
-            values = column.present(records[0])
-            found[name] = values[0] if len(values) == 1 else values or None
+        found = {column.name: column.value(records[0]) for column in self._columns}
         return {**found, self._output_key: records}
 
 
-def sort_key(key: FieldKey, name: str, record: Record, *, reverse: bool) -> list[Any]:
+def sort_key(column: FieldKey, record: Record, *, reverse: bool) -> list[Any]:
     """Return the sort key of a record; missing values come last.
 
     Args:
-        key: A column.
-        name: Its name, for errors.
+        column: The column of the value.
         record: The record.
         reverse: Whether the order is from the largest to the smallest.
 
     Raises:
         TypeError: The value is neither a number nor a text.
     """
-    values = key.present(record)
-    value = values[0] if len(values) == 1 else values or None
+    value = column.value(record)
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return [not reverse, 0, 0]
     if isinstance(value, str):
         return [reverse, 1, value]
     if isinstance(value, (int, float)):
         return [reverse, 0, value]
-    msg = f"{name!r} has a {type(value).__name__}: {value!r:.60}; sort by numbers or texts"
+    msg = f"{column.name!r} has a {type(value).__name__}: {value!r:.60}; sort by numbers or texts"
     raise TypeError(msg)

@@ -7,5 +7,3 @@ from dagster_dataops.library.score import (
     model_scores,
     perplexity,
 )
-
-__all__ = ["character_model", "embeddings", "linear", "model_scores", "perplexity"]

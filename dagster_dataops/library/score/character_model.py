@@ -7,13 +7,10 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from annotated_types import Interval
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.score.linear import model_facts, numpy
+from dagster_dataops.library.score.linear import model_facts, numpy, score
 from dagster_dataops.records import Record
-
-score: Any = data_register.new_group("score")
 
 _Order: TypeAlias = Annotated[int, Interval(ge=1, le=10)]
 _Buckets: TypeAlias = Annotated[int, Interval(ge=2, le=1 << 28)]
@@ -127,9 +124,8 @@ def _buckets(np: Any, text: str, order: int, buckets: int) -> list[Any]:
     joined = codes * factor
     levels = [joined >> shift]
     for size in range(2, order + 1):
-        joined = (joined[:-1] ^ (joined[:-1] >> np.uint64(29))) * factor + codes[
-            size - 1 :
-        ] * factor
+        before = joined[:-1]
+        joined = (before ^ (before >> np.uint64(29))) * factor + codes[size - 1 :] * factor
         levels.append(joined >> shift)
     return [level.astype(np.int64) for level in levels]
 

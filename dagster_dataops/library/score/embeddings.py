@@ -1,19 +1,16 @@
 """``score.Embedding``: vectors of texts by a model in a folder, without a server."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from typing_extensions import override
-
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.option_values import check_choice, needs_extra
+from dagster_dataops.library.score.linear import score
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
-
-score: Any = data_register.new_group("score")
 
 Vectors: TypeAlias = Sequence[Sequence[float]]
 
@@ -49,7 +46,7 @@ class Embedding(score):
     ) -> None:
         super().__init__(**kwargs)
         self._vectors: Callable[[list[str]], Vectors]
-        self._vectors = model if callable(model) else _FolderModel(str(model), backend)
+        self._vectors = model if callable(model) else _folder_model(str(model), backend)
         self._column, self._written = FieldKey(input_key), output_key
 
     def forward_batch(self, records: list[Record]) -> list[Any]:
@@ -63,8 +60,10 @@ class Embedding(score):
         return list(records)
 
 
-class _FolderModel:
-    """A model in a folder; pickled as its path, and read once in each process.
+def _folder_model(path: str, backend: str) -> Callable[[list[str]], Vectors]:
+    """Return the function from texts to vectors by a model in a folder.
+
+    It is pickled as the path; each process reads the folder once.
 
     Args:
         path: The folder.
@@ -74,25 +73,17 @@ class _FolderModel:
         DefinitionError: There is no such folder, or the backend is unknown.
         MissingExtraError: The package is not installed.
     """
+    _loaded(path, backend)
+    return partial(_encoded, path, backend)
 
-    def __init__(self, path: str, backend: str) -> None:
-        self._path, self._backend = path, backend
-        self._encode = _loaded(path, backend)
 
-    @override
-    def __reduce__(self) -> tuple[type, tuple[str, str]]:
-        return _FolderModel, (self._path, self._backend)
-
-    def __call__(self, texts: list[str]) -> Vectors:
-        """Return the vectors of texts."""
-        return self._encode(texts)
+def _encoded(path: str, backend: str, texts: list[str]) -> Vectors:
+    return _loaded(path, backend)(texts)
 
 
 @cache
 def _loaded(path: str, backend: str) -> Callable[[list[str]], Vectors]:
-    if backend not in _READERS:
-        msg = f"backend is {backend!r}; use one of {', '.join(_READERS)}"
-        raise DefinitionError(msg)
+    check_choice("backend", backend, _READERS)
     if not Path(path).is_dir():
         msg = f"model {path!r} is no folder; save the model there, as nothing is downloaded"
         raise DefinitionError(msg)
@@ -100,20 +91,16 @@ def _loaded(path: str, backend: str) -> Callable[[list[str]], Vectors]:
 
 
 def _model2vec(path: str) -> Callable[[list[str]], Vectors]:
-    try:
+    with needs_extra("score.Embedding with model2vec", "model2vec"):
         from model2vec import StaticModel
-    except ImportError:
-        raise MissingExtraError("score.Embedding with model2vec", "model2vec") from None
     model: Any = StaticModel.from_pretrained(path)
     return lambda texts: model.encode(texts).tolist()
 
 
 def _sentence_transformers(path: str) -> Callable[[list[str]], Vectors]:
     extra = "sentence-transformers"
-    try:
+    with needs_extra(f"score.Embedding with {extra}", extra):
         from sentence_transformers import SentenceTransformer
-    except ImportError:
-        raise MissingExtraError(f"score.Embedding with {extra}", extra) from None
     model: Any = SentenceTransformer(path, local_files_only=True)
     return lambda texts: model.encode(texts, show_progress_bar=False).tolist()
 

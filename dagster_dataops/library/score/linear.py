@@ -11,8 +11,9 @@ import xxhash
 from annotated_types import Gt, Interval
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
@@ -203,10 +204,8 @@ def numpy(operator: str) -> Any:
     Raises:
         MissingExtraError: It is not installed.
     """
-    try:
+    with needs_extra(operator, "score"):
         import numpy as np
-    except ImportError:
-        raise MissingExtraError(operator, "score") from None
     return np
 
 

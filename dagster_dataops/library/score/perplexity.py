@@ -6,17 +6,14 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from typing_extensions import override
-
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.unicode_normalization import normalized
 from dagster_dataops.library.filters.rules import TextFilter, bounds
+from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.library.score.linear import score
 from dagster_dataops.library.text.character_replacement import ASCII_OF_MARKS
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat
-
-score: Any = data_register.new_group("score")
 
 _REMOVED: Final = {"Mn", "Cc"}  # accents and control characters
 
@@ -59,8 +56,9 @@ class Perplexity(TextFilter, score):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._model = _Scorer(str(model), None if sentencepiece is None else str(sentencepiece))
-        self._normalize = normalize
+        pieces = None if sentencepiece is None else str(sentencepiece)
+        self._score, self._normalize = partial(_score, str(model), pieces), normalize
+        self._score("")  # reads the files
         self.nothing = self._has_no_lines
         self.rules = bounds("perplexity", self._perplexity, min_ppl, max_ppl)
 
@@ -71,7 +69,7 @@ class Perplexity(TextFilter, score):
         logarithm = 0.0
         words = 0
         for line in text.split(self._lines):
-            line_logarithm, line_words = self._model(line)
+            line_logarithm, line_words = self._score(line)
             logarithm += line_logarithm
             words += line_words
         return float(10.0 ** (-logarithm / words)) if words else 0.0
@@ -100,36 +98,23 @@ def _changed(character: str) -> str:
     return "0" if category == "Nd" else character
 
 
-class _Scorer:
-    """Scores lines by a KenLM model. It is pickled as paths: each process reads the files once.
+def _score(model: str, sentencepiece: str | None, line: str) -> tuple[float, int]:
+    """Return the decimal logarithm of the probability of a line, and its number of words.
 
     Raises:
         DefinitionError: A file is missing, or is no model.
         MissingExtraError: A package is not installed.
     """
-
-    def __init__(self, model: str, sentencepiece: str | None) -> None:
-        self._paths = (model, sentencepiece)
-        self._score = _kenlm(model).score
-        self._pieces = None if sentencepiece is None else _sentencepiece(sentencepiece)
-
-    @override
-    def __reduce__(self) -> Any:
-        return _Scorer, self._paths
-
-    def __call__(self, line: str) -> tuple[float, int]:
-        """Return the decimal logarithm of the probability of a line, and its number of words."""
-        if self._pieces is not None:
-            line = " ".join(self._pieces(line))
-        return self._score(line), len(line.split()) + 1
+    score = _kenlm(model).score
+    if sentencepiece is not None:
+        line = " ".join(_sentencepiece(sentencepiece)(line))
+    return score(line), len(line.split()) + 1
 
 
 @cache
 def _kenlm(path: str) -> Any:
-    try:
+    with needs_extra("score.Perplexity", "kenlm"):
         import kenlm
-    except ImportError:
-        raise MissingExtraError("score.Perplexity", "kenlm") from None
     config = kenlm.Config()
     config.arpa_complain, config.show_progress = kenlm.ARPALoadComplain.NONE, False
     return _read("model", path, partial(kenlm.Model, path, config))
@@ -137,10 +122,8 @@ def _kenlm(path: str) -> Any:
 
 @cache
 def _sentencepiece(path: str) -> Any:
-    try:
+    with needs_extra("score.Perplexity with sentencepiece", "kenlm"):
         from sentencepiece import SentencePieceProcessor
-    except ImportError:
-        raise MissingExtraError("score.Perplexity with sentencepiece", "kenlm") from None
     return _read(
         "sentencepiece", path, lambda: SentencePieceProcessor(model_file=path)
     ).EncodeAsPieces

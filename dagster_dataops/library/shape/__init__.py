@@ -1,5 +1,3 @@
 """Group ``shape``: operators that change keys, nesting and types of records."""
 
 from dagster_dataops.library.shape import casting, columns, derived_values, nesting
-
-__all__ = ["casting", "columns", "derived_values", "nesting"]

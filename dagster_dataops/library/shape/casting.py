@@ -4,17 +4,17 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.option_values import check_choice
+from dagster_dataops.library.shape.columns import shape
 from dagster_dataops.records import Record
 
-shape: Any = data_register.new_group("shape")
-
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
-_LEAST, _MOST = -(2**63), 2**64 - 1  # what JSON lines hold
+_LEAST, _MOST = -(2**63), 2**64 - 1  # the integers of JSON lines
 _EXACT: Final = 2**53  # the integers that a float holds exactly
 _TRUE: Final = frozenset({"true", "yes", "1"})
 _FALSE: Final = frozenset({"false", "no", "0"})
@@ -42,20 +42,16 @@ class Cast(shape):
 
     def __init__(self, types: Mapping[str, str], on_error: str = "raise", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if on_error not in {"raise", "null"}:
-            msg = f"on_error is {on_error!r}; use 'raise' or 'null'"
-            raise DefinitionError(msg)
-        for kind in types.values():
-            if kind not in _CASTS:
-                msg = f"types names {kind!r}; use one of {', '.join(_CASTS)}"
-                raise DefinitionError(msg)
-        self._columns = [(FieldKey(key), key, kind) for key, kind in types.items()]
+        check_choice("on_error", on_error, ("raise", "null"))
+        for key, kind in types.items():
+            check_choice(f"the type of {key!r}", kind, _CASTS)
+        self._columns = [(FieldKey(key), kind) for key, kind in types.items()]
         self._null = on_error == "null"
 
     def forward(self, record: Record) -> Record:
-        for column, key, kind in self._columns:
+        for column, kind in self._columns:
             if column.present(record):
-                record = column.mapped(lambda value: self._cast(key, kind, value), record)  # noqa: B023 - called at once
+                record = column.mapped(partial(self._cast, column.name, kind), record)
         return record
 
     def _cast(self, key: str, kind: str, value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, MissingColumnError, UnfitRecordError
 from dagster_dataops.library.field_keys import Keys, key_list
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.records import Record
 
 shape: Any = data_register.new_group("shape")
@@ -145,7 +146,5 @@ def check_present(record: Record, keys: Iterable[str]) -> None:
 
 
 def _required(keys: Iterable[str], missing: str) -> list[str]:
-    if missing not in {"skip", "error"}:
-        msg = f"missing is {missing!r}; use 'skip' or 'error'"
-        raise DefinitionError(msg)
+    check_choice("missing", missing, ("skip", "error"))
     return list(keys) if missing == "error" else []

@@ -7,14 +7,12 @@ from typing import Any, Final
 import orjson
 import xxhash
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.field_keys import Keys, key_list
-from dagster_dataops.library.shape.columns import check_present
+from dagster_dataops.library.option_values import check_choice
+from dagster_dataops.library.shape.columns import check_present, shape
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record, encode_anything
-
-shape: Any = data_register.new_group("shape")
 
 _DIGITS: Final = 10
 _SORTED: Final = orjson.OPT_SORT_KEYS
@@ -133,9 +131,7 @@ class AddId(shape):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if by not in {"content", "index"}:
-            msg = f"by is {by!r}; use 'content' or 'index'"
-            raise DefinitionError(msg)
+        check_choice("by", by, ("content", "index"))
         self._written, self._prefix, self._overwrite = output_key, prefix, overwrite
         self._by_index = by == "index"
         self._keys = None if input_key is None else key_list("input_key", input_key)
@@ -160,6 +156,6 @@ def _hash(record: Record, keys: Iterable[str]) -> str:
     found = {key: record[key] for key in keys if key in record}
     try:
         data = orjson.dumps(found, option=_SORTED)
-    except TypeError:  # what JSON cannot hold, between the parts of a chain
+    except TypeError:  # between the parts of a chain, values may be none of JSON
         data = encode_anything(found)
     return xxhash.xxh3_128_hexdigest(data, 1)

@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
+from dagster_dataops.library.shape.columns import shape
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
-
-shape: Any = data_register.new_group("shape")
 
 
 class Flatten(shape):
@@ -122,10 +120,7 @@ class Explode(shape):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._key, self._column = input_key, FieldKey(input_key)
-        if not self._column.single:
-            msg = f"input_key {input_key!r} may select several lists; name one"
-            raise DefinitionError(msg)
+        self._column = FieldKey(input_key).checked_single("name one list")
         if merge and output_key is not None:
             msg = "merge=True writes the entries of the elements; leave output_key out"
             raise DefinitionError(msg)
@@ -133,10 +128,10 @@ class Explode(shape):
         self._merge, self._keep_empty = merge, keep_empty
 
     def forward(self, record: Record) -> Any:
-        elements = next(iter(self._column.present(record)), None)
+        elements = self._column.value(record)
         if elements is not None and not isinstance(elements, list):
             kind = type(elements).__name__
-            msg = f"key {self._key!r} holds a {kind}, no list; shape.Explode needs a list"
+            msg = f"key {self._column.name!r} holds a {kind}, no list; shape.Explode needs a list"
             raise UnfitRecordError(msg)
         if not elements:
             return self._empty(record)
@@ -150,20 +145,19 @@ class Explode(shape):
         if not self._keep_empty:
             return Drop("empty")
         numbered = {} if self._index is None else {self._index: None}
-        written = {} if self._merge else {self._written or self._key: None}
+        written = {} if self._merge else {self._written or self._column.name: None}
         return {**record, **written, **numbered}
 
     def _with_element(self, record: Record, element: Any) -> Record:
         if self._merge:
             if not isinstance(element, dict):
                 kind = type(element).__name__
-                msg = f"an element of {self._key!r} is a {kind}, no dict; merge=True needs dicts"
+                name = self._column.name
+                msg = f"an element of {name!r} is a {kind}, no dict; merge=True needs dicts"
                 raise UnfitRecordError(msg)
-            rest = {key: value for key, value in record.items() if key != self._key}
+            rest = {key: value for key, value in record.items() if key != self._column.name}
             return {**rest, **element}
-        if self._written is not None:
-            return {**record, self._written: element}
-        return self._column.mapped(lambda _: element, record)
+        return self._column.replaced(element, record, self._written)
 
 
 def _separator(sep: str) -> str:

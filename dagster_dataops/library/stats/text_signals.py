@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import analyzed
 from dagster_dataops.library.analysis.signals.signal_table import signal_table
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filter_outcome import FilterOutcome
+from dagster_dataops.library.stats.summaries import stats
 from dagster_dataops.records import Record
-
-stats: Any = data_register.new_group("stats")
 
 
 class Signals(stats):

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.stats.quantile_digest import QuantileDigest, sample_deviation
+from dagster_dataops.library.stats.number_summary import NumberSummary
+from dagster_dataops.library.stats.summaries import stats
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, Percentile
 from dagster_dataops.records import Record
-
-stats: Any = data_register.new_group("stats")
 
 _AT_ONCE: Final = 65_536  # numbers in memory
 
@@ -52,19 +50,16 @@ class Threshold(stats):
         if min_percentile is max_percentile is sigma is None:
             msg = "give min_percentile, max_percentile or sigma"
             raise DefinitionError(msg)
-        self._column = FieldKey(key)
-        if not self._column.single:
-            msg = f"key {key!r} may select several values; give the key of one number"
-            raise DefinitionError(msg)
-        self._key, self._percentiles = key, (min_percentile, max_percentile)
+        self._column = FieldKey(key).checked_single("give the key of one number")
+        self._percentiles = min_percentile, max_percentile
         self._sigma, self._missing = sigma, keep_missing
 
     def sketch(self, record: Record) -> float | None:
-        value = next(iter(self._column.present(record)), None)
+        value = self._column.value(record)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            msg = f"The value of key {self._key!r} is no number but {value!r}"[:200]
+            msg = f"The value of key {self._column.name!r} is no number but {value!r}"[:200]
             raise TypeError(msg)
         return float(value)
 
@@ -76,29 +71,26 @@ class Threshold(stats):
 
     def _limits(self, sketches: Iterator[float | None], path: Path) -> tuple[float, float]:
         """Write the numbers to a file; return the smallest and the largest number to keep."""
-        digest = QuantileDigest()
-        count, mean, squares = 0, 0.0, 0.0
+        numbers = NumberSummary()
         with path.open("wb") as file:
             waiting = array("d")
             for sketch in sketches:
                 waiting.append(math.nan if sketch is None else sketch)
                 if sketch is not None:
-                    digest.add(sketch)
-                    count, difference = count + 1, sketch - mean
-                    mean += difference / count
-                    squares += difference * (sketch - mean)
+                    numbers.add(sketch)
                 if len(waiting) == _AT_ONCE:
                     waiting.tofile(file)
                     waiting = array("d")
             waiting.tofile(file)
-        return self._between(digest, mean, sample_deviation(count, squares)) if count else (0, 0)
+        return self._between(numbers) if numbers.count else (0, 0)
 
-    def _between(self, digest: QuantileDigest, mean: float, std: float) -> tuple[float, float]:
+    def _between(self, numbers: NumberSummary) -> tuple[float, float]:
         low, high = self._percentiles
-        least = -math.inf if low is None else digest.quantile(low / 100)
-        most = math.inf if high is None else digest.quantile(high / 100)
+        least = -math.inf if low is None else numbers.quantile(low / 100)
+        most = math.inf if high is None else numbers.quantile(high / 100)
         if self._sigma is not None:
-            least, most = max(least, mean - self._sigma * std), min(most, mean + self._sigma * std)
+            distance = self._sigma * numbers.deviation()
+            least, most = max(least, numbers.mean - distance), min(most, numbers.mean + distance)
         return least, most
 
 

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from typing import Any, Final
 
-from dagster_dataops.library.stats.quantile_digest import QuantileDigest, sample_deviation
+from dagster_dataops.library.stats.number_summary import NumberSummary
 
 _PERCENTILES: Final = (1, 5, 25, 50, 75, 95, 99)
 _MOST_DISTINCT: Final = 10_000
@@ -21,11 +21,10 @@ class ValueSummary:
 
     def __init__(self, bins: int, top: int) -> None:
         self._bins, self._top = bins, top
-        self._missing = self._count = self._numbers = 0
+        self._missing = self._count = 0
         self._sum: float = 0
-        self._mean = self._squares = 0.0
         self._least, self._most = math.inf, -math.inf
-        self._digest = QuantileDigest()
+        self._numbers = NumberSummary()
         self._values: Counter[Any] = Counter()
         self._lost = 0  # the largest count of a value that was forgotten
 
@@ -44,13 +43,9 @@ class ValueSummary:
     def _add_number(self, number: float) -> None:
         if not math.isfinite(number):
             return
-        self._numbers += 1
         self._sum += number
-        difference = number - self._mean
-        self._mean += difference / self._numbers
-        self._squares += difference * (number - self._mean)
         self._least, self._most = min(self._least, number), max(self._most, number)
-        self._digest.add(float(number))
+        self._numbers.add(float(number))
 
     def _add_value(self, value: Any) -> None:
         self._values[type(value) is bool, value] += 1
@@ -62,16 +57,15 @@ class ValueSummary:
     def result(self) -> dict[str, Any]:
         """Return the summary as a JSON object."""
         found: dict[str, Any] = {"count": self._count, "missing": self._missing}
-        if self._numbers:
+        numbers = self._numbers
+        if numbers.count:
             found |= {
                 "sum": _finite(self._sum),
-                "mean": _finite(self._mean),
-                "std": _finite(sample_deviation(self._numbers, self._squares)),
+                "mean": _finite(numbers.mean),
+                "std": _finite(numbers.deviation()),
                 "min": self._least,
                 "max": self._most,
-                "percentiles": {
-                    str(p): _finite(self._digest.quantile(p / 100)) for p in _PERCENTILES
-                },
+                "percentiles": {str(p): _finite(numbers.quantile(p / 100)) for p in _PERCENTILES},
                 "histogram": self._histogram(),
             }
         ordered = self._values.most_common(self._top)
@@ -83,9 +77,9 @@ class ValueSummary:
     def _histogram(self) -> dict[str, list[float]]:
         width = (self._most - self._least) / self._bins
         if not width or not math.isfinite(width):
-            return {"edges": [self._least, self._most], "counts": [self._numbers]}
+            return {"edges": [self._least, self._most], "counts": [self._numbers.count]}
         counts = [0.0] * self._bins
-        for mean, weight in self._digest.centroids():
+        for mean, weight in self._numbers.centroids():
             counts[max(0, min(self._bins - 1, int((mean - self._least) / width)))] += weight
         edges = [self._least + width * number for number in range(self._bins)]
         return {"edges": [*edges, self._most], "counts": [round(count) for count in counts]}

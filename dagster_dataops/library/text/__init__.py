@@ -15,16 +15,3 @@ from dagster_dataops.library.text import (
     unicode_repair,
     word_removal,
 )
-
-__all__ = [
-    "character_replacement",
-    "latex_source",
-    "line_removal",
-    "link_removal",
-    "markdown_removal",
-    "pattern_replacement",
-    "sentence_operators",
-    "text_cleaning",
-    "unicode_repair",
-    "word_removal",
-]

@@ -5,13 +5,11 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.simplified_text import simplified
+from dagster_dataops.library.option_values import check_choice
+from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero
-
-text: Any = data_register.new_group("text")
 
 _SPACE: Final = "[ \t\u0084\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufffc]"
 _ONE_SPACE: Final = re.compile(_SPACE)
@@ -79,9 +77,7 @@ class NormalizePunctuation(TextOperator, text):
         self, *args: Any, table: str = "moses", compat: bool = False, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        if table != "moses":
-            msg = f"table is {table!r}; the only one is 'moses'"
-            raise DefinitionError(msg)
+        check_choice("table", table, ("moses",))
         self._table = _COMPATIBLE if compat else ASCII_OF_MARKS
 
     @override
@@ -110,14 +106,11 @@ class CollapseNewlines(TextOperator, text):
 
     @override
     def changed(self, value: str) -> str:
-        return _collapsed(value, self._most)
-
-
-def _collapsed(value: str, most: int) -> str:
-    for newline in ("\n", "\r\n"):
-        if newline * (most + 1) in value:
-            value = re.sub(f"(?:{newline}){{{most + 1},}}+", newline * most, value)
-    return value
+        most = self._most
+        for newline in ("\n", "\r\n"):
+            if newline * (most + 1) in value:
+                value = re.sub(f"(?:{newline}){{{most + 1},}}+", newline * most, value)
+        return value
 
 
 class Simplify(TextOperator, text):

@@ -6,11 +6,9 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
-
-text: Any = data_register.new_group("text")
 
 _COMMENT_LINE: Final = re.compile(r"(?m)^%.*\n?")
 _COMMENT: Final = re.compile(r"((?<!\\)(?:\\\\)*+)%.*")

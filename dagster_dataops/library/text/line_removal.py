@@ -5,12 +5,10 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 from annotated_types import Interval
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.character_sets import PUNCTUATION
 from dagster_dataops.library.analysis.signals.line_signals import POLICY
+from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
-
-text: Any = data_register.new_group("text")
 
 _Columns: TypeAlias = Annotated[int, Interval(ge=2, le=20)]
 
@@ -38,21 +36,17 @@ class RemoveSymbolLines(TextOperator, text):
 
     @override
     def changed(self, value: str) -> str:
-        return _without_symbols(self._replace, value)
-
-
-def _without_symbols(replace: str, value: str) -> str:
-    kept = []
-    removing = False
-    for line in value.splitlines():
-        # The first test is cheap, and most lines of text pass it.
-        symbols = line[:1] in _STARTS and not line.strip(_SYMBOLS) and bool(line.strip())
-        if not symbols:
-            kept.append(line)
-        elif replace and not removing:
-            kept.append(replace)
-        removing = symbols
-    return "\n".join(kept)
+        kept = []
+        removing = False
+        for line in value.splitlines():
+            # The first test is cheap, and most lines of text pass it.
+            symbols = line[:1] in _STARTS and not line.strip(_SYMBOLS) and bool(line.strip())
+            if not symbols:
+                kept.append(line)
+            elif self._replace and not removing:
+                kept.append(self._replace)
+            removing = symbols
+        return "\n".join(kept)
 
 
 class RemoveBoilerplate(TextOperator, text):
@@ -76,24 +70,20 @@ class RemoveBoilerplate(TextOperator, text):
 
     @override
     def changed(self, value: str) -> str:
-        return _without_notices(value, top_or_bottom_only=self._only_at_ends)
-
-
-def _without_notices(value: str, *, top_or_bottom_only: bool) -> str:
-    if _PLACEHOLDER in value.lower():
-        return ""
-    paragraphs = value.split("\n\n")
-    found = [number for number, one in enumerate(paragraphs) if POLICY.search(one.lower())]
-    if not found:
-        return value
-    if not top_or_bottom_only:
-        return ""
-    first, last = found[0], found[-1]
-    whole = len(found) == len(paragraphs)
-    at_end = first == 0 or last == len(paragraphs) - 1
-    if whole or not at_end or last - first != len(found) - 1:
-        return value
-    return "\n\n".join(paragraphs[:first] + paragraphs[last + 1 :])
+        if _PLACEHOLDER in value.lower():
+            return ""
+        paragraphs = value.split("\n\n")
+        found = [number for number, one in enumerate(paragraphs) if POLICY.search(one.lower())]
+        if not found:
+            return value
+        if not self._only_at_ends:
+            return ""
+        first, last = found[0], found[-1]
+        whole = len(found) == len(paragraphs)
+        at_end = first == 0 or last == len(paragraphs) - 1
+        if whole or not at_end or last - first != len(found) - 1:
+            return value
+        return "\n\n".join(paragraphs[:first] + paragraphs[last + 1 :])
 
 
 class RemoveCopyrightHeader(TextOperator, text):
@@ -107,20 +97,16 @@ class RemoveCopyrightHeader(TextOperator, text):
 
     @override
     def changed(self, value: str) -> str:
-        return _without_copyright(value)
-
-
-def _without_copyright(value: str) -> str:
-    start = value.find("/*")
-    end = value.find("*/", start + 2) if start >= 0 else -1
-    if end >= 0:
-        notice = "copyright" in value[start:end].lower()
-        return value[:start] + value[end + 2 :] if notice else value
-    lines = value.split("\n")
-    first = 0
-    while first < len(lines) and (not lines[first] or lines[first].startswith(_COMMENT_STARTS)):
-        first += 1
-    return "\n".join(lines[first:])
+        start = value.find("/*")
+        end = value.find("*/", start + 2) if start >= 0 else -1
+        if end >= 0:
+            notice = "copyright" in value[start:end].lower()
+            return value[:start] + value[end + 2 :] if notice else value
+        lines = value.split("\n")
+        first = 0
+        while first < len(lines) and (not lines[first] or lines[first].startswith(_COMMENT_STARTS)):
+            first += 1
+        return "\n".join(lines[first:])
 
 
 class RemoveTableText(TextOperator, text):

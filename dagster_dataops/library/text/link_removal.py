@@ -4,15 +4,15 @@ import re
 import string
 import unicodedata
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.text_spans import replaced
+from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
-
-text: Any = data_register.new_group("text")
+from dagster_dataops.library.user_patterns import compiled
 
 # The three beginnings of a link: a scheme, www, a domain. The first and the last are looked for
 # from the colon or slash at their end, so that a run of characters is read once. As in the module
@@ -54,21 +54,14 @@ class RemoveLinks(TextOperator, text):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._replace = replace
-        try:
-            self._pattern = re.compile(pattern) if pattern is not None else None
-        except (re.error, TypeError) as error:
-            msg = f"pattern {pattern!r} is no regular expression: {error}"
-            raise DefinitionError(msg) from None
+        self._pattern = None if pattern is None else compiled(pattern)
 
     @override
     def changed(self, value: str) -> str:
         if self._pattern is not None:
-            return self._pattern.sub(self._replace, value)
-        pieces, place = [], 0
-        for start, end in _links(value):
-            pieces += [value[place:start], self._replace]
-            place = end
-        return "".join([*pieces, value[place:]]) if pieces else value
+            changed: str = self._pattern.sub(self._replace, value)
+            return changed
+        return replaced(value, _links(value), repeat(self._replace))
 
 
 def _links(value: str) -> Iterator[tuple[int, int]]:
@@ -149,8 +142,4 @@ class RemoveUrls(TextOperator, text):
 
     @override
     def changed(self, value: str) -> str:
-        return _without_urls(value)
-
-
-def _without_urls(value: str) -> str:
-    return _URL.sub("", value) if "://" in value or "." in value else value
+        return _URL.sub("", value) if "://" in value or "." in value else value

@@ -5,11 +5,9 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.markdown_parsing import commonmark_parser, inline_text
+from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
-
-text: Any = data_register.new_group("text")
 
 # NeMo Curator's marks, each between two of the same on a line.
 _PAIRS: Final = tuple(map(re.compile, (r"\*\*(.*?)\*\*", r"\*(.*?)\*", r"_(.*?)_")))

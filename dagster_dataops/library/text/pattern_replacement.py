@@ -1,21 +1,19 @@
 """``text.Replace``: replace patterns or strings."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
-from dagster_dataops.data import data_register
+from typing_extensions import override
+
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import Keys
-from dagster_dataops.library.text_mapping import TextMapping
+from dagster_dataops.library.text.text_cleaning import text
+from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.library.user_patterns import Engine, applied, compiled
 from dagster_dataops.quantities import counted
-from dagster_dataops.records import Record
-
-text: Any = data_register.new_group("text")
 
 
-class Replace(text):
+class Replace(TextOperator, text):
     r"""Replace all matches of one pattern or several, in order.
 
     Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
@@ -45,7 +43,7 @@ class Replace(text):
         engine: Engine = "re",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(input_key, output_key, **kwargs)
         patterns = [pattern] if isinstance(pattern, str) else pattern
         whole = [replacement] * len(patterns) if isinstance(replacement, str) else replacement
         if len(whole) != len(patterns):
@@ -53,20 +51,13 @@ class Replace(text):
             msg = f"got {' and '.join(given)}; give one replacement for all, or one for each"
             raise DefinitionError(msg)
         known = [compiled(one, engine, "text.Replace") for one in patterns] if regex else patterns
-        self._steps = [partial(_replaced, *pair) for pair in zip(known, whole, strict=True)]
-        self._mapping = TextMapping(self._all_replaced, input_key, output_key)
+        self._steps: list[tuple[Any, str]] = list(zip(known, whole, strict=True))
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
-
-    def _all_replaced(self, value: str) -> str:
-        for step in self._steps:
-            value = step(value)
+    @override
+    def changed(self, value: str) -> str:
+        for pattern, replacement in self._steps:
+            if isinstance(pattern, str):
+                value = value.replace(pattern, replacement)
+            else:
+                value = applied(pattern.sub, replacement, value)
         return value
-
-
-def _replaced(pattern: Any, replacement: str, value: str) -> str:
-    if isinstance(pattern, str):
-        return value.replace(pattern, replacement)
-    changed: str = applied(pattern.sub, replacement, value)
-    return changed

@@ -1,19 +1,15 @@
 """Operators of group ``text`` that work on sentences."""
 
 import re
-from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
-from dagster_dataops.library.text_mapping import TextMapping, TextOperator
+from dagster_dataops.library.analysis.word_splitting import Splitter
+from dagster_dataops.library.text.text_cleaning import text
+from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero
-from dagster_dataops.records import Record
-
-text: Any = data_register.new_group("text")
 
 # Data-Juicer cuts a line after a mark, after two ellipses, and after a mark in quotation marks, if
 # something else than a closing quotation mark follows. Its class of the last rule holds 2, 6 and
@@ -30,7 +26,7 @@ _OUTSIDE: Final = {
 }
 
 
-class SplitSentences(text):
+class SplitSentences(TextOperator, text):
     """Split a text into a list of sentences.
 
     Reads ``input_key`` and writes the list, stripped and without empty sentences, to
@@ -50,16 +46,16 @@ class SplitSentences(text):
         input_key: str = "text",
         output_key: str = "sentences",
         *,
-        sentences: str | Callable[[str], list[str]] = "rule",
+        sentences: str | Splitter = "rule",
         language: str = "en",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        split = sentences_function(sentences, language)
-        self._mapping = TextMapping(split, input_key, output_key)
+        super().__init__(input_key, output_key, **kwargs)
+        self._split = sentences_function(sentences, language)
 
-    def forward(self, record: Record) -> Record:
-        return self._mapping(record)
+    @override
+    def changed(self, value: str) -> list[str]:
+        return self._split(value)
 
 
 class RemoveRepeatedSentences(TextOperator, text):
@@ -92,9 +88,6 @@ class RemoveRepeatedSentences(TextOperator, text):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        if script not in _OUTSIDE:
-            msg = f"script is {script!r}; use 'latin_han' or 'any'"
-            raise DefinitionError(msg)
         self._lowercase, self._shortest = lowercase, min_repeat_sentence_length
         self._ignored = _OUTSIDE[script] if ignore_special_character else None
 

@@ -1,6 +1,7 @@
 """The first operators of group ``text``: normalize, filter by length and letters, and split."""
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from typing_extensions import override
@@ -9,7 +10,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.unicode_normalization import normalized
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.text_mapping import TextOperator, check_single
+from dagster_dataops.library.text_mapping import ChunkOperator, TextOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
@@ -32,12 +33,8 @@ class Normalize(TextOperator, text):
 
     @override
     def changed(self, value: str) -> str:
-        return _normalized(value)
-
-
-def _normalized(value: str) -> str:
-    value = _SPACES.sub(" ", _INVISIBLE.sub("", normalized("NFKC", value)))
-    return _BLANK_LINES.sub("\n\n", _LINE_ENDS.sub("\n", value)).strip()
+        value = _SPACES.sub(" ", _INVISIBLE.sub("", normalized("NFKC", value)))
+        return _BLANK_LINES.sub("\n\n", _LINE_ENDS.sub("\n", value)).strip()
 
 
 class LengthFilter(text):
@@ -92,7 +89,7 @@ class LetterRatioFilter(text):
         return None if letters / len(characters) >= self._ratio else Drop("low_letter_ratio")
 
 
-class Chunk(text):
+class Chunk(ChunkOperator, text):
     """Split a text into pieces of at most ``max_chars`` characters, one record per piece.
 
     Splits at the last blank line, newline, sentence end or space that fits. Reads ``input_key``.
@@ -103,8 +100,6 @@ class Chunk(text):
     Args:
         max_chars: Most characters of a piece.
         overlap_chars: Most characters that a piece repeats from the end of the one before.
-        input_key: Key of the text: a column, or a selector.
-        output_key: Key of the piece; ``None`` for ``input_key``.
         index_key: Column of the number of the piece, from 0.
     """
 
@@ -117,37 +112,21 @@ class Chunk(text):
         index_key: str = "chunk",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(input_key, output_key, index_key=index_key, **kwargs)
         if overlap_chars >= max_chars:
             msg = f"overlap_chars must be below max_chars={max_chars}, got {overlap_chars}"
             raise DefinitionError(msg)
         self._size, self._overlap = max_chars, overlap_chars
-        self._column, self._written, self._index = FieldKey(input_key), output_key, index_key
-        if output_key is None:
-            check_single(self._column, input_key, "Chunk without output_key")
 
-    def forward(self, record: Record) -> list[Record]:
-        pieces = self._pieces(self._column.text(record))
-        return [
-            {**self._piece_record(record, piece), self._index: number}
-            for number, piece in enumerate(pieces)
-        ]
-
-    def _piece_record(self, record: Record, piece: str) -> Record:
-        if self._written is not None:
-            return {**record, self._written: piece}
-        return self._column.mapped(lambda _: piece, record)
-
-    def _pieces(self, whole: str) -> list[str]:
-        pieces = []
+    @override
+    def pieces(self, text: str) -> Iterator[str]:
         start = 0
-        while start < len(whole):
-            end = self._end_of_piece(whole, start)
-            piece = whole[start:end].strip()
+        while start < len(text):
+            end = self._end_of_piece(text, start)
+            piece = text[start:end].strip()
             if piece:
-                pieces.append(piece)
-            start = end if end >= len(whole) else max(end - self._overlap, start + 1)
-        return pieces
+                yield piece
+            start = end if end >= len(text) else max(end - self._overlap, start + 1)
 
     def _end_of_piece(self, whole: str, start: int) -> int:
         limit = start + self._size

@@ -5,12 +5,10 @@ from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.analysis.unicode_normalization import Form, normalized
+from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
-
-text: Any = data_register.new_group("text")
 
 # What ftfy could change in an ASCII text: control characters, carriage returns and entities.
 _CHANGED_ASCII: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]|&#?[0-9A-Za-z]{1,24};")
@@ -94,9 +92,8 @@ class FixUnicode(TextOperator, text):
             "fix_surrogates": fix_surrogates,
             "remove_control_chars": remove_control_chars,
         }
-        switches = {
-            **_switches(profile),
-            **{name: value for name, value in given.items() if value is not None},
+        switches = _PROFILES[profile] | {
+            name: value for name, value in given.items() if value is not None
         }
         self._form: Form | None = switches.pop("normalization")
         self._unescapes = switches.get("unescape_html") is not False
@@ -134,16 +131,7 @@ class FixUnicode(TextOperator, text):
         return "".join(lines)
 
 
-def _switches(profile: str) -> dict[str, Any]:
-    if profile not in _PROFILES:
-        msg = f"profile is {profile!r}; use one of {', '.join(map(repr, _PROFILES))}"
-        raise DefinitionError(msg)
-    return _PROFILES[profile]
-
-
 def _ftfy(switches: dict[str, Any]) -> tuple[Any, Any]:
-    try:
+    with needs_extra("text.FixUnicode", "text"):
         import ftfy
-    except ImportError:
-        raise MissingExtraError("text.FixUnicode", "text") from None
     return ftfy.fix_text, ftfy.TextFixerConfig(**switches)

@@ -5,12 +5,10 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.character_sets import SPECIAL_CHARACTERS
+from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
 from dagster_dataops.operators.options.ranges import AtLeastZero
-
-text: Any = data_register.new_group("text")
 
 _SPECIAL: Final = "".join(sorted(SPECIAL_CHARACTERS))
 _SUBSTRINGS: Final = ("http", "www", ".com", "href", "//")

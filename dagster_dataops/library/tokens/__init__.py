@@ -1,5 +1,3 @@
 """Group ``tokens``: operators that count, encode and pack the tokens of texts."""
 
 from dagster_dataops.library.tokens import packing, token_counts
-
-__all__ = ["packing", "token_counts"]

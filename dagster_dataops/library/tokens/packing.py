@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.library.tokens.token_counts import tokens
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
-
-tokens: Any = data_register.new_group("tokens")
 
 
 class Pack(tokens):

@@ -7,5 +7,3 @@ from dagster_dataops.library.verify import (
     structures,
     word_overlap,
 )
-
-__all__ = ["answers", "instructions", "python_code", "structures", "word_overlap"]

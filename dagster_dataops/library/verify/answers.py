@@ -6,14 +6,11 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from annotated_types import Interval
 
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.library.verify.number_forms import equal_answers, symbolic_comparison
-from dagster_dataops.library.verify.verdict import Verdict
+from dagster_dataops.library.verify.verdict import Verdict, verify
 from dagster_dataops.records import Record
-
-verify: Any = data_register.new_group("verify")
 
 _Tolerance: TypeAlias = Annotated[float, Interval(ge=0, lt=1)]
 
@@ -50,9 +47,7 @@ class BoxedAnswer(verify):
     ) -> None:
         super().__init__(**kwargs)
         styles: dict[str, Callable[[str], str | None]] = {"boxed": _boxed, "hash": _hashed}
-        if style not in styles:
-            msg = f"style is {style!r}; use 'boxed' or 'hash'"
-            raise DefinitionError(msg)
+        check_choice("style", style, styles)
         self._answer = styles[style]
         self._column, self._written = FieldKey(input_key), output_key
 

@@ -5,15 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from dagster_dataops.data import data_register
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.analysis.sentence_splitting import rule_sentences
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.verify.fenced_blocks import fenced_blocks
-from dagster_dataops.library.verify.verdict import Verdict
+from dagster_dataops.library.verify.verdict import Verdict, verify
 from dagster_dataops.records import Record
-
-verify: Any = data_register.new_group("verify")
 
 Arguments = Mapping[str, Any]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
 
-from dagster_dataops.errors import MissingExtraError
+from dagster_dataops.library.option_values import needs_extra
 
 _LONGEST_NUMBER: Final = 100  # characters; longer ones are compared as texts
 _LARGEST_EXPONENT: Final = 1000
@@ -103,10 +103,8 @@ def symbolic_comparison() -> Callable[[str, str], bool]:
     Raises:
         MissingExtraError: It is not installed.
     """
-    try:
+    with needs_extra("verify.MathEqual with symbolic=True", "math"):
         from math_verify import parse, verify
-    except ImportError:
-        raise MissingExtraError("verify.MathEqual with symbolic=True", "math") from None
 
     def equal(answer: str, reference: str) -> bool:
         if max(len(answer), len(reference)) > _LONGEST_SYMBOLIC or not answer or not reference:

@@ -5,13 +5,10 @@ import threading
 import warnings
 from typing import Any, Final
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.verify.fenced_blocks import FencedBlock, fenced_blocks
-from dagster_dataops.library.verify.verdict import Verdict
+from dagster_dataops.library.verify.verdict import Verdict, verify
 from dagster_dataops.records import Record
-
-verify: Any = data_register.new_group("verify")
 
 _NAMES: Final = ("python", "py", "python3", "py3")
 _MOST_BYTES: Final = 1_000_000

@@ -6,15 +6,13 @@ from typing import Any, Final
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.option_values import check_choice, needs_extra
 from dagster_dataops.library.user_patterns import Engine, applied, compiled
 from dagster_dataops.library.verify.fenced_blocks import fenced_blocks
-from dagster_dataops.library.verify.verdict import Verdict
+from dagster_dataops.library.verify.verdict import Verdict, verify
 from dagster_dataops.records import Record
-
-verify: Any = data_register.new_group("verify")
 
 _SHOWN: Final = 200
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
@@ -58,9 +56,7 @@ class Regex(verify):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if match not in {"search", "full"}:
-            msg = f"match is {match!r}; use 'search' or 'full'"
-            raise DefinitionError(msg)
+        check_choice("match", match, ("search", "full"))
         self._pattern = compiled(pattern, engine, "verify.Regex")
         self._full, self._negate = match == "full", negate
         self._column = FieldKey(input_key)
@@ -179,10 +175,8 @@ class SchemaCheck:
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema
-        try:
+        with needs_extra("verify.JsonSchema", "json-schema"):
             import jsonschema_rs
-        except ImportError:
-            raise MissingExtraError("verify.JsonSchema", "json-schema") from None
         try:
             self._validator = jsonschema_rs.validator_for(schema, retriever=_refuse)
         except (ValueError, TypeError) as error:
@@ -248,15 +242,13 @@ class Fields(verify):
         super().__init__(**kwargs)
         names = [required] if isinstance(required, str) else list(required)
         types = dict(types or {})
-        for kind in types.values():
-            if kind not in _KINDS:
-                msg = f"types names {kind!r}; use one of {', '.join(_KINDS)}"
-                raise DefinitionError(msg)
+        for key, kind in types.items():
+            check_choice(f"the type of {key!r}", kind, _KINDS)
         if not names and not types:
             msg = "give required or types"
             raise DefinitionError(msg)
-        self._required = [(key, FieldKey(key)) for key in names]
-        self._types = [(key, FieldKey(key), kind) for key, kind in types.items()]
+        self._required = list(map(FieldKey, names))
+        self._types = [(FieldKey(key), kind) for key, kind in types.items()]
         self._non_empty = non_empty
         self._verdict = Verdict(mode, output_key, error_key)
 
@@ -269,22 +261,22 @@ class Fields(verify):
         return self._verdict.of(record, None)
 
     def _absent(self, record: Record) -> tuple[str, str] | None:
-        for key, column in self._required:
+        for column in self._required:
             values = column.present(record)
             if not values or any(value is None for value in values):
-                return "missing", f"{key} is missing"
+                return "missing", f"{column.name} is missing"
         return None
 
     def _hollow(self, record: Record) -> tuple[str, str] | None:
-        for key, column in self._required:
+        for column in self._required:
             for value in column.present(record):
                 if value in ([], {}) or (isinstance(value, str) and not value.strip()):
-                    return "empty", f"{key} is empty"
+                    return "empty", f"{column.name} is empty"
         return None
 
     def _mistyped(self, record: Record) -> tuple[str, str] | None:
-        for key, column, kind in self._types:
+        for column, kind in self._types:
             for value in column.present(record):
                 if value is not None and type(value) not in _KINDS[kind]:
-                    return "wrong_type", f"{key} is {type(value).__name__}, not {kind}"
+                    return "wrong_type", f"{column.name} is {type(value).__name__}, not {kind}"
         return None

@@ -2,9 +2,13 @@
 
 from typing import Any
 
-from dagster_dataops.library.filter_outcome import check_mode
+from dagster_dataops.data import data_register
+from dagster_dataops.library.filter_outcome import MODES
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
+
+verify: Any = data_register.new_group("verify")
 
 
 class Verdict:
@@ -21,17 +25,17 @@ class Verdict:
     """
 
     def __init__(self, mode: str, output_key: str, error_key: str | None) -> None:
-        check_mode(mode)
+        check_choice("mode", mode, MODES)
         self._drops, self._writes = mode != "tag", mode != "drop"
         self._valid, self._error = output_key, error_key
 
     def of(self, record: Record, reason: str | None, error: str | None = None) -> Any:
-        """Return what ``forward`` returns.
+        """Return the result of ``forward``: a `Drop`, or the record.
 
         Args:
             record: The record, which may be changed.
             reason: The reason to drop it; ``None`` if it passed.
-            error: What was found, for one record; by default the reason.
+            error: The fault in words; by default the reason.
         """
         if reason is not None and self._drops:
             return Drop(reason)

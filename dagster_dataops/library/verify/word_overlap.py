@@ -5,11 +5,9 @@ from collections import Counter
 from string import punctuation
 from typing import Any, Final
 
-from dagster_dataops.data import data_register
 from dagster_dataops.library.field_keys import FieldKey, text_value
+from dagster_dataops.library.verify.verdict import verify
 from dagster_dataops.records import Record
-
-verify: Any = data_register.new_group("verify")
 
 _NO_PUNCTUATION: Final = dict.fromkeys(map(ord, punctuation))
 _ARTICLE: Final = re.compile(r"\b(?:a|an|the)\b")
@@ -43,7 +41,7 @@ class AnswerF1(verify):
     ) -> None:
         super().__init__(**kwargs)
         self._answer, self._reference = FieldKey(input_key), FieldKey(reference_key)
-        self._reference_key, self._written = reference_key, output_key
+        self._written = output_key
 
     def forward(self, record: Record) -> Record:
         answer = _words(self._answer.text(record))
@@ -55,7 +53,7 @@ class AnswerF1(verify):
         found = self._reference.present(record)
         if len(found) == 1 and isinstance(found[0], list):
             found = found[0]
-        return [text_value(one, self._reference_key) for one in found]
+        return [text_value(one, self._reference.name) for one in found]
 
 
 def _words(answer: str) -> list[str]:

@@ -1,11 +1,10 @@
 import pickle
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.tokenization import tokenizer
 
 NAMES = ("o200k_base", "cl100k_base", "voyage3_base", "bytes", "whitespace")
@@ -58,16 +57,6 @@ def test_an_unknown_name_is_refused() -> None:
         tokenizer("o300k")
     with pytest.raises(DefinitionError, match="no token ids"):
         tokenizer("whitespace").encode("a")
-
-
-def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer.cache_clear()
-    monkeypatch.setitem(sys.modules, "bpe_openai", None)
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(MissingExtraError, match=r"dagster-dataops\[tokens\]"):
-        tokenizer("o200k_base")
-    with pytest.raises(MissingExtraError, match=r"dagster-dataops\[tokenizers\]"):
-        tokenizer("some.json")
 
 
 def test_a_tokenizer_file_is_read(tmp_path) -> None:

@@ -2,8 +2,8 @@ import pickle
 
 import pytest
 
-from dagster_dataops.errors import DefinitionError, MissingExtraError
-from dagster_dataops.library.analysis.word_splitting import words_function
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.word_splitting import ngrams, words_function
 
 
 def test_whitespace_words_are_those_of_split():
@@ -23,12 +23,10 @@ def test_an_unknown_name_is_refused():
         words_function("space")
 
 
-@pytest.mark.parametrize("words", ["jieba", "mecab"])
-def test_a_missing_package_is_named(words, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, {"mecab": "MeCab"}.get(words, words), None)
-
-    with pytest.raises(MissingExtraError, match=rf"dagster-dataops\[{words}\]"):
-        words_function(words)
+def test_ngrams_are_runs_of_words():
+    assert ngrams(["a", "b", "c", "d"], 3) == ["a b c", "b c d"]
+    assert ngrams(["a", "b"], 2) == ["a b"]
+    assert ngrams(["a"], 2) == ngrams([], 1) == []
 
 
 class TestSpacy:

@@ -68,7 +68,10 @@ def test_an_empty_index_knows_nothing(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({"by": "x"}, "by must be"), ({"reference": ["x"]}, "element 0 is a str")],
+    [
+        ({"by": "x"}, "by is 'x'; use one of 'exact'"),
+        ({"reference": ["x"]}, "element 0 is a str"),
+    ],
 )
 def test_wrong_options_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(DefinitionError, match=message):

@@ -94,7 +94,7 @@ def test_normalized_texts_are_compared_without_case_space_digits_and_punctuation
     records = [{"text": "A b-1!"}, {"text": "ab"}, {"text": "a\u3000B 22"}, {"text": "abc"}]
     assert data.dedup.Exact(normalize="datajuicer")(records) == [records[0], records[3]]
     assert data.dedup.Exact(normalize="none")(records) == records
-    with pytest.raises(DefinitionError, match="normalize must be"):
+    with pytest.raises(DefinitionError, match="normalize is 'x'; use one of 'none', 'datajuicer'"):
         data.dedup.Exact(normalize="x")
     with pytest.raises(DefinitionError, match="leave ignore_case out"):
         data.dedup.Exact(normalize="datajuicer", ignore_case=True)

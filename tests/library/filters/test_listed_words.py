@@ -1,9 +1,7 @@
-import sys
-
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 
 pytest.importorskip("ahocorasick")
 
@@ -61,10 +59,3 @@ def test_worker_processes_find_the_same():
     operator = data.filters.Blocklist(["bad"], _concurrency_mode="process", _max_workers=2)
 
     assert kept(operator, "bad", "good") == ["good"]
-
-
-def test_the_missing_package_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ahocorasick", None)
-
-    with pytest.raises(MissingExtraError, match="word-lists"):
-        data.filters.Blocklist(["bad"])

@@ -1,9 +1,6 @@
-import sys
-
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.errors import MissingExtraError
 from dagster_dataops.operators.outcomes.record_context import Drop
 
 pytest.importorskip("tldextract")
@@ -50,10 +47,3 @@ def test_signals_and_another_key():
     (record,) = operator([{"meta": {"url": "http://x.y/a/b"}}])
 
     assert record["stats"] == {"url_soft_words": 2, "url_banned": 1}
-
-
-def test_the_missing_package_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tldextract", None)
-
-    with pytest.raises(MissingExtraError, match="urls"):
-        data.filters.Url()

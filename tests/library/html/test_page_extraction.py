@@ -1,9 +1,7 @@
-import sys
-
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError, MissingExtraError, OperatorOptionError
+from dagster_dataops.errors import DefinitionError, OperatorOptionError
 
 TEXT = "The harbour was quiet when the first boats came back, and nobody had slept that night. " * 4
 PAGE = (
@@ -55,20 +53,3 @@ def test_the_time_limit_is_a_setting_of_the_operator():
 def test_unknown_choices_are_refused(option):
     with pytest.raises((DefinitionError, OperatorOptionError), match=option):
         data.html.Extract(**{option: "other"})
-
-
-@pytest.mark.parametrize(
-    ("module", "operator", "options"),
-    [
-        ("trafilatura", "Extract", {}),
-        ("resiliparse.extract.html2text", "Extract", {"backend": "resiliparse"}),
-        ("markdownify", "ToMarkdown", {}),
-        ("trafilatura", "Metadata", {}),
-        ("lxml", "Tables", {}),
-    ],
-)
-def test_the_extra_is_named_when_a_library_is_missing(monkeypatch, module, operator, options):
-    monkeypatch.setitem(sys.modules, module, None)
-
-    with pytest.raises(MissingExtraError, match=r"\[html\]"):
-        getattr(data.html, operator)(**options)

@@ -94,8 +94,8 @@ def test_it_joins_nodes_of_a_pipeline(root: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"how": "right"}, "how must be one of"),
-        ({"duplicates": "x"}, "duplicates must be one of"),
+        ({"how": "right"}, "how is 'right'; use one of 'left', 'inner'"),
+        ({"duplicates": "x"}, "duplicates is 'x'; use one of 'error', 'first'"),
         ({"right_on": ["a", "b"]}, "give as many columns"),
         ({"max_memory_mb": 0}, "max_memory_mb"),
     ],

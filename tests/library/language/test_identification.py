@@ -1,10 +1,9 @@
 import importlib.util
-import sys
 
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 
 GERMAN = "Am Sonntag sind wir mit dem Fahrrad zum See gefahren und haben gebadet."
 ENGLISH = "On Sunday we went to the lake by bicycle and had a swim in the cold water."
@@ -67,16 +66,13 @@ def test_the_language_can_be_written_instead():
     assert "drop_reason" not in both
 
 
-def test_backends_are_checked(monkeypatch):
+def test_backends_are_checked():
     with pytest.raises(DefinitionError, match="py3langid"):
         data.language.Identify(backend="cld3")
     with pytest.raises(DefinitionError, match="model_path"):
         data.language.Identify(backend="fasttext")
     with pytest.raises(DefinitionError, match="model_path"):
         data.language.Identify(model_path="lid.176.bin")
-    monkeypatch.setitem(sys.modules, "fasttext", None)
-    with pytest.raises(MissingExtraError, match=r"\[fasttext\]"):
-        data.language.Identify(backend="fasttext", model_path="lid.176.bin")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("lingua") is None, reason="lingua is not installed")

@@ -5,7 +5,7 @@ import pytest
 
 from dagster_dataops import build_definitions, data, pipeline
 from dagster_dataops.errors import DefinitionError, OperatorOptionError
-from dagster_dataops.library.sample.record_hashes import RecordHash
+from dagster_dataops.library.sample.splitting import RecordHash
 
 RECORDS = [{"id": n, "user": n % 50, "text": f"text {n}"} for n in range(2000)]
 

@@ -1,11 +1,10 @@
 import math
 import random
-import sys
 
 import pytest
 
 from dagster_dataops import data, pipeline
-from dagster_dataops.errors import DefinitionError, MissingExtraError, NoTextError
+from dagster_dataops.errors import DefinitionError, NoTextError
 from dagster_dataops.library.score.linear import probability
 from tests.library.adversarial import survives
 
@@ -75,12 +74,6 @@ def test_wrong_labels_and_options_are_refused(model, tmp_path) -> None:
         data.score.Linear(tmp_path)
     with pytest.raises(NoTextError):
         data.score.Linear(model).forward({"text": 1})
-
-
-def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    with pytest.raises(MissingExtraError, match=r"dagster-dataops\[score\]"):
-        data.score.Train()
 
 
 def test_probabilities_are_finite() -> None:

@@ -5,7 +5,6 @@ import pytest
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, MissingExtraError, NoTextError
-from dagster_dataops.library.score.model_files import FileModel
 
 BATCHES = []
 
@@ -52,7 +51,6 @@ LABELS = ["yes", "no"] * 20
 def check(path: str) -> None:
     for label, rising in (("yes", True), ("no", False), (None, True)):
         operator = data.score.Model(path, label=label)
-        assert isinstance(operator._scores, FileModel)
         again = pickle.loads(pickle.dumps(operator._scores))
         good, bad = again(["nice fine\n", "awful"])
         assert (good > bad) is rising

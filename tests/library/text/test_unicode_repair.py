@@ -1,7 +1,7 @@
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
 
 
 def change(text, **options):
@@ -31,13 +31,6 @@ def test_nested_entities_are_decoded_in_one_pass():
 def test_an_unknown_profile_is_refused():
     with pytest.raises(DefinitionError, match="fineweb"):
         data.text.FixUnicode(profile="x")
-
-
-def test_the_extra_is_named_when_ftfy_is_missing(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ftfy", None)
-
-    with pytest.raises(MissingExtraError, match=r"\[text\]"):
-        data.text.FixUnicode()
 
 
 @pytest.mark.parametrize("profile", ["fineweb", "ftfy"])

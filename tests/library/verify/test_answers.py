@@ -1,4 +1,3 @@
-import sys
 from fractions import Fraction
 
 import pytest
@@ -6,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError, MissingExtraError, NoTextError
+from dagster_dataops.errors import DefinitionError, NoTextError
 from dagster_dataops.library.verify.number_forms import number_of
 from tests.library.adversarial import HOSTILE, NO_TEXTS, survives
 
@@ -118,12 +117,6 @@ def test_modes_tolerance_and_keys() -> None:
         data.verify.MathEqual(tolerance=1)
     with pytest.raises(NoTextError):
         operator.forward({"a": [1], "b": "1"})
-
-
-def test_symbols_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "math_verify", None)
-    with pytest.raises(MissingExtraError, match=r"dagster-dataops\[math\]"):
-        data.verify.MathEqual(symbolic=True)
 
 
 def test_symbols_are_compared() -> None:

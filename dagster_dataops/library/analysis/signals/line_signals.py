@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
+from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, shared
 from dagster_dataops.library.analysis.character_counts import ratio
 from dagster_dataops.library.analysis.character_sets import TERMINAL_PUNCTUATION
 
@@ -31,21 +31,15 @@ def text_lines(text: AnalyzedText) -> list[str]:
     return text.split(str.splitlines)
 
 
-def filled_lines(text: AnalyzedText) -> list[str]:
+@shared
+def filled_lines(text: str) -> list[str]:
     """Return the parts between newlines that are not blank."""
-    return text.split(_filled)
-
-
-def _filled(text: str) -> list[str]:
     return [line for line in text.split("\n") if line and not line.isspace()]
 
 
-def newline_runs(text: AnalyzedText) -> list[str]:
+@shared
+def newline_runs(text: str) -> list[str]:
     """Return the parts of a text between runs of newlines."""
-    return text.split(_newline_runs)
-
-
-def _newline_runs(text: str) -> list[str]:
     parts = [part for part in text.split("\n") if part]
     if not text or text[0] == "\n":
         parts.insert(0, "")
@@ -54,22 +48,16 @@ def _newline_runs(text: str) -> list[str]:
     return parts
 
 
-def paragraphs(text: AnalyzedText) -> list[str]:
+@shared
+def paragraphs(text: str) -> list[str]:
     """Return the parts of a stripped text between blank lines."""
-    return text.split(_stripped_paragraphs)
-
-
-def _stripped_paragraphs(text: str) -> list[str]:
     parts = [part.lstrip("\n") for part in text.strip().split("\n\n")]
     return [part for part in parts if part] or [""]
 
 
-def double_newline_parts(text: AnalyzedText) -> list[str]:
+@shared
+def double_newline_parts(text: str) -> list[str]:
     """Return the parts of a text between pairs of newlines."""
-    return text.split(_double_newlines)
-
-
-def _double_newlines(text: str) -> list[str]:
     return text.split("\n\n")
 
 

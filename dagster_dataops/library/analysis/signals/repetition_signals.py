@@ -28,9 +28,8 @@ from dagster_dataops.library.analysis.window_hashes import (
     repeated,
     word_hashes,
 )
-from dagster_dataops.library.analysis.word_ngrams import ngrams
+from dagster_dataops.library.analysis.word_splitting import Splitter, ngrams
 
-Splitter: TypeAlias = Callable[[str], list[str]]
 Parts: TypeAlias = Callable[[AnalyzedText], list[str]]
 
 

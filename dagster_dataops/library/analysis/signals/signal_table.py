@@ -11,8 +11,8 @@ from dagster_dataops.library.analysis.signals import (
     repetition_signals,
     word_signals,
 )
+from dagster_dataops.library.analysis.word_splitting import Splitter
 
-Splitter: TypeAlias = Callable[[str], list[str]]
 Signal: TypeAlias = Callable[[AnalyzedText], float]
 
 _PLAIN: Final[Mapping[str, Signal]] = {

@@ -2,18 +2,16 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
-from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
+from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, shared
 from dagster_dataops.library.analysis.character_counts import ratio
 from dagster_dataops.library.analysis.character_sets import (
     PUNCTUATION,
     SPECIAL_CHARACTERS,
     characters,
 )
-
-Splitter: TypeAlias = Callable[[str], list[str]]
+from dagster_dataops.library.analysis.word_splitting import Splitter
 
 STOP_WORDS: Final = frozenset({"the", "be", "to", "of", "and", "that", "have", "with"})
 """The stop words of the Gopher rules."""
@@ -142,15 +140,12 @@ def _is_symbol(word: str) -> bool:
     return "#" in word and len(_HASHES.findall(word)) / len(word) > 0.5
 
 
-def refined_words(text: AnalyzedText) -> list[str]:
+@shared
+def refined_words(text: str) -> list[str]:
     """Return the words between spaces, tabs and newlines, in lower case, stripped of specials.
 
     Special characters are Data-Juicer's; words of nothing else are left out.
     """
-    return text.split(_refined)
-
-
-def _refined(text: str) -> list[str]:
     return _stripped(text.lower())
 
 

@@ -1,4 +1,4 @@
-"""`DiskArray`: an array of integers in a file, so that the system can free its memory."""
+"""`disk_array`: an array of integers in a file, so that the system can free its memory."""
 
 import mmap
 import os
@@ -10,27 +10,21 @@ from dagster_dataops.datasets.durable_files import storage
 _ITEM_BYTES: Final = 8
 
 
-class DiskArray:
-    """An array of unsigned 64-bit integers, initially all zero.
+def disk_array(path: Path, count: int) -> memoryview:
+    """Return an array of unsigned 64-bit integers, initially all zero.
 
     Args:
         path: The file, which must not exist.
         count: The number of integers.
-
-    Attributes:
-        values: The integers.
     """
-
-    def __init__(self, path: Path, count: int) -> None:
-        size = max(1, count) * _ITEM_BYTES
-        with storage(path, "write"):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
-                _reserve(descriptor, size)
-                self._map = mmap.mmap(descriptor, size)
-            finally:
-                os.close(descriptor)
-        self.values: memoryview = memoryview(self._map).cast("Q")
+    size = max(1, count) * _ITEM_BYTES
+    with storage(path, "write"):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            _reserve(descriptor, size)
+            return memoryview(mmap.mmap(descriptor, size)).cast("Q")
+        finally:
+            os.close(descriptor)
 
 
 def _reserve(descriptor: int, size: int) -> None:

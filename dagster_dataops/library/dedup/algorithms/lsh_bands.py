@@ -1,6 +1,5 @@
 """Locality-sensitive hashing: match similar signatures by bands of their rows."""
 
-import struct
 from array import array
 from collections.abc import Sequence
 from typing import Final
@@ -43,17 +42,11 @@ def _found(least: float, most: float, bands: int, rows: int) -> float:
     return sum(1 - (1 - one**rows) ** bands for one in similarities) / _STEPS
 
 
-def pack_buckets(signature: Sequence[int], bands: int, rows: int) -> str:
-    """Return the buckets of a signature, one per band, as text: 16 hexadecimal digits each."""
+def buckets_of(signature: Sequence[int], bands: int, rows: int) -> list[bytes]:
+    """Return the buckets of a signature, one per band, 8 bytes each."""
     data = array("I", signature).tobytes()
     size = len(data) // len(signature) * rows
-    buckets = (
-        xxhash.xxh3_64_intdigest(data[band * size : (band + 1) * size], seed=band)
+    return [
+        xxhash.xxh3_64_digest(data[band * size : (band + 1) * size], seed=band)[::-1]
         for band in range(bands)
-    )
-    return struct.pack(f"<{bands}Q", *buckets).hex()
-
-
-def unpack_buckets(packed: str) -> tuple[int, ...]:
-    """Return the buckets from the text that `pack_buckets` returned."""
-    return struct.unpack(f"<{len(packed) // 16}Q", bytes.fromhex(packed))
+    ]

@@ -1,10 +1,12 @@
 """Hashes of the word n-grams of a text, for MinHash and for exact Jaccard indices."""
 
+from array import array
 from typing import Any, Final, TypeAlias
 
 import xxhash
 
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
+from dagster_dataops.library.option_values import needs_extra
 
 Hashes: TypeAlias = Any  # an array of 64-bit integers
 
@@ -55,6 +57,34 @@ class NgramHashes:
         if self._plain and text.isascii():  # the same words, without a regular expression
             return text.encode().translate(_LOWER_WORDS).split()
         return list(map(_encoded, self._words(text.casefold())))
+
+
+class MinHash:
+    """Computes MinHash signatures.
+
+    Args:
+        operator: The name of the operator, for errors.
+        count: The length of a signature.
+        seed: Another number gives other signatures.
+
+    Raises:
+        MissingExtraError: A package of the extra is not installed.
+    """
+
+    def __init__(self, operator: str, count: int, seed: int) -> None:
+        with needs_extra(operator, "dedup"):
+            import numpy  # noqa: F401
+            from rensa import RMinHash
+        self._rensa, self._count, self._seed = RMinHash, count, seed
+
+    def of(self, hashes: Hashes) -> list[int]:
+        """Return the signature of the hashes of n-grams."""
+        ends = array("Q", [0, len(hashes)])
+        matrix = self._rensa.digest_matrix_from_flat_token_hashes(
+            hashes, ends, self._count, self._seed
+        )
+        signature: list[int] = matrix.to_rows()[0]
+        return signature
 
 
 def _encoded(text: str) -> bytes:

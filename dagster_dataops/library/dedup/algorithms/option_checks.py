@@ -6,7 +6,8 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from annotated_types import Interval
 
-from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
 
 MOST_PERMUTATIONS: Final = 4096
@@ -41,11 +42,9 @@ def rank_value(record: Record, keep: str, text: str) -> float:
     return _LEAST if math.isnan(value) else value
 
 
-def check_linkage(linkage: str) -> None:
-    """Raise `DefinitionError` for an unknown linkage."""
-    if linkage not in {"kept", "component"}:
-        msg = f"linkage must be kept or component, got {linkage!r}"
-        raise DefinitionError(msg)
+def cluster_columns(**options: Any) -> list[str]:
+    """Return the columns that an operator with the option ``cluster_key`` writes."""
+    return [options["cluster_key"]] if options.get("cluster_key") else []
 
 
 def check_range(option: str, value: float, least: float, most: float) -> None:
@@ -55,23 +54,7 @@ def check_range(option: str, value: float, least: float, most: float) -> None:
         raise DefinitionError(msg)
 
 
-def minhash(operator: str) -> Any:
-    """Return the class that computes MinHash.
-
-    Raises:
-        MissingExtraError: A package of the extra is not installed.
-    """
-    need_numpy(operator)
-    try:
-        from rensa import RMinHash
-    except ImportError:
-        raise MissingExtraError(operator, "dedup") from None
-    return RMinHash
-
-
 def need_numpy(operator: str) -> None:
     """Raise `MissingExtraError` if numpy is not installed."""
-    try:
+    with needs_extra(operator, "dedup"):
         import numpy  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(operator, "dedup") from None

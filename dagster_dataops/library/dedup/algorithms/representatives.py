@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from dagster_dataops.library.dedup.algorithms.disk_array import DiskArray
+from dagster_dataops.library.dedup.algorithms.disk_array import disk_array
 from dagster_dataops.library.dedup.algorithms.shared_buckets import SharedBuckets
 from dagster_dataops.library.dedup.algorithms.sketch_files import SketchFiles
 
@@ -93,13 +93,12 @@ class Representatives:
         if similarity.ranked:
             self._rank()
         scratch = self._scratch
-        found = (self._sketches, similarity.bands, self._ranks, scratch / "shared", max_bytes)
-        shared = SharedBuckets(*found)
-        self._parents = DiskArray(scratch / "parents", self.count).values  # rank + 1; 0 for itself
-        self._heads = DiskArray(scratch / "heads", shared.count).values
+        shared = SharedBuckets(self._sketches, self._ranks, scratch / "shared", max_bytes)
+        self._parents = disk_array(scratch / "parents", self.count)  # rank + 1; 0 for itself
+        self._heads = disk_array(scratch / "heads", shared.count)
         listed = 2 * shared.pairs if self._limit is not None else 0
-        self._listed = DiskArray(scratch / "listed", listed).values
-        self._lengths = DiskArray(scratch / "lengths", shared.count if listed else 0).values
+        self._listed = disk_array(scratch / "listed", listed)
+        self._lengths = disk_array(scratch / "lengths", shared.count if listed else 0)
         self._entries = 0
         decide = self._decide_by_buckets if self._limit is None else self._decide_by_hashes
         for rank, buckets in shared.by_rank():
@@ -123,7 +122,7 @@ class Representatives:
 
     def sizes(self, path: Path) -> memoryview:
         """Return how many records each record represents, by position, in a new file."""
-        found = DiskArray(path, self.count).values
+        found = disk_array(path, self.count)
         for _, representative in self:
             found[representative] += 1
         return found
@@ -145,8 +144,8 @@ class Representatives:
     def _decide_by_hashes(self, rank: int, buckets: list[int]) -> None:
         """Compare a record with the candidates that share most buckets first.
 
-        A record with the same hashes as one before is left out of the lists of buckets: whatever
-        is similar to it is similar to that one, and shares the same buckets with it.
+        A record with the same hashes as one before is left out of the lists of buckets: a record
+        that is similar to it is similar to that one, and shares the same buckets with it.
         """
         mine = None
         for other in self._candidates(buckets):

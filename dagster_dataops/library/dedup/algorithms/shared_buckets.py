@@ -25,7 +25,6 @@ class SharedBuckets:
 
     Args:
         sketches: The sketches.
-        bands: The number of bands.
         ranks: The rank of each record; ``None`` if it is the position in the input.
         folder: An empty folder.
         max_bytes: The approximate memory limit.
@@ -35,9 +34,7 @@ class SharedBuckets:
         pairs: The number of pairs of record and bucket.
     """
 
-    def __init__(
-        self, sketches: SketchFiles, bands: int, ranks: Any, folder: Path, max_bytes: int
-    ) -> None:
+    def __init__(self, sketches: SketchFiles, ranks: Any, folder: Path, max_bytes: int) -> None:
         import numpy
 
         self._numpy = numpy
@@ -47,7 +44,7 @@ class SharedBuckets:
         make_folder(folder)
         path = folder / "pairs"
         with storage(path, "write"), path.open("wb") as file:
-            for band in range(bands):
+            for band in range(sketches.bands):
                 for found in self._of_band(band):
                     file.write(found)
         self._windows = passes(self.pairs, _WINDOW_BYTES, max_bytes)

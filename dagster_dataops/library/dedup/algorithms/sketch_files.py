@@ -11,7 +11,6 @@ from dagster_dataops.datasets.durable_files import storage
 
 _BLOCK_BYTES: Final = 1 << 20
 _BUCKET_BYTES: Final = 8
-_HASH_BYTES: Final = 4
 
 
 class SketchFiles:
@@ -22,6 +21,7 @@ class SketchFiles:
         bands: The number of buckets of each record.
 
     Attributes:
+        bands: As given.
         count: The number of records.
     """
 
@@ -29,7 +29,7 @@ class SketchFiles:
         import numpy
 
         self._numpy = numpy
-        self._bands = bands
+        self.bands = bands
         self._block = max(1, _BLOCK_BYTES // (_BUCKET_BYTES * bands))  # records
         self._paths = [folder / name for name in ("buckets", "ranks", "hashes", "ends")]
         self._open: list[BinaryIO] = []
@@ -51,7 +51,7 @@ class SketchFiles:
     def _write_block(self, block: list[list[Any]]) -> None:
         buckets, ranks, hashes, ends = self._open
         rows = bytes.fromhex("".join(sketch[0] for sketch in block))
-        matrix = self._numpy.frombuffer(rows, "<u8").reshape(len(block), self._bands)
+        matrix = self._numpy.frombuffer(rows, "<u8").reshape(len(block), self.bands)
         buckets.write(matrix.T.tobytes())
         if len(block[0]) > 1:
             values = [sketch[1] for sketch in block]
@@ -69,7 +69,7 @@ class SketchFiles:
         """Yield the position of the first record of a block, and the buckets of the block."""
         for first in range(0, self.count, self._block):
             length = min(self._block, self.count - first)
-            start = (first * self._bands + band * length) * _BUCKET_BYTES
+            start = (first * self.bands + band * length) * _BUCKET_BYTES
             yield first, self._numpy.frombuffer(self._read(0, start, length * _BUCKET_BYTES), "<u8")
 
     def ranks(self) -> Any:
@@ -101,7 +101,6 @@ def packed_hashes(hashes: Any) -> str:
     return base64.b64encode(high.tobytes()).decode()
 
 
-def packed_words(values: list[int]) -> str:
-    """Return 64-bit values as text for a sketch, in the place of hashes."""
-    data = b"".join(value.to_bytes(8, "little") for value in values)
-    return base64.b64encode(data).decode()
+def packed_value(value: int) -> str:
+    """Return a 64-bit value as text for a sketch, in the place of hashes."""
+    return base64.b64encode(value.to_bytes(8, "little")).decode()

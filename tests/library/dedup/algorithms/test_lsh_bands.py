@@ -2,11 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.library.dedup.algorithms.lsh_bands import (
-    choose_bands,
-    pack_buckets,
-    unpack_buckets,
-)
+from dagster_dataops.library.dedup.algorithms.lsh_bands import buckets_of, choose_bands
 
 
 @pytest.mark.parametrize(
@@ -24,11 +20,11 @@ def test_a_shape_never_needs_more_rows_than_there_are(threshold, permutations) -
 
 
 def test_signatures_share_the_buckets_of_the_bands_in_which_they_agree() -> None:
-    one = unpack_buckets(pack_buckets([1, 2, 3, 4, 5, 6, 9], 3, 2))
-    other = unpack_buckets(pack_buckets([1, 2, 3, 5, 5, 6, 8], 3, 2))
+    one = buckets_of([1, 2, 3, 4, 5, 6, 9], 3, 2)
+    other = buckets_of([1, 2, 3, 5, 5, 6, 8], 3, 2)
     assert [a == b for a, b in zip(one, other, strict=True)] == [True, False, True]
 
 
 def test_equal_bands_at_different_places_are_different_buckets() -> None:
-    buckets = unpack_buckets(pack_buckets([7, 7, 7, 7], 2, 2))
+    buckets = buckets_of([7, 7, 7, 7], 2, 2)
     assert len(set(buckets)) == 2

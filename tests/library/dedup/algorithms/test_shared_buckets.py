@@ -23,7 +23,7 @@ def test_records_are_listed_with_the_buckets_they_share(tmp_path: Path, max_byte
     ]
     with closing(SketchFiles(tmp_path, 3)) as sketches:
         sketches.write([row.hex()] for row in packed)
-        shared = SharedBuckets(sketches, 3, None, tmp_path / "shared", max_bytes)
+        shared = SharedBuckets(sketches, None, tmp_path / "shared", max_bytes)
         found = list(shared.by_rank())
     expected = defaultdict(set)
     for at, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""`QuantileDigest`: the quantiles of a stream of numbers in little memory."""
+"""`NumberSummary`: mean, deviation and quantiles of a stream of numbers in little memory."""
 
 from math import asin, pi, sin, sqrt
 from typing import Final
@@ -7,36 +7,43 @@ _EXACT: Final = 10_000  # numbers that are all kept
 _COMPRESSION: Final = 400  # about twice the number of centroids that are kept
 
 
-class QuantileDigest:
-    """The quantiles of up to 10,000 numbers exactly, and of more by a merging t-digest.
+class NumberSummary:
+    """Mean, deviation and quantiles of numbers: those of more than 10,000 by a merging t-digest.
 
     Quantiles of a t-digest are most exact near the smallest and the largest number. The result
     depends only on the numbers and their order.
+
+    Attributes:
+        count: How many numbers were added.
+        mean: Their mean.
     """
 
     def __init__(self) -> None:
+        self.count, self.mean, self._squares = 0, 0.0, 0.0
         self._added: list[float] = []
         self._centroids: list[tuple[float, float]] = []  # mean and weight, by mean
 
     def add(self, number: float) -> None:
         """Add a finite number."""
+        self.count += 1
+        difference = number - self.mean
+        self.mean += difference / self.count
+        self._squares += difference * (number - self.mean)
         self._added.append(number)
         if len(self._added) > _EXACT:
             self._compress()
+
+    def deviation(self) -> float:
+        """Return the standard deviation, as of a sample."""
+        return sqrt(max(0.0, self._squares) / (self.count - 1)) if self.count > 1 else 0.0
 
     def quantile(self, share: float) -> float:
         """Return the number below which a share of the numbers lies, between two of them linearly.
 
         Args:
             share: 0 to 1.
-
-        Raises:
-            ValueError: No number was added.
         """
         centroids = self.centroids()
-        if not centroids:
-            msg = "no number was added"
-            raise ValueError(msg)
         wanted = share * (sum(weight for _, weight in centroids) - 1)
         before, below = centroids[0][0], -1.0
         position = 0.0
@@ -79,8 +86,3 @@ def _limit(share: float) -> float:
     if scaled >= _COMPRESSION / 4:
         return 1.0
     return (sin(scaled * 2 * pi / _COMPRESSION) + 1) / 2
-
-
-def sample_deviation(count: int, squares: float) -> float:
-    """Return the standard deviation of a sample from its sum of squared differences."""
-    return sqrt(max(0.0, squares) / (count - 1)) if count > 1 else 0.0

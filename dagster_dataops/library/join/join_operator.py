@@ -1,4 +1,4 @@
-"""`JoinRules`: join two records with the same key."""
+"""`JoinOperator`: join two records with the same key."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,63 +8,59 @@ import xxhash
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.canonical_form import canonical
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
+from dagster_dataops.library.option_values import check_choice
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
 
 _HOW: Final = ("left", "inner", "semi", "anti", "outer")
 _DUPLICATES: Final = ("error", "first", "last", "all")
 
 
-class JoinRules:
-    """The options of a join.
+class JoinOperator(Operator):
+    """The options of a join; see `join.Merge`.
 
     Args:
-        on: The key columns of the left side.
-        right_on: Those of the right side, as many; ``None`` for the same names.
-        how: Which records are kept.
-        duplicates: What happens if several records of the right side have a key.
-        columns: The columns that are taken; ``None`` for all but the key.
-        suffix: Appended to a taken column that the left side has, too.
-
-    Attributes:
-        how: As given.
-        duplicates: As given.
-        right_names: The names of the key columns of the right side.
+        on: Key column, or several.
+        right_on: Key of the right side; ``None`` for the same names.
+        how: Which records stay.
+        duplicates: With several matches: ``error``, ``first``, ``last`` or ``all``.
+        columns: Columns that are added; ``None`` for all but the key.
+        suffix: Follows the name of an added column that the record already has.
+        max_memory_mb: Memory in MB.
+        **kwargs: See `Operator`.
 
     Raises:
-        DefinitionError: An option has an unknown value.
+        DefinitionError: An option has an unknown value, or the keys have different lengths.
     """
 
     def __init__(
         self,
         on: Keys,
-        right_on: Keys | None,
-        how: str,
-        duplicates: str,
-        columns: Sequence[str] | None,
-        suffix: str,
+        *,
+        right_on: Keys | None = None,
+        how: str = "left",
+        duplicates: str = "error",
+        columns: Sequence[str] | None = None,
+        suffix: str = "_right",
+        max_memory_mb: PositiveInt = 256,
+        **kwargs: Any,
     ) -> None:
-        _check("how", how, _HOW)
-        _check("duplicates", duplicates, _DUPLICATES)
+        super().__init__(**kwargs)
+        check_choice("how", how, _HOW)
+        check_choice("duplicates", duplicates, _DUPLICATES)
         left = key_list("on", on)
         right = left if right_on is None else key_list("right_on", right_on)
         if len(left) != len(right):
             msg = f"on is {on!r} and right_on {right_on!r}; give as many columns of both sides"
             raise DefinitionError(msg)
         self._left, self._right = list(map(FieldKey, left)), list(map(FieldKey, right))
-        self.right_names = ", ".join(right)
         self._key_names = set(right)
-        self.how, self.duplicates = how, duplicates
+        self._how, self._duplicates = how, duplicates
         self._columns, self._suffix = columns, suffix
+        self._max_bytes = max_memory_mb << 20
 
-    def left_key(self, record: Record) -> bytes | None:
-        """Return a digest of the key of a left record; ``None`` if a part is missing or null."""
-        return _digest(self._left, record)
-
-    def right_key(self, record: Record) -> bytes | None:
-        """Return a digest of the key of a right record; ``None`` if a part is missing or null."""
-        return _digest(self._right, record)
-
-    def joined(self, left: Record, found: list[Record]) -> list[Record]:
+    def _joined(self, left: Record, found: list[Record]) -> list[Record]:
         """Return the records that a left record becomes.
 
         Args:
@@ -74,16 +70,16 @@ class JoinRules:
         Raises:
             ValueError: There are several, and ``duplicates`` is ``error``.
         """
-        if self.how in {"semi", "anti"}:
-            return [left] if bool(found) == (self.how == "semi") else []
+        if self._how in {"semi", "anti"}:
+            return [left] if bool(found) == (self._how == "semi") else []
         if len(found) > 1:
             found = self._chosen(left, found)
-        if not found and self.how == "inner":
+        if not found and self._how == "inner":
             return []
         return [self._merged(left, right) for right in found or [{}]]
 
     def _chosen(self, left: Record, found: list[Record]) -> list[Record]:
-        match self.duplicates:
+        match self._duplicates:
             case "first":
                 return found[:1]
             case "last":
@@ -109,13 +105,8 @@ class JoinRules:
         return {**left, **renamed}
 
 
-def _check(option: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        msg = f"{option} must be one of {', '.join(allowed)}, got {value!r}"
-        raise DefinitionError(msg)
-
-
-def _digest(columns: Sequence[FieldKey], record: Record) -> bytes | None:
+def key_digest(columns: Sequence[FieldKey], record: Record) -> bytes | None:
+    """Return a digest of the key of a record; ``None`` if a part is missing or null."""
     values: list[Any] = []
     for column in columns:
         found = column.present(record)
