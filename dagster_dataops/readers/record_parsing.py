@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.parallel.ordered import OrderedMap
+from dagster_dataops.streams.parallel.parallel_map import OrderedMap
 from dagster_dataops.streams.stages.mapping import Map
 
 if TYPE_CHECKING:

@@ -14,9 +14,7 @@ from dagster_dataops.streams.core.arguments import (
 )
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Stage
-from dagster_dataops.streams.parallel.ordered import OrderedMap
-from dagster_dataops.streams.parallel.parallel_map import MODES, Mode
-from dagster_dataops.streams.parallel.unordered import UnorderedMap
+from dagster_dataops.streams.parallel.parallel_map import MODES, Mode, OrderedMap, UnorderedMap
 from dagster_dataops.streams.sharding.marks import ShardingDispatch, ShardingFilter, check_mark
 from dagster_dataops.streams.sharding.workers_stage import WorkersStage, check_workers
 from dagster_dataops.streams.stages.flattening import YieldFrom

@@ -7,7 +7,7 @@ from typing import Final
 from dagster_dataops.streams.core.sequences import ConstantSource, CountSource, SequenceSource
 from dagster_dataops.streams.core.stage import CombinedStage, Stage, UnaryStage
 from dagster_dataops.streams.files.file_stages import FileStage
-from dagster_dataops.streams.parallel.unordered import UnorderedMap
+from dagster_dataops.streams.parallel.parallel_map import UnorderedMap
 from dagster_dataops.streams.sharding.feeds import Feed
 from dagster_dataops.streams.sharding.marks import ShardingMark, marks_below
 from dagster_dataops.streams.stages.concatenating import ConcatStage

@@ -35,11 +35,12 @@ class Map(UnaryStage):
 
     def function(self) -> Function:
         """Return the whole mapping as one function of an item."""
-        chained = _composed(self.functions)
+        chained = composed(self.functions)
         return chained if self.selector is None else self.selector.mapper(chained)
 
 
-def _composed(functions: tuple[Function, ...]) -> Function:
+def composed(functions: tuple[Function, ...]) -> Function:
+    """Return functions, applied in order, as one function."""
     if len(functions) == 1:
         return functions[0]
 
