@@ -182,7 +182,7 @@ class PartFiles(Readable):
             lines = RowShuffle(lines, self.shuffle_buffer_size, self.seed_in_use, drawn)
         known = frozenset(one.name for one in fields(PartFiles))
         values = reader_attributes(self, known)
-        parsing = LineParser(self.parse, folder, values, with_place=self.with_place)
+        parsing = LineParser(self.parse, values, folder=folder, with_place=self.with_place)
         return parse_stage(lines, parsing, self.num_parallel_calls)
 
 
