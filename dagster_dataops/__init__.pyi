@@ -78,7 +78,6 @@ from dagster_dataops.library.training_datasets import get_val_dataset as get_val
 from dagster_dataops.loading.distributed import (
     DistributedReadingService as DistributedReadingService,
 )
-from dagster_dataops.loading.in_process import InProcessReadingService as InProcessReadingService
 from dagster_dataops.loading.loader import DataLoader2 as DataLoader2
 from dagster_dataops.loading.multi_processing import (
     MultiProcessingReadingService as MultiProcessingReadingService,
@@ -86,6 +85,9 @@ from dagster_dataops.loading.multi_processing import (
 from dagster_dataops.loading.rank_states import merged_states as merged_states
 from dagster_dataops.loading.reading_service import (
     CheckpointableReadingServiceInterface as CheckpointableReadingServiceInterface,
+)
+from dagster_dataops.loading.reading_service import (
+    InProcessReadingService as InProcessReadingService,
 )
 from dagster_dataops.loading.reading_service import (
     ReadingServiceInterface as ReadingServiceInterface,

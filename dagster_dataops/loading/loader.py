@@ -8,9 +8,12 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DataPipelineError, StreamArgumentError, StreamStateError
-from dagster_dataops.loading.in_process import InProcessReadingService
 from dagster_dataops.loading.iteration import DataLoader2Iterator, RestOfEpoch
-from dagster_dataops.loading.reading_service import IterResetFn, ReadingServiceInterface
+from dagster_dataops.loading.reading_service import (
+    InProcessReadingService,
+    IterResetFn,
+    ReadingServiceInterface,
+)
 from dagster_dataops.loading.seed_generator import SeedGenerator
 from dagster_dataops.loading.service_session import ServiceSession, as_stream
 from dagster_dataops.streams.core.arguments import is_seed
