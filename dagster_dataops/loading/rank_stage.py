@@ -11,7 +11,8 @@ from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, exchanged, with_inputs
-from dagster_dataops.streams.sharding.marks import ShardingMark, TransparentStage, marks_below
+from dagster_dataops.streams.core.transparent import TransparentStage
+from dagster_dataops.streams.sharding.marks import ShardingMark, marks_below
 from dagster_dataops.streams.stages.mapping import Map
 from dagster_dataops.streams.stages.random_order import OfLast, RandomCursor
 

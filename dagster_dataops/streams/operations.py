@@ -15,8 +15,8 @@ from dagster_dataops.streams.core.arguments import (
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.parallel.parallel_map import MODES, Mode, OrderedMap, UnorderedMap
-from dagster_dataops.streams.sharding.marks import ShardingDispatch, ShardingFilter, check_mark
-from dagster_dataops.streams.sharding.workers_stage import WorkersStage, check_workers
+from dagster_dataops.streams.sharding.marks import ShardingDispatch, ShardingFilter
+from dagster_dataops.streams.sharding.workers_stage import WorkersStage, check_mark, check_workers
 from dagster_dataops.streams.stages.flattening import YieldFrom
 from dagster_dataops.streams.stages.grouping.buckets import Bucket
 from dagster_dataops.streams.stages.grouping.cost_buckets import DynamicBucket
@@ -292,7 +292,6 @@ class Operations:
             StreamDefinitionError: The stream has a mark or workers already.
         """
         check_mark("sharding_filter", self.stage)
-        check_workers("sharding_filter", self.stage)
         return self.then(ShardingFilter(self.stage))
 
     def sharding_round_robin_dispatch(self) -> Self:
@@ -305,7 +304,6 @@ class Operations:
             StreamDefinitionError: The stream has a mark or workers already.
         """
         check_mark("sharding_round_robin_dispatch", self.stage)
-        check_workers("sharding_round_robin_dispatch", self.stage)
         return self.then(ShardingDispatch(self.stage))
 
     def workers(self, num_workers: int, prefetch: int = PREFETCH, main_prefetch: int = 0) -> Self:

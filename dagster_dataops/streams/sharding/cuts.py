@@ -86,7 +86,7 @@ def with_workers(stage: Stage, number: int, merged: Merged) -> Stage:
     path = _unary_path(stage)
     cut = _marked_cut(path) if marks_below(stage) else _chosen_cut(path)
     if cut is not None:
-        return _replaced(path, cut, merged(cut, number))
+        return _upon(path[: path.index(cut.whole)], merged(cut, number))
     bottom = path[-1]
     if not isinstance(bottom, CombinedStage):
         return stage
@@ -145,10 +145,6 @@ def _chosen_cut(path: list[Stage]) -> Cut | None:
     while path[end].elementwise:
         end += 1
     return Cut(tuple(path[first:end]), path[end])
-
-
-def _replaced(path: list[Stage], cut: Cut, new: Stage) -> Stage:
-    return _upon(path[: path.index(cut.whole)], new)
 
 
 def _upon(above: list[Stage], stage: Stage) -> Stage:

@@ -9,9 +9,9 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamWorkerError
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State
+from dagster_dataops.streams.core.transparent import TransparentStage
 from dagster_dataops.streams.sharding.cuts import Cut
-from dagster_dataops.streams.sharding.feeds import Feed, FeedCursor, run_cursors
-from dagster_dataops.streams.sharding.marks import TransparentStage
+from dagster_dataops.streams.sharding.feeds import Feed, FeedCursor, SentElements, run_cursors
 from dagster_dataops.streams.sharding.shard_pool import Limits, ShardPool
 from dagster_dataops.streams.sharding.tasks import (
     ItemFailure,
@@ -104,7 +104,7 @@ class MergeCursor(Cursor):
         if cut.is_dispatched():
             if cut.mark is None:
                 _LOGGER.info("workers: this process reads %s and sends the items", cut.before.path)
-            source = _Elements(self._feed)
+            source = SentElements(self._feed)
             feed = Feed(None, cut.before.path, numbering=self._feed.numbering)
         else:
             feed = Feed(cut.before, cut.before.path, is_replica=True)
@@ -208,49 +208,3 @@ def _key(item: Any) -> str:
             if name in item:
                 return f" ({name} {item[name]!r})"
     return ""
-
-
-class _Elements:
-    """The elements that the reading process reads for its workers, with the states before them.
-
-    Args:
-        feed: The feed that converts the states of workers.
-    """
-
-    def __init__(self, feed: FeedCursor) -> None:
-        self._before = feed.before
-        self._before.restore(feed.held)
-        self._items = self._before.items()
-        self._places = feed.places = {0: feed.held}
-        feed.number = self.number = 0
-        self._error: BaseException | None = None
-
-    def take(self, first: int, count: int) -> tuple[list[Any], bool]:
-        """Return up to ``count`` elements, and whether they are the last."""
-        found: list[Any] = []
-        while len(found) < count:
-            try:
-                item = next(self._items, _END)
-            except Exception as error:  # noqa: BLE001 - raised behind the elements before it
-                self._error, item = error, _END
-            if item is _END:
-                break
-            found.append(item)
-            self.number = first + len(found)
-            self._places[self.number] = self._before.state()
-        return found, len(found) < count
-
-    def forget(self, first: int, count: int) -> None:
-        """Drop the states before elements that are finished."""
-        for number in range(first, first + count):
-            self._places.pop(number, None)
-
-    def finish(self) -> None:
-        """Set the state at the end.
-
-        Raises:
-            Exception: Reading failed.
-        """
-        if self._error is not None:
-            raise self._error
-        self._places[self.number] = self._before.state()

@@ -7,10 +7,11 @@ from contextlib import suppress
 from itertools import islice
 from multiprocessing.connection import Connection
 from selectors import EVENT_READ, PollSelector
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.errors import StreamWorkerError
+from dagster_dataops.streams.sharding.feeds import SentElements
 from dagster_dataops.streams.sharding.shard_process import ShardProcess, check_sendable
 from dagster_dataops.streams.sharding.shard_worker import READY
 from dagster_dataops.streams.sharding.tasks import Outcome, Start, StreamJob, Task, loads
@@ -42,13 +43,6 @@ class Limits(NamedTuple):
     def tasks(self) -> int:
         """The number of tasks of all workers that may be unfinished or not yet read."""
         return self.number * self.prefetch + self.main_prefetch
-
-
-class ElementSource(Protocol):
-    """The elements that the reading process sends to workers."""
-
-    def take(self, first: int, count: int) -> tuple[list[Any], bool]:
-        """Return up to ``count`` elements, and whether they are the last."""
 
 
 class _ShardWorker:
@@ -97,7 +91,7 @@ class ShardPool:
     """
 
     def __init__(
-        self, job: StreamJob, limits: Limits, start: bytes, source: ElementSource | None
+        self, job: StreamJob, limits: Limits, start: bytes, source: SentElements | None
     ) -> None:
         self._job = job
         self._limits = limits

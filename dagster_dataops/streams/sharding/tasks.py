@@ -3,7 +3,7 @@
 import marshal
 import pickle
 import traceback
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import cloudpickle
@@ -106,7 +106,7 @@ class Task:
     payload: list[Any] | None = None
     deaths: int = 0
     outcome: Outcome | None = None
-    exit_code: int | None = field(default=None)
+    exit_code: int | None = None
 
     def split(self) -> "list[Task]":
         """Return a task for each element."""
