@@ -18,8 +18,7 @@ from dagster_dataops.streams.core.item_failures import (
     check_unbroken,
 )
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
-from dagster_dataops.streams.core.state_envelope import unwrap_state, wrap_state
-from dagster_dataops.streams.core.stream_identity import fingerprint
+from dagster_dataops.streams.core.stream_identity import fingerprint, unwrap_state, wrap_state
 from dagster_dataops.streams.operations import PREFETCH, Operations
 from dagster_dataops.streams.stages.taking import Take
 
