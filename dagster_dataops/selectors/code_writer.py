@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from dagster_dataops.selectors.grammar import EVERY, Path
-from dagster_dataops.selectors.path_tree import Branch, build_tree, path_numbers
+from dagster_dataops.selectors.path_tree import Branch, build_tree
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
@@ -17,9 +17,11 @@ class SourceWriter:
         self._paths = paths
         self._tree = build_tree(paths) or {}
         self._loops = [path.count(EVERY) for path in paths]
+        # The paths whose values are the elements of one list, in order.
+        self._whole = {
+            at for at, path in enumerate(paths) if EVERY not in path[:-1] and path[-1] is EVERY
+        }
         self._variables: dict[int, str] = {}
-        # A single path with one loop and steps after [*] calls the function while rebuilding.
-        self._at_once = self._loops == [1] and paths[0][-1] is not EVERY
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the source."""
@@ -37,9 +39,8 @@ class SourceWriter:
 
     def _mapped(self) -> Iterator[str]:
         yield from self._resolve()
-        if not self._at_once:
-            for number in range(len(self._paths)):
-                yield from self._apply(number)
+        for number in range(len(self._paths)):
+            yield from self._apply(number)
         yield from self._rebuild(self._tree, looped=False)
         yield "return item"
 
@@ -102,28 +103,20 @@ class SourceWriter:
             yield f"    if not isinstance({name}, (list, tuple)): raise LookupError"
 
     def _apply(self, number: int) -> Iterator[str]:
-        value = f"v{number}"
-        if not self._loops[number]:
-            yield from self._guarded([f"{value} = fn({value})"], "0", number)
-            return
-        yield "done = []"
-        loop = [f"for value in {value}:", "    done.append(fn(value))"]
-        yield from self._guarded(loop, "len(done)", number)
-        yield f"{value} = done" if self._single(number) else f"{value} = iter(done)"
-
-    def _guarded(self, lines: list[str], position: str, number: int = 0) -> Iterator[str]:
-        """Yield lines that call the function; its exception is reported with the element's path."""
+        """Yield code that calls the function for a path; an error names the element's path."""
+        value, position = f"v{number}", "0"
+        if self._loops[number]:
+            yield "done = []"
+            position = "len(done)"
+            calls = [f"for value in {value}:", "    done.append(fn(value))"]
+        else:
+            calls = [f"{value} = fn({value})"]
         yield "try:"
-        yield from _indented(lines)
+        yield from _indented(calls)
         yield "except Exception as error:"
         yield f"    raise failed(item, {number}, {position}, error) from error"
-
-    def _single(self, number: int) -> bool:
-        """Return whether a path has one loop, shared with no other path, so one value per pass."""
-        path = self._paths[number]
-        shared = path[: path.index(EVERY) + 1]
-        others = (other for at, other in enumerate(self._paths) if at != number)
-        return self._loops[number] == 1 and all(one[: len(shared)] != shared for one in others)
+        if self._loops[number]:
+            yield f"{value} = done" if number in self._whole else f"{value} = iter(done)"
 
     def _rebuild(self, branch: Branch, *, looped: bool) -> Iterator[str]:
         """Yield code that puts values in place, innermost first; each container is copied once."""
@@ -150,25 +143,17 @@ class SourceWriter:
     def _rebuild_every(self, name: str, below: "Branch | int") -> Iterator[str]:
         made = f"{name}_made"
         if isinstance(below, int):
-            flat = self._loops[below] == 1
-            yield f"{made} = v{below}" if flat else f"{made} = [next(v{below}) for _ in {name}]"
+            whole = below in self._whole
+            yield f"{made} = v{below}" if whole else f"{made} = [next(v{below}) for _ in {name}]"
         else:
             inner = self._name(below)
-            inside = list(path_numbers(below))
             yield f"{made} = []"
-            if len(inside) == 1 and self._single(inside[0]):
-                loop = [f"for {inner}, one in zip({name}, v{inside[0]}):"]
-            else:
-                loop = [f"for {inner} in {name}:"]
-            loop += ["    one = fn(one)"] if self._at_once else []
-            loop += _indented(self._rebuild(below, looped=True))
-            loop.append(f"    {made}.append({inner})")
-            yield from self._guarded(loop, f"len({made})") if self._at_once else loop
+            yield f"for {inner} in {name}:"
+            yield from _indented(self._rebuild(below, looped=True))
+            yield f"    {made}.append({inner})"
         yield f"{name} = {made} if type({name}) is list else rebuilt({name}, {made})"
 
     def _value(self, below: "Branch | int") -> str:
         if not isinstance(below, int):
             return self._name(below)
-        if not self._loops[below]:
-            return f"v{below}"
-        return "one" if self._single(below) else f"next(v{below})"
+        return f"next(v{below})" if self._loops[below] else f"v{below}"

@@ -1,6 +1,6 @@
 """The paths of a selector as a tree, so that shared steps are taken once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from dagster_dataops.selectors.grammar import EVERY, Path, PathStep
@@ -37,12 +37,3 @@ def build_tree(paths: Sequence[Path]) -> "Branch | None":
 def _has_overlap(branch: Branch) -> bool:
     """Return whether ``[*]`` has siblings, which would overlap with it."""
     return EVERY in branch and len(branch) > 1
-
-
-def path_numbers(branch: Branch) -> Iterator[int]:
-    """Yield the numbers of the paths in a tree, in order."""
-    for below in branch.values():
-        if isinstance(below, int):
-            yield below
-        else:
-            yield from path_numbers(below)
