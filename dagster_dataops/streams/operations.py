@@ -18,13 +18,10 @@ from dagster_dataops.streams.parallel.parallel_map import MODES, Mode, OrderedMa
 from dagster_dataops.streams.sharding.marks import ShardingDispatch, ShardingFilter
 from dagster_dataops.streams.sharding.workers_stage import WorkersStage, check_mark, check_workers
 from dagster_dataops.streams.stages.flattening import YieldFrom
-from dagster_dataops.streams.stages.grouping.buckets import Bucket
-from dagster_dataops.streams.stages.grouping.cost_buckets import DynamicBucket
-from dagster_dataops.streams.stages.grouping.length_buckets import BucketByLength
+from dagster_dataops.streams.stages.grouping.buckets import Bucket, BucketByLength, DynamicBucket
 from dagster_dataops.streams.stages.grouping.window_packing import Pack, PackGroup, SelectGroups
-from dagster_dataops.streams.stages.mapping import Filter, Function, Map
+from dagster_dataops.streams.stages.mapping import Filter, Function, Map, RandomMap
 from dagster_dataops.streams.stages.prefetching import Prefetch
-from dagster_dataops.streams.stages.random_mapping import RandomMap
 from dagster_dataops.streams.stages.repeating import Repeat
 from dagster_dataops.streams.stages.shuffling import Shuffle
 from dagster_dataops.streams.stages.taking import ContiguousShard, Shard, Skip, Take

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import chain
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -304,3 +305,8 @@ class CombinedStage(Stage):
     @override
     def inputs(self) -> tuple[Stage, ...]:
         return self.sources
+
+    @cached_property
+    def pseudo_infinite(self) -> list[bool]:
+        """For each input, whether it is pseudo-infinite."""
+        return [one.finitude is Finitude.PSEUDO_INFINITE for one in self.sources]

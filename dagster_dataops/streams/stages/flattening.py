@@ -1,7 +1,7 @@
 """``yield_from``: make a stream of each item and yield its items."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -33,7 +33,6 @@ class YieldFrom(NumberedStage):
     @override
     def begin(self, context: ReadContext) -> None:
         super().begin(context)
-        self._context = replace(context, failures=InnerFailures(self.counter))
         self._seed = derive_seed(context.seed, self.path)
         self._elements.observers.append(self._observe)
 
@@ -91,7 +90,8 @@ class YieldFrom(NumberedStage):
 
     def _opened(self, item: Any, number: tuple[int, ...]) -> "_InnerStream":
         stage = inner_stage(self.fn(item))
-        context = replace(self._context, seed=derive_seed(self._seed, *number))
+        seed = derive_seed(self._seed, *number)
+        context = ReadContext(seed, _InnerFailures(self.counter))
         return _InnerStream(stage, stage.open(context))
 
 
@@ -126,25 +126,15 @@ class _InnerStream:
         return [self._files, self.cursor.state()]
 
 
-class InnerFailures(FailureHandler):
+class _InnerFailures(FailureHandler):
     """Count failures inside the stream of an item as failures of ``yield_from``."""
 
-    def __init__(self, counter: FailureCounter) -> None:
+    def __init__(self, outer: FailureCounter) -> None:
         super().__init__()
-        self._outer = counter
-
-    @override
-    def counter(self, stage: str) -> FailureCounter:
-        return _InnerCounter(self._outer, stage)
-
-
-class _InnerCounter(FailureCounter):
-    def __init__(self, outer: FailureCounter, stage: str) -> None:
-        super().__init__(FailureHandler(), outer.number, stage)
         self._outer = outer
 
     @override
-    def settle(self, item: Any, error: Exception) -> None:
+    def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
         self._outer.settle(item, error)
 
 

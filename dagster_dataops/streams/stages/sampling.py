@@ -68,13 +68,8 @@ class SampleStage(DrawingStage):
         return mixed_finitude([one.finitude for one in self.sources])
 
     @override
-    def begin(self, context: ReadContext) -> None:
-        super().begin(context)
-        self._pseudo = [one.finitude is Finitude.PSEUDO_INFINITE for one in self.sources]
-
-    @override
     def reset(self) -> None:
-        self._ended = list(self._pseudo)
+        self._ended = list(self.pseudo_infinite)
         self._before: list[State] = [None] * len(self.opened)
         self._heads: list[Any] = [_UNREAD] * len(self.opened)
 
@@ -134,7 +129,7 @@ class SampleStage(DrawingStage):
         """
         self._ended[at] = True
         self._before[at] = self.opened[at].state()
-        if not (self.allow_repeats or self._pseudo[at]):
+        if not (self.allow_repeats or self.pseudo_infinite[at]):
             return
         self.opened[at].restart()
         iterators[at] = self.opened[at].items()
