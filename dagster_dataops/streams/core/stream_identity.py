@@ -63,22 +63,6 @@ def _is_code(value: Any) -> bool:
     return callable(value) and not isinstance(value, type)
 
 
-def wrap_state(stages: Sequence[StageFingerprint], position: Any, **more: Any) -> dict[str, Any]:
-    """Return the state of a stream as a JSON object.
-
-    Args:
-        stages: The fingerprint of each stage, sources first.
-        position: The position of the last stage.
-        more: Further entries.
-    """
-    return {
-        "version": VERSION,
-        "stages": [dict(parts) for parts in stages],
-        "position": position,
-        **more,
-    }
-
-
 def unwrap_state(
     state: Any, stages: Sequence[StageFingerprint], *, across_weights: bool = False
 ) -> dict[str, Any]:
