@@ -283,17 +283,6 @@ class UnaryStage(Stage):
         """The cursor of the input."""
         return self.opened[0]
 
-    @override
-    def state(self) -> State:  # as the base does it, but it is called for every item
-        before = self.states_before()
-        inner = self.opened[0].state() if before is None else before[0]
-        match self.saved:
-            case ():
-                return inner
-            case (name,):
-                return [getattr(self, name), inner]
-        return [*[getattr(self, name) for name in self.saved], inner]
-
 
 @dataclass(eq=False)
 class CombinedStage(Stage):
