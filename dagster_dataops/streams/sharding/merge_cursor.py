@@ -18,8 +18,8 @@ from dagster_dataops.streams.sharding.tasks import (
     Outcome,
     StreamJob,
     Task,
-    decode_state,
-    encode_state,
+    dumps,
+    loads,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class MergeCursor(Cursor):
             return
         counts = [one.count for one in self._counters]
         if self._decoded[0] is not self._latest:
-            self._decoded = (self._latest, decode_state(self._latest))
+            self._decoded = (self._latest, loads(self._latest))
         found = self._decoded[1]
         self._chain.restore(found if self._at is None else found[self._at])
         for counter, count in zip(self._counters, counts, strict=True):
@@ -129,10 +129,10 @@ class MergeCursor(Cursor):
     def _encoded(self) -> bytes:
         """Return the present state as workers restore it."""
         if self._feed.places is None:
-            return encode_state(self._chain.state())
+            return dumps(self._chain.state())
         held, self._feed.held = self._feed.held, self._feed.number
         try:
-            return encode_state(self._chain.state())
+            return dumps(self._chain.state())
         finally:
             self._feed.held = held
 
