@@ -24,7 +24,7 @@ from dagster_dataops.streams.core.random_access import (
     RandomAccess,
 )
 from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
-from dagster_dataops.streams.files.descriptors import FilePool, PooledFile
+from dagster_dataops.streams.files.descriptors import FilePool, PooledFile, naming_path
 
 _BLOCK_BYTES: Final = 1 << 20
 _BOM: Final = b"\xef\xbb\xbf"
@@ -40,7 +40,7 @@ class LineIndex:
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.starts = array("Q")
-        try:
+        with naming_path(path):
             position = len(_BOM) if os.pread(descriptor, len(_BOM), 0) == _BOM else 0
             size = _BLOCK_BYTES
             while block := os.pread(descriptor, size, position):
@@ -54,8 +54,6 @@ class LineIndex:
                     number = _line_number(partial(_read, path, descriptor), position)
                     raise StreamSourceError(f"{path}, line {number}", TOO_LONG)
                 size = _BLOCK_BYTES if read else min(2 * size, LINE_BYTES)
-        except OSError as error:
-            raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error
         self.starts.append(position)
 
     def _add(self, position: int, lines: list[bytes]) -> None:
@@ -139,10 +137,8 @@ class IndexedRecords(IndexedItems):
 
 
 def _read(path: str, descriptor: int, length: int, start: int) -> bytes:
-    try:
+    with naming_path(path):
         line = os.pread(descriptor, length, start)
-    except OSError as error:
-        raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error
     if len(line) < length:
         raise StreamSourceError(path, "became shorter while it was read")
     return line
