@@ -15,7 +15,7 @@ from dagster_dataops.loading.reading_service import (
     ReadingServiceInterface,
 )
 from dagster_dataops.loading.seed_generator import SeedGenerator
-from dagster_dataops.loading.service_session import ServiceSession, as_stream
+from dagster_dataops.loading.service_session import ServiceSession
 from dagster_dataops.streams.core.arguments import is_seed
 from dagster_dataops.streams.core.item_failures import check_unbroken
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
@@ -163,7 +163,7 @@ class DataLoader2:
     def _reset(self, stream: PositionedStream, reset: IterResetFn) -> PositionedStream:
         """Return the stream that the function of the service made for this epoch."""
         adapted = self._session.begin()
-        found = as_stream(self._session, "iter_reset_fn", reset(adapted))
+        found = self._session.stream_of_epoch(reset)
         if found.stage is adapted.stage:
             return stream
         opened, position = self._opened(found), stream.state_dict()
@@ -267,7 +267,7 @@ class DataLoader2:
         try:
             if reset is None:
                 raise failure
-            found = as_stream(self._session, "iter_reset_fn", reset(self._session.begin()))
+            found = self._session.stream_of_epoch(reset)
             stream = self._options.with_stage(found.part(), seed=generator.root)
             stream.load_state_dict(position)
             return stream

@@ -58,6 +58,10 @@ class ServiceSession:
         self._iterating.callback(self._service.finalize_iteration)
         return reset
 
+    def stream_of_epoch(self, reset: IterResetFn) -> Operations:
+        """Return the stream that a function of the service makes of its stream."""
+        return as_stream(self._service, "iter_reset_fn", reset(self.begin()))
+
     def end_iteration(self) -> None:
         """End an epoch, if one has begun."""
         self._iterating.close()
@@ -72,11 +76,6 @@ class ServiceSession:
     def checkpoint(self) -> str:
         """Return the state of the service as text; empty if it has none."""
         return encoded(checkpoint_of(self._service))
-
-    @property
-    def name(self) -> str:
-        """The name of the service's class."""
-        return type(self._service).__name__
 
 
 def check_service(place: str, service: object) -> None:

@@ -1,7 +1,9 @@
 """The operations that build a stream. Each returns a new stream and changes none."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as SequenceOf
+from operator import itemgetter
 from typing import Any, Final, Self
 
 from dagster_dataops.errors import StreamDefinitionError
@@ -105,7 +107,7 @@ class Operations:
         if mode is not None and mode not in MODES:
             raise StreamDefinitionError("map", f"mode is {mode!r}; it must be one of {MODES}")
         chosen = _as_selector(selector)
-        waits = len(functions) == 1 and _is_coroutine(functions[0])
+        waits = len(functions) == 1 and inspect.iscoroutinefunction(functions[0])
         if waits and (selector is not None or mode not in {None, "async"}):
             reason = "a coroutine function takes the whole item and runs in mode 'async'"
             raise StreamDefinitionError("map", reason)
@@ -158,7 +160,8 @@ class Operations:
                 are failures.
             drop_remainder: Whether to drop the last list if it is not full.
         """
-        sizes = tuple(sorted(((int(n), int(length)) for n, length in bucket_sizes), key=_by_length))
+        pairs = [(int(n), int(length)) for n, length in bucket_sizes]
+        sizes = tuple(sorted(pairs, key=itemgetter(1)))
         if not sizes:
             raise StreamDefinitionError("bucket_by_length", "bucket_sizes is empty")
         for count, length in sizes:
@@ -349,13 +352,3 @@ class Operations:
 def _as_selector(given: str | Selector | None) -> Selector | None:
     """Return ``given`` as a selector."""
     return Selector(given) if isinstance(given, str) else given
-
-
-def _is_coroutine(function: Function) -> bool:
-    import inspect  # takes a while
-
-    return inspect.iscoroutinefunction(function)
-
-
-def _by_length(size: tuple[int, int]) -> int:
-    return size[1]
