@@ -117,8 +117,12 @@ class BlockwiseCursor(Cursor):
     """A cursor that yields blocks of items, whose iterators know the number of remaining items.
 
     So keeping the position costs nothing per item.
+
+    Attributes:
+        first_index: The index of the first item of the current block, with `indexed_block`.
     """
 
+    first_index = 0
     _remaining: Any = iter(())  # a list iterator
     _length = 0
 
@@ -132,6 +136,22 @@ class BlockwiseCursor(Cursor):
 
     @override
     def reset(self) -> None:
+        self.first_index = 0
+        self.begin_block([])
+
+    @property
+    def item_index(self) -> int:
+        """The index of the next item."""
+        return self.first_index + self.read
+
+    @item_index.setter
+    def item_index(self, index: int) -> None:
+        self.first_index = index + 0  # raises TypeError unless it is a number
+
+    def indexed_block(self, items: Sequence[Any]) -> Iterator[Iterator[Any]]:
+        """Yield an iterator over the items of a new block; then go to the index behind it."""
+        yield self.begin_block(items)
+        self.first_index += len(items)
         self.begin_block([])
 
     def begin_block(self, items: Sequence[Any]) -> Iterator[Any]:
