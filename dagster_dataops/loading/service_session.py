@@ -19,10 +19,6 @@ from dagster_dataops.streams.operations import Operations
 class ServiceSession:
     """A copy of a service. Each call that begins something is followed by the one that ends it.
 
-    Args:
-        service: The service to copy.
-        stream: The stream to read.
-
     Raises:
         StreamArgumentError: ``service`` is no reading service, or cannot be pickled.
     """

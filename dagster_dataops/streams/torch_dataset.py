@@ -165,11 +165,7 @@ class StreamIterator:
 
 
 class LoaderDataset(IterableDataset[Any]):
-    """A dataset over a loader, which has workers and ranks of its own.
-
-    Args:
-        loader: The loader.
-    """
+    """A dataset over a loader, which has workers and ranks of its own."""
 
     def __init__(self, loader: Loader) -> None:
         super().__init__()
@@ -192,11 +188,7 @@ class LoaderDataset(IterableDataset[Any]):
 
 
 class LoaderIterator:
-    """One epoch of a loader. It begins with the first item, so that a state can be loaded before.
-
-    Args:
-        loader: The loader.
-    """
+    """One epoch of a loader. It begins with its first item, so a state can be loaded before."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader

@@ -11,11 +11,7 @@ from dagster_dataops.streams.core.stage import Cursor, ReadContext, UnaryStage
 
 
 class TransparentCursor(Cursor):
-    """Yield the items of another cursor, with its states; end a run of elementwise stages.
-
-    Args:
-        source: The cursor to read.
-    """
+    """Yield the items of another cursor, with its states; end a run of elementwise stages."""
 
     def __init__(self, source: Cursor) -> None:
         self.opened = [source]

@@ -74,7 +74,6 @@ class PooledFile:
     """A file that is opened when it is read, and again after the pool closed it.
 
     Attributes:
-        path: Its path.
         state: Its state when it was first opened.
 
     Raises:

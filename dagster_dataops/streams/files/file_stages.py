@@ -29,13 +29,7 @@ NOWHERE: Final = Origin()
 
 
 class FileCursor(BlockwiseCursor):
-    """A cursor over one file, at its start; nothing is read before the first item is requested.
-
-    Args:
-        stage: The stage that reads the file.
-        location: The file.
-        counter: Counts failed items.
-    """
+    """A cursor over one file, at its start; nothing is read before the first item is requested."""
 
     def __init__(self, stage: Any, location: Location, counter: FailureCounter) -> None:
         self.stage, self.location, self.counter = stage, location, counter

@@ -103,11 +103,7 @@ class JsonAccess(RandomAccess):
 
 
 class IndexedRecords(IndexedItems):
-    """The records of one jsonl file, by index.
-
-    Attributes:
-        index: Its lines.
-    """
+    """The records of one jsonl file, by index."""
 
     def __init__(self, file: PooledFile, index: LineIndex, counter: FailureCounter) -> None:
         self._file, self.index, self._counter = file, index, counter

@@ -17,12 +17,7 @@ from dagster_dataops.concurrency.fork_safety import may_fork
 
 
 class PoolCaller:
-    """Call in the threads or the processes of a pool.
-
-    Args:
-        pool: The pool.
-        call: The function to call for an item.
-    """
+    """Call a function in the threads or the processes of a pool."""
 
     def __init__(self, pool: Executor, call: Callable[[Any], Any]) -> None:
         self._pool, self._call = pool, call

@@ -18,9 +18,6 @@ _END: Final = object()
 class FeedCursor(Cursor):
     """The bottom of a run that is not read: it only holds a position, to convert states.
 
-    Args:
-        before: The stages before the run.
-
     Attributes:
         held: The state of the stages before the run.
         places: The states by element number, where states of workers hold numbers instead.
@@ -57,11 +54,7 @@ class FeedCursor(Cursor):
 
 
 class SentElements:
-    """The elements that the reading process reads for its workers, with the states before them.
-
-    Args:
-        feed: The feed that converts the states of workers.
-    """
+    """The elements that the reading process reads for its workers, with the states before them."""
 
     def __init__(self, feed: FeedCursor) -> None:
         self._before = feed.before

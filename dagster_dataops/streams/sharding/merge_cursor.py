@@ -48,10 +48,6 @@ class MergeCursor(Cursor):
 
     The state is that of the same stages read by one process: workers send it with each item, except
     for the counts of failures, which are those of the items read here.
-
-    Args:
-        stage: The stage to read.
-        context: The seed and the failure handling.
     """
 
     def __init__(self, stage: MergeStage, context: ReadContext) -> None:

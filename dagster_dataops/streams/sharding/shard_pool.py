@@ -180,11 +180,7 @@ class ShardPool:
         min(self._workers, key=lambda one: (len(one.tasks), one.sent)).send(task)
 
     def _receive(self, *, wait: bool) -> None:
-        """Receive the outcomes that are there, and replace dead workers.
-
-        Args:
-            wait: Whether to wait until there is something to do.
-        """
+        """Receive the outcomes that are there, and replace dead workers; ``wait`` for any."""
         dead: dict[int, _ShardWorker] = {}
         for key, _ in self._selector.select(None if wait else 0):
             worker: _ShardWorker = key.data

@@ -49,11 +49,7 @@ class RecordedFailures(FailureHandler):
 
 
 class _Chain:
-    """The open stages of a worker.
-
-    Args:
-        start: Where reading starts.
-    """
+    """The open stages of a worker."""
 
     def __init__(self, start: Start) -> None:
         job, state, at = start
