@@ -55,7 +55,7 @@ class Operations:
 
     def with_stage(self, stage: Stage) -> Self:
         """Return the same stream, with its options, upon another last stage."""
-        return type(self)(stage)
+        return self.then(stage)
 
     @property
     def finitude(self) -> Finitude:
