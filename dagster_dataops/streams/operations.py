@@ -28,7 +28,7 @@ from dagster_dataops.streams.stages.repeating import Repeat
 from dagster_dataops.streams.stages.shuffling import Shuffle
 from dagster_dataops.streams.stages.taking import ContiguousShard, Shard, Skip, Take
 
-PREFETCH: Final = 4  # tasks for each worker that may be unfinished or not yet read
+_PREFETCH: Final = 4  # tasks for each worker that may be unfinished or not yet read
 
 
 class Operations:
@@ -306,12 +306,13 @@ class Operations:
         check_mark("sharding_round_robin_dispatch", self.stage)
         return self.then(ShardingDispatch(self.stage))
 
-    def workers(self, num_workers: int, prefetch: int = PREFETCH, main_prefetch: int = 0) -> Self:
+    def workers(self, num_workers: int, prefetch: int = _PREFETCH, main_prefetch: int = 0) -> Self:
         """Read the stream with several processes: the same items, order and states as with one.
 
         ``map``, ``filter`` and ``yield_from`` directly behind the mark run in the workers; stages
         that hold items, such as ``bucket``, and all later ones run in the reading process. Without
-        a mark, the last ``map``, ``filter`` and ``yield_from`` in a row run in the workers.
+        a mark, the last ``map``, ``filter`` and ``yield_from`` in a row run in the workers. The
+        stream can be complete; the new one is at its start.
 
         Args:
             num_workers: The number of processes; 0 reads in the process itself.
@@ -327,7 +328,7 @@ class Operations:
         check_count("workers", "prefetch", prefetch, 1)
         check_count("workers", "main_prefetch", main_prefetch, 0)
         check_workers("workers", self.stage)
-        return self.then(WorkersStage(self.stage, num_workers, prefetch, main_prefetch))
+        return self.with_stage(WorkersStage(self.stage, num_workers, prefetch, main_prefetch))
 
     def shuffle(self, shuffle_window: int, seed: int | None = None) -> Self:
         """Shuffle windows of ``shuffle_window`` items; 0 shuffles all items, 1 none.

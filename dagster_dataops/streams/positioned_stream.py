@@ -19,7 +19,7 @@ from dagster_dataops.streams.core.item_failures import (
 )
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.stream_identity import VERSION, fingerprint, unwrap_state
-from dagster_dataops.streams.operations import PREFETCH, Operations
+from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.taking import Take
 
 
@@ -186,18 +186,6 @@ class PositionedStream(Operations):
             quarantine=quarantine or self._path,
             seed=self.seed if seed is None else seed,
         )
-
-    @override
-    def workers(self, num_workers: int, prefetch: int = PREFETCH, main_prefetch: int = 0) -> Self:
-        """Return the same stream at its start, read with several processes.
-
-        Args:
-            num_workers: See `DataPipelineBuilder.workers`.
-            prefetch: See `DataPipelineBuilder.workers`.
-            main_prefetch: See `DataPipelineBuilder.workers`.
-        """
-        other = Operations(self.stage).workers(num_workers, prefetch, main_prefetch)
-        return self.with_stage(other.stage)
 
     @property
     def seeds(self) -> dict[str, int]:
