@@ -103,12 +103,11 @@ def _found_rank() -> WorldRank:
     if found is not None:
         return found
     try:
-        return checked_rank(_SERVICE, int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+        rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     except (KeyError, ValueError) as error:
-        if isinstance(error, StreamDefinitionError):
-            raise
         reason = (
             "the rank is unknown: give rank and world_size, or begin reading after "
             "torch.distributed.init_process_group(), or with RANK and WORLD_SIZE in the environment"
         )
         raise StreamDefinitionError(_SERVICE, reason) from error
+    return checked_rank(_SERVICE, rank, world_size)

@@ -3,6 +3,7 @@
 import io
 import os
 from array import array
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -27,7 +28,6 @@ from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
 from dagster_dataops.streams.files.descriptors import FilePool, PooledFile, naming_path
 
 _BLOCK_BYTES: Final = 1 << 20
-_BOM: Final = b"\xef\xbb\xbf"
 _loads, _pread = orjson.loads, os.pread  # bound once instead of for every record
 
 
@@ -41,7 +41,8 @@ class LineIndex:
     def __init__(self, path: str, descriptor: int) -> None:
         self.starts = array("Q")
         with naming_path(path):
-            position = len(_BOM) if os.pread(descriptor, len(_BOM), 0) == _BOM else 0
+            has_mark = os.pread(descriptor, len(BOM_UTF8), 0) == BOM_UTF8
+            position = len(BOM_UTF8) if has_mark else 0
             size = _BLOCK_BYTES
             while block := os.pread(descriptor, size, position):
                 lines = list(io.BytesIO(block))

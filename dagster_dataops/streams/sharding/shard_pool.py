@@ -4,7 +4,6 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice
 from multiprocessing.connection import Connection
 from selectors import EVENT_READ, PollSelector
 from typing import Final, NamedTuple
@@ -249,9 +248,9 @@ class ShardPool:
             tasks.popleft()
             tasks.extendleft(reversed(parts))
             at = self._tasks.index(task)
-            self._tasks = deque(
-                [*islice(self._tasks, at), *parts, *islice(self._tasks, at + 1, None)]
-            )
+            del self._tasks[at]
+            for part in reversed(parts):
+                self._tasks.insert(at, part)
 
     def _started(self) -> _ShardWorker:
         """Start a worker process."""
