@@ -10,7 +10,7 @@ from typing_extensions import override
 from dagster_dataops.errors import DataPipelineError, StreamStateError
 from dagster_dataops.streams.core.element_numbers import NOTHING, NumberedStage
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
+from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler, OnError
 from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State
 from dagster_dataops.streams.files.file_stages import FileStage
@@ -33,7 +33,7 @@ class YieldFrom(NumberedStage):
     @override
     def begin(self, context: ReadContext) -> None:
         super().begin(context)
-        self._seed = derive_seed(context.seed, self.path)
+        self._seed, self._on_error = derive_seed(context.seed, self.path), context.failures.on_error
         self._elements.observers.append(self._observe)
 
     def _observe(self) -> None:
@@ -91,7 +91,7 @@ class YieldFrom(NumberedStage):
     def _opened(self, item: Any, number: tuple[int, ...]) -> "_InnerStream":
         stage = inner_stage(self.fn(item))
         seed = derive_seed(self._seed, *number)
-        context = ReadContext(seed, _InnerFailures(self.counter))
+        context = ReadContext(seed, _InnerFailures(self.counter, self._on_error))
         return _InnerStream(stage, stage.open(context))
 
 
@@ -129,8 +129,8 @@ class _InnerStream:
 class _InnerFailures(FailureHandler):
     """Count failures inside the stream of an item as failures of ``yield_from``."""
 
-    def __init__(self, outer: FailureCounter) -> None:
-        super().__init__()
+    def __init__(self, outer: FailureCounter, on_error: OnError) -> None:
+        super().__init__(on_error)
         self._outer = outer
 
     @override
