@@ -23,12 +23,9 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
 
     name: ClassVar[str] = "read_huggingface"
     saved: ClassVar[tuple[str, ...]] = ("item_index",)
+    left_out: ClassVar[frozenset[str]] = frozenset({"dataset"})
     dataset: Any = field(repr=False)
     columns: tuple[str, ...] | None
-
-    @override
-    def options(self) -> dict[str, Any]:
-        return {"columns": self.columns}
 
     @override
     def identity(self) -> object:

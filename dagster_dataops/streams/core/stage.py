@@ -183,9 +183,12 @@ class Stage(Cursor):
             items, except for counts of failures. Worker processes run such stages.
         transparent: Whether the stage changes how a stream is read, but neither its items nor its
             states.
+        left_out: The fields that are no options, besides inputs: they do not change the
+            items, or `identity` covers them.
     """
 
     name: ClassVar[str]
+    left_out: ClassVar[frozenset[str]] = frozenset()
     elementwise: ClassVar[bool] = False
     transparent: ClassVar[bool] = False
 
@@ -249,12 +252,10 @@ class Stage(Cursor):
         return ""
 
     def options(self) -> dict[str, Any]:
-        """Return the arguments of the stage by name, without its inputs."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in {"upstream", "sources"}
-        }
+        """Return the arguments of the stage by name, without those in ``left_out``."""
+        names = (field.name for field in fields(self))
+        left_out = self.left_out | {"upstream", "sources"}
+        return {name: getattr(self, name) for name in names if name not in left_out}
 
     def ordered(self) -> "Iterator[Stage]":
         """Yield the stage and all its inputs, sources first."""

@@ -44,13 +44,9 @@ class FileStage(BlockwiseCursor, SourceStage):
     """
 
     saved: ClassVar[tuple[str, ...]] = ("_number", "_to_restore", "_failed_before")
+    left_out: ClassVar[frozenset[str]] = frozenset({"files", "block_size"})
     file_cursor: ClassVar[type[FileCursor]]
     files: FileSet
-
-    @override
-    def options(self) -> dict[str, Any]:
-        left_out = {"files", "block_size"}  # location and block size do not change the items
-        return {name: one for name, one in super().options().items() if name not in left_out}
 
     @override
     def identity(self) -> object:

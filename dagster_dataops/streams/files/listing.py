@@ -25,6 +25,7 @@ class FileList(SourceStage):
 
     name: ClassVar[str] = "list_files"
     saved: ClassVar[tuple[str, ...]] = ("_index",)
+    left_out: ClassVar[frozenset[str]] = frozenset({"folder", "storage_options"})
     folder: str
     pattern: str | None
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -38,10 +39,6 @@ class FileList(SourceStage):
         for path in list_paths(self)[self._index :]:
             self._index += 1
             yield path
-
-    @override
-    def options(self) -> dict[str, Any]:
-        return {"pattern": self.pattern}
 
     @override
     def identity(self) -> object:

@@ -32,6 +32,7 @@ class ParallelMap(UnaryStage):
     """`Map` with ``num_parallel_calls`` concurrent calls."""
 
     name: ClassVar[str] = "map"
+    left_out: ClassVar[frozenset[str]] = frozenset({"num_parallel_calls", "mode"})
     deterministic: ClassVar[bool]
     functions: tuple[Function, ...]
     selector: Selector | None
@@ -40,9 +41,7 @@ class ParallelMap(UnaryStage):
 
     @override
     def options(self) -> dict[str, Any]:
-        left_out = {"num_parallel_calls", "mode"}  # they do not change the items
-        found = {name: one for name, one in super().options().items() if name not in left_out}
-        return {**found, "deterministic": self.deterministic}
+        return {**super().options(), "deterministic": self.deterministic}
 
     @override
     def items(self) -> Iterator[Any]:

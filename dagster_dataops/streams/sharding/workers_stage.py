@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from multiprocessing.process import current_process
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -29,13 +29,10 @@ class WorkersStage(TransparentStage):
     """
 
     name: ClassVar[str] = "workers"
+    left_out: ClassVar[frozenset[str]] = frozenset({"num_workers", "prefetch", "main_prefetch"})
     num_workers: int
     prefetch: int
     main_prefetch: int
-
-    @override
-    def options(self) -> dict[str, Any]:
-        return {}
 
     @override
     def open(self, context: ReadContext) -> Cursor:
