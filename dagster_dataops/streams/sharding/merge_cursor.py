@@ -113,7 +113,7 @@ class MergeCursor(Cursor):
                 yield from self._outcome_items(outcome)
                 if outcome.ended:
                     return
-                pool.move_on(outcome.end_state, task.first + task.count)
+                pool.anchor = (outcome.end_state, task.first + task.count)
                 if source is not None:
                     source.forget(task.first, task.count)
             if source is not None:

@@ -87,6 +87,10 @@ class ShardPool:
         limits: The number of workers and of tasks.
         start: The encoded state at which reading starts.
         source: The elements, if the reading process sends them.
+
+    Attributes:
+        anchor: Where workers start that replace others: the encoded state before the oldest task,
+            and the number of its first element.
     """
 
     def __init__(
@@ -95,7 +99,7 @@ class ShardPool:
         self._job = job
         self._limits = limits
         self._source = source
-        self._anchor = (start, 0)  # the state before the oldest task, and its first element
+        self.anchor = (start, 0)
         self._next = 0
         self._size = 1
         self._ended = False
@@ -112,7 +116,7 @@ class ShardPool:
     def tasks(self) -> Iterator[Task]:
         """Yield the finished tasks in order.
 
-        Before asking for the next one, call `move_on` with the state after the task.
+        Before asking for the next one, set `anchor` to the place after the task.
 
         Raises:
             StreamWorkerError: Workers cannot be started.
@@ -122,15 +126,6 @@ class ShardPool:
         while (task := self._finished_task()) is not None:
             yield task
             self._tasks.popleft()
-
-    def move_on(self, state: bytes, number: int) -> None:
-        """Set the state from which workers start that replace others.
-
-        Args:
-            state: The encoded state after the oldest task.
-            number: The number of the next element.
-        """
-        self._anchor = (state, number)
 
     def stop(self) -> None:
         """Stop all workers. A fork of this process, which has inherited the pool, stops none."""
@@ -255,7 +250,7 @@ class ShardPool:
     def _started(self) -> _ShardWorker:
         """Start a worker process."""
         inherited = [end for one in self._workers for end in one.ends]
-        start = Start(self._job, *self._anchor)
+        start = Start(self._job, *self.anchor)
         try:
             worker = _ShardWorker(ShardProcess(start, forked=self._forks, inherited=inherited))
         except OSError as error:
