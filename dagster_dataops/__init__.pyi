@@ -85,7 +85,9 @@ from dagster_dataops.readers.numbers import parse_numbers as parse_numbers
 
 # Loaders
 from dagster_dataops.loading.loader import DataLoader2 as DataLoader2
-from dagster_dataops.loading.in_process import InProcessReadingService as InProcessReadingService
+from dagster_dataops.loading.reading_service import (
+    InProcessReadingService as InProcessReadingService,
+)
 from dagster_dataops.loading.multi_processing import (
     MultiProcessingReadingService as MultiProcessingReadingService,
 )

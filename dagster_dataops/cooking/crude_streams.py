@@ -160,10 +160,10 @@ class CrudePipeline(_OfCrudeSources, DataPipeline):
             return self
         return DataPipeline(
             _with_rows(self.stage, digests=False),
-            on_error=self._on_error,
+            on_error=self.on_error,
             max_errors=self._max_errors,
             quarantine=self._path,
-            seed=self._seed,
+            seed=self.seed,
         )
 
 

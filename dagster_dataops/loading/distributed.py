@@ -2,8 +2,7 @@
 
 import logging
 import os
-import sys
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
 
 from typing_extensions import override
 
@@ -11,19 +10,18 @@ from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.loading.rank_stage import Ending, ranked
 from dagster_dataops.loading.reading_service import IterResetFn, ReadingServiceInterface
 from dagster_dataops.loading.seed_generator import SeedGenerator
-from dagster_dataops.streams.core.arguments import check_count
+from dagster_dataops.streams.core.ranks import (
+    WorldRank,
+    checked_rank,
+    given_rank,
+    group_rank,
+    torch_group,
+)
 from dagster_dataops.streams.operations import Operations
 
 _SERVICE: Final = "DistributedReadingService"
 _ENDINGS: Final = get_args(Ending)
 _LOGGER: Final = logging.getLogger(__name__)
-
-
-class WorldRank(NamedTuple):
-    """The rank of this process and the number of ranks."""
-
-    rank: int
-    world_size: int
 
 
 class DistributedReadingService(ReadingServiceInterface):
@@ -55,13 +53,13 @@ class DistributedReadingService(ReadingServiceInterface):
             reason = f"ending is {ending!r}; it must be one of {', '.join(_ENDINGS)}"
             raise StreamDefinitionError(_SERVICE, reason)
         self.ending = ending
-        self._given = _given_place(rank, world_size)
+        self._given = given_rank(_SERVICE, rank, world_size)
         self._group: Any = None
 
     @override
     def initialize(self, datapipe: Operations) -> Operations:
-        distributed = None if self._given else _torch_distributed()
-        place = self._given or _found_place(distributed)
+        distributed = None if self._given else torch_group()
+        place = self._given or _found_rank()
         self._rank = place.rank
         if distributed is not None:
             self._group = distributed.new_group(backend="gloo")
@@ -81,7 +79,7 @@ class DistributedReadingService(ReadingServiceInterface):
     ) -> IterResetFn | None:
         if self._group is not None:
             seed = [seed_generator.root]
-            _torch_distributed().broadcast_object_list(seed, src=0, group=self._group)
+            torch_group().broadcast_object_list(seed, src=0, group=self._group)
             if seed[0] != seed_generator.root:
                 seed_generator.seed(seed[0])
         seed_generator.spawn(self._rank, inplace=True)
@@ -89,55 +87,27 @@ class DistributedReadingService(ReadingServiceInterface):
 
     @override
     def finalize(self) -> None:
-        distributed = _torch_distributed()
+        distributed = torch_group()
         if self._group is not None and distributed is not None:
             distributed.destroy_process_group(self._group)
         self._group = None
 
 
-def _given_place(rank: int | None, world_size: int | None) -> WorldRank | None:
-    """Return the rank that was given; ``None`` if none was.
-
-    Raises:
-        StreamDefinitionError: Only one of the two is given, or they do not fit.
-    """
-    if rank is None and world_size is None:
-        return None
-    if rank is None or world_size is None:
-        raise StreamDefinitionError(_SERVICE, "give both rank and world_size, or neither")
-    return _checked(rank, world_size)
-
-
-def _checked(rank: int, world_size: int) -> WorldRank:
-    check_count(_SERVICE, "rank", rank, 0)
-    check_count(_SERVICE, "world_size", world_size, 1)
-    if rank >= world_size:
-        reason = f"rank is {rank}; it must be below world_size, {world_size}"
-        raise StreamDefinitionError(_SERVICE, reason)
-    return WorldRank(rank, world_size)
-
-
-def _found_place(distributed: Any) -> WorldRank:
+def _found_rank() -> WorldRank:
     """Return the rank of ``torch.distributed`` or of the environment.
 
     Raises:
         StreamDefinitionError: Neither knows it.
     """
-    if distributed is not None:
-        return WorldRank(distributed.get_rank(), distributed.get_world_size())
+    found = group_rank()
+    if found is not None:
+        return found
     try:
-        return _checked(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+        rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     except (KeyError, ValueError) as error:
-        if isinstance(error, StreamDefinitionError):
-            raise
         reason = (
             "the rank is unknown: give rank and world_size, or begin reading after "
             "torch.distributed.init_process_group(), or with RANK and WORLD_SIZE in the environment"
         )
         raise StreamDefinitionError(_SERVICE, reason) from error
-
-
-def _torch_distributed() -> Any:
-    """Return ``torch.distributed`` if this process is in a group. Imports nothing."""
-    found = sys.modules.get("torch.distributed")
-    return found if found is not None and found.is_available() and found.is_initialized() else None
+    return checked_rank(_SERVICE, rank, world_size)

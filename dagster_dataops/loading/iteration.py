@@ -62,12 +62,7 @@ class RestOfEpoch:
 
 
 class DataLoader2Iterator:
-    """The items of one epoch, from the position of the loader on.
-
-    Args:
-        loader: The loader.
-        rest: The items.
-    """
+    """The items of one epoch, from the position of the loader on."""
 
     def __init__(self, loader: LoaderSettings, rest: RestOfEpoch) -> None:
         self._loader = loader

@@ -8,11 +8,14 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DataPipelineError, StreamArgumentError, StreamStateError
-from dagster_dataops.loading.in_process import InProcessReadingService
 from dagster_dataops.loading.iteration import DataLoader2Iterator, RestOfEpoch
-from dagster_dataops.loading.reading_service import IterResetFn, ReadingServiceInterface
+from dagster_dataops.loading.reading_service import (
+    InProcessReadingService,
+    IterResetFn,
+    ReadingServiceInterface,
+)
 from dagster_dataops.loading.seed_generator import SeedGenerator
-from dagster_dataops.loading.service_session import ServiceSession, as_stream
+from dagster_dataops.loading.service_session import ServiceSession
 from dagster_dataops.streams.core.arguments import is_seed
 from dagster_dataops.streams.core.item_failures import check_unbroken
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
@@ -160,7 +163,7 @@ class DataLoader2:
     def _reset(self, stream: PositionedStream, reset: IterResetFn) -> PositionedStream:
         """Return the stream that the function of the service made for this epoch."""
         adapted = self._session.begin()
-        found = as_stream(self._session, "iter_reset_fn", reset(adapted))
+        found = self._session.stream_of_epoch(reset)
         if found.stage is adapted.stage:
             return stream
         opened, position = self._opened(found), stream.state_dict()
@@ -264,7 +267,7 @@ class DataLoader2:
         try:
             if reset is None:
                 raise failure
-            found = as_stream(self._session, "iter_reset_fn", reset(self._session.begin()))
+            found = self._session.stream_of_epoch(reset)
             stream = self._options.with_stage(found.part(), seed=generator.root)
             stream.load_state_dict(position)
             return stream

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from typing_extensions import override
 
@@ -11,7 +11,8 @@ from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, exchanged, with_inputs
-from dagster_dataops.streams.sharding.marks import ShardingMark, TransparentStage, marks_below
+from dagster_dataops.streams.core.transparent import TransparentStage
+from dagster_dataops.streams.sharding.marks import ShardingMark, marks_below
 from dagster_dataops.streams.stages.mapping import Map
 from dagster_dataops.streams.stages.random_order import OfLast, RandomCursor
 
@@ -63,8 +64,14 @@ class RankStage(TransparentStage):
             return source
         # Which items failed and are passed over is known only by reading all.
         all_count = context.failures.on_error == "raise"
-        share = Share(self.rank, self.world_size, self.ending)
-        return RankCursor(source, share, by_number=all_count)
+        return RankCursor(source, self, by_number=all_count)
+
+    def of_last(self, count: int) -> range:
+        """Return the place of this rank's item among the last ``count``, fewer than the ranks."""
+        if self.ending == "drop" or not count:
+            return range(0)
+        place = self.rank % count if self.ending == "repeat" else self.rank
+        return range(place, min(place + 1, count))
 
     @override
     def access(self, context: ReadContext) -> RandomAccess | None:
@@ -75,44 +82,19 @@ class RankStage(TransparentStage):
         return self.upstream.open_part(context, part) if self.world_size == 1 else None
 
 
-class Share(NamedTuple):
-    """The items of one rank.
-
-    Attributes:
-        rank: The rank.
-        world_size: The number of ranks.
-        ending: The treatment of the last items if they are fewer than the ranks.
-    """
-
-    rank: int
-    world_size: int
-    ending: Ending
-
-    def of_last(self, count: int) -> range:
-        """Return the place of this rank's item among the last ``count``, fewer than the ranks."""
-        if self.ending == "drop" or not count:
-            return range(0)
-        place = self.rank % count if self.ending == "repeat" else self.rank
-        return range(place, min(place + 1, count))
-
-    def numbers_after(self, count: int) -> int:
-        """Return what `Cursor.numbers_after` is behind the last ``count`` items."""
-        return count - self.world_size * len(self.of_last(count))
-
-
 class RankCursor(Cursor):
     """Yield the items of one rank.
 
     Args:
         source: The cursor of all items.
-        share: The items of the rank.
+        stage: The rank, and the treatment of the last items.
         by_number: Whether to read this rank's items alone, where items are read by number.
     """
 
-    def __init__(self, source: Cursor, share: Share, *, by_number: bool) -> None:
+    def __init__(self, source: Cursor, stage: RankStage, *, by_number: bool) -> None:
         self.opened = [source]
-        self.numbering = (share.world_size, share.rank)
-        self._share, self._by_number, self._numbers_after = share, by_number, 0
+        self.numbering = (stage.world_size, stage.rank)
+        self._stage, self._by_number, self._numbers_after = stage, by_number, 0
 
     @property
     @override
@@ -121,15 +103,16 @@ class RankCursor(Cursor):
 
     @override
     def items(self) -> Iterator[Any]:
-        source, (rank, size, _) = self.opened[0], self._share
+        source, (size, rank) = self.opened[0], self.numbering
         self._numbers_after = 0
         if self._by_number and isinstance(source, RandomCursor):
             return source.one_of_each(rank, size, self._of_last)
         return _one_of_each(source.items(), rank, size, self._of_last)
 
     def _of_last(self, count: int) -> range:
-        self._numbers_after = self._share.numbers_after(count)
-        return self._share.of_last(count)
+        chosen = self._stage.of_last(count)
+        self._numbers_after = count - self._stage.world_size * len(chosen)
+        return chosen
 
 
 def _one_of_each(items: Iterator[Any], own: int, size: int, of_last: OfLast) -> Iterator[Any]:

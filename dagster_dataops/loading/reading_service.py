@@ -1,8 +1,10 @@
-"""Interfaces of reading services: the methods that a loader calls, and their order."""
+"""Interfaces of reading services and their order of calls; the service without effect."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeAlias
+
+from typing_extensions import override
 
 from dagster_dataops.loading.seed_generator import SeedGenerator
 from dagster_dataops.streams.operations import Operations
@@ -53,6 +55,14 @@ class ReadingServiceInterface(ABC):
 
     def finalize(self) -> None:  # noqa: B027 - many services have nothing to do
         """End the service."""
+
+
+class InProcessReadingService(ReadingServiceInterface):
+    """Read in the process of the loader, as loaders without a service do."""
+
+    @override
+    def initialize(self, datapipe: Operations) -> Operations:
+        return datapipe
 
 
 class CheckpointableReadingServiceInterface(ReadingServiceInterface):

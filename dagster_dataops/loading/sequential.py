@@ -39,8 +39,7 @@ class SequentialReadingService(CheckpointableReadingServiceInterface):
         for number, service in enumerate(services):
             check_service(f"SequentialReadingService, argument {number + 1}", service)
         self._services = services
-        self._running: ExitStack | None = None
-        self._iteration: ExitStack | None = None
+        self._running, self._iteration = ExitStack(), ExitStack()
 
     @override
     def initialize(self, datapipe: Operations) -> Operations:
@@ -69,13 +68,11 @@ class SequentialReadingService(CheckpointableReadingServiceInterface):
 
     @override
     def finalize_iteration(self) -> None:
-        if self._iteration is not None:
-            self._iteration.close()
+        self._iteration.close()
 
     @override
     def finalize(self) -> None:
-        if self._running is not None:
-            self._running.close()
+        self._running.close()
 
     @override
     def checkpoint(self) -> bytes:

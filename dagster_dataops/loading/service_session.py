@@ -19,10 +19,6 @@ from dagster_dataops.streams.operations import Operations
 class ServiceSession:
     """A copy of a service. Each call that begins something is followed by the one that ends it.
 
-    Args:
-        service: The service to copy.
-        stream: The stream to read.
-
     Raises:
         StreamArgumentError: ``service`` is no reading service, or cannot be pickled.
     """
@@ -58,6 +54,10 @@ class ServiceSession:
         self._iterating.callback(self._service.finalize_iteration)
         return reset
 
+    def stream_of_epoch(self, reset: IterResetFn) -> Operations:
+        """Return the stream that a function of the service makes of its stream."""
+        return as_stream(self._service, "iter_reset_fn", reset(self.begin()))
+
     def end_iteration(self) -> None:
         """End an epoch, if one has begun."""
         self._iterating.close()
@@ -72,11 +72,6 @@ class ServiceSession:
     def checkpoint(self) -> str:
         """Return the state of the service as text; empty if it has none."""
         return encoded(checkpoint_of(self._service))
-
-    @property
-    def name(self) -> str:
-        """The name of the service's class."""
-        return type(self._service).__name__
 
 
 def check_service(place: str, service: object) -> None:

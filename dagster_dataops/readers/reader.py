@@ -65,7 +65,7 @@ class Reader(Readable):
     @override
     def stream(self) -> DataPipelineBuilder:
         """Return the stream of records."""
-        return DataPipelineBuilder(parse_stage(ReadFrom(self), ItemParser(self.parse, {})))
+        return DataPipelineBuilder(parse_stage(ReadFrom(self), ItemParser(self.parse)))
 
 
 def reader_attributes(reader: Readable, known: frozenset[str] = frozenset()) -> dict[str, Any]:

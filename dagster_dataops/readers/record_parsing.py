@@ -1,92 +1,54 @@
 """Stages that parse the items of a reader into records, serially or in threads, in order."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.parallel.ordered import OrderedMap
+from dagster_dataops.streams.parallel.parallel_map import OrderedMap
 from dagster_dataops.streams.stages.mapping import Map
 
 if TYPE_CHECKING:
     from dagster_dataops.streams.core.stage import Stage
 
 
-class RecordParser(Protocol):
-    """A function that makes a record of an item."""
+@dataclass(frozen=True, eq=False)
+class ItemParser:
+    """Makes a record of an item with the ``parse`` method of a reader.
+
+    Attributes:
+        parse: The bound method.
+        values: The attributes of the reader that ``parse`` may use.
+    """
+
+    parse: Callable[[Any], Any]
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, item: Any) -> Any:
-        """Return the record."""
-        ...
+        """Return the record of an item."""
+        return self.parse(item)
 
-    def identity_values(self) -> Mapping[str, Any]:
+    def options(self) -> dict[str, Any]:
         """Return the code and the values that determine the records."""
-        ...
+        function = getattr(self.parse, "__func__", self.parse)
+        return {"parse": function, "values": dict(self.values)}
 
 
-@dataclass(eq=False)
-class ParseStage(Map):
-    """Parse each item."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LineParser(ItemParser):
+    """Makes a record of a line; the item is a file name, a line number and the line.
 
-    name: ClassVar[str] = "parse"
-
-    @override
-    def options(self) -> dict[str, Any]:
-        return _identity_values(self.functions)
-
-
-@dataclass(eq=False)
-class ParallelParseStage(OrderedMap):
-    """Parse items in threads. Its fingerprint is that of `ParseStage`."""
-
-    name: ClassVar[str] = "parse"
-
-    @override
-    def options(self) -> dict[str, Any]:
-        return _identity_values(self.functions)
-
-
-def _identity_values(functions: tuple[Callable[[Any], Any], ...]) -> dict[str, Any]:
-    parsing: Any = functions[0]
-    return dict(parsing.identity_values())
-
-
-def parse_stage(upstream: "Stage", parsing: RecordParser, num_parallel_calls: int = 1) -> "Stage":
-    """Return a stage that parses the items of another one, in order.
-
-    Args:
-        upstream: The input.
-        parsing: Makes a record of an item.
-        num_parallel_calls: The number of threads; 1 parses in the reading thread.
-    """
-    if num_parallel_calls == 1:
-        return ParseStage(upstream, (parsing,), None)
-    return ParallelParseStage(upstream, (parsing,), None, num_parallel_calls, mode="thread")
-
-
-class LineParser:
-    """Makes a record of a line with the ``parse`` method of a `PartFiles` reader.
-
-    Args:
-        parse: The bound method; takes the line and returns a record.
+    Attributes:
         folder: The folder of the files, for errors.
-        values: The attributes of the reader that ``parse`` may use.
         with_place: Whether to add the columns ``file`` and ``line``.
     """
 
-    def __init__(
-        self,
-        parse: Callable[[str], Any],
-        folder: str,
-        values: Mapping[str, Any],
-        *,
-        with_place: bool,
-    ) -> None:
-        self._parse, self._folder = parse, folder
-        self._values, self._with_place = values, with_place
+    folder: str
+    with_place: bool
 
+    @override
     def __call__(self, item: tuple[str, int, str]) -> Any:
         """Return the record of a line.
 
@@ -97,40 +59,58 @@ class LineParser:
         name, number, raw = item
         try:
             line = raw if raw.isascii() else raw.encode("latin-1").decode()
-            record = self._parse(line.removesuffix("\r"))
+            record = self.parse(line.removesuffix("\r"))
         except Exception as error:
             kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
-            raise StreamSourceError(self._place(name, number), f"{kind}{error}") from error
+            raise self._refused(name, number, f"{kind}{error}") from error
         if not isinstance(record, dict):
             reason = f"parse returned a {type(record).__name__}, not a record (a dict)"
-            raise StreamSourceError(self._place(name, number), reason)
-        return {**record, "file": name, "line": number} if self._with_place else record
+            raise self._refused(name, number, reason)
+        return {**record, "file": name, "line": number} if self.with_place else record
 
-    def _place(self, name: str, number: int) -> str:
-        return f"{self._folder}/{name}, line {number}"
+    def _refused(self, name: str, number: int, reason: str) -> StreamSourceError:
+        return StreamSourceError(f"{self.folder}/{name}, line {number}", reason)
 
-    def identity_values(self) -> Mapping[str, Any]:
-        """Return the code and the values that determine the records."""
-        function = getattr(self._parse, "__func__", self._parse)
-        return {"parse": function, "values": dict(self._values), "with_place": self._with_place}
+    @override
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "with_place": self.with_place}
 
 
-class ItemParser:
-    """Makes a record of an item with the ``parse`` method of a `Reader`.
+@dataclass(eq=False)
+class ParseStage(Map):
+    """Parse each item."""
+
+    name: ClassVar[str] = "parse"
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return _options(self.functions)
+
+
+@dataclass(eq=False)
+class ParallelParseStage(OrderedMap):
+    """Parse items in threads. Its fingerprint is that of `ParseStage`."""
+
+    name: ClassVar[str] = "parse"
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return _options(self.functions)
+
+
+def _options(functions: tuple[Any, ...]) -> dict[str, Any]:
+    options: dict[str, Any] = functions[0].options()
+    return options
+
+
+def parse_stage(upstream: "Stage", parsing: ItemParser, num_parallel_calls: int = 1) -> "Stage":
+    """Return a stage that parses the items of another one, in order.
 
     Args:
-        parse: The bound method.
-        values: The attributes of the reader that ``parse`` may use.
+        upstream: The input.
+        parsing: Makes a record of an item.
+        num_parallel_calls: The number of threads; 1 parses in the reading thread.
     """
-
-    def __init__(self, parse: Callable[[Any], Any], values: Mapping[str, Any]) -> None:
-        self._parse, self._values = parse, values
-
-    def __call__(self, item: Any) -> Any:
-        """Return the record of an item."""
-        return self._parse(item)
-
-    def identity_values(self) -> Mapping[str, Any]:
-        """Return the code and the values that determine the records."""
-        function = getattr(self._parse, "__func__", self._parse)
-        return {"parse": function, "values": dict(self._values)}
+    if num_parallel_calls == 1:
+        return ParseStage(upstream, (parsing,), None)
+    return ParallelParseStage(upstream, (parsing,), None, num_parallel_calls, mode="thread")

@@ -31,7 +31,7 @@ class GroupCursor(FileCursor):
     ``None`` for no such key.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("_group", "row")
+    saved: ClassVar[tuple[str, ...]] = ("_group", "item_index")
 
     @abstractmethod
     def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
@@ -40,30 +40,19 @@ class GroupCursor(FileCursor):
     @override
     def reset(self) -> None:
         super().reset()
-        self._group = self._row = 0
-
-    @property
-    def row(self) -> int:
-        """The index of the next row in the group."""
-        return self._row + self.read
-
-    @row.setter
-    def row(self, row: int) -> None:
-        self._row = row
+        self._group = 0
 
     @override
     def restore(self, state: State) -> None:
         super().restore(state)
-        self._group, self._row = self._group + 0, self._row + 0  # TypeError unless numbers
+        self._group += 0  # raises TypeError unless it is a number
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
         key = self.stage.file_key
-        for chunk in self.chunks(self._group, self._row):
+        for chunk in self.chunks(self._group, self.first_index):
             records = chunk.records
             if key is not None:
                 records = [{**one, key: self.location.path} for one in records]
-            self._group, self._row = chunk.group, chunk.row
-            yield self.begin_block(records)
-            self._row += len(records)
-            self.begin_block([])
+            self._group, self.first_index = chunk.group, chunk.row
+            yield from self.indexed_block(records)

@@ -67,7 +67,8 @@ class _PathParser:
         if first:
             return self._key("a key or an index is missing here")
         if here != ".":
-            raise self._fault(_unexpected(here))
+            blank = "a key cannot contain white space"
+            raise self._fault(blank if here.isspace() else "a dot is missing before this key")
         self._at += 1
         return self._key("a dot must be followed by a key")
 
@@ -93,12 +94,6 @@ class _PathParser:
 
     def _fault(self, reason: str) -> SelectorSyntaxError:
         return SelectorSyntaxError(self._text, self._at + 1, reason)
-
-
-def _unexpected(here: str) -> str:
-    if here.isspace():
-        return "a key cannot contain white space"
-    return "a dot is missing before this key"
 
 
 def path_text(path: Iterable[PathStep]) -> str:

@@ -105,7 +105,9 @@ def _changed(
         raise _missing(path, depth, item)
     value = _changed(item[step], path, depth + 1, fn, ours)
     if isinstance(item, tuple):
-        return replaced(item, int(step), value)
+        elements = list(item)
+        elements[int(step)] = value
+        return rebuilt(item, elements)
     if not any(item is one for one in ours):
         item = copied(item) if isinstance(item, dict) else rebuilt(item, list(item))
         ours.append(item)
@@ -121,13 +123,6 @@ def element_failed(path: Sequence[PathStep], error: Exception) -> SelectedElemen
 def copied(container: dict[Any, Any]) -> dict[Any, Any]:
     """Return a shallow copy of a dict, of the same type."""
     return container.copy() if type(container) is dict else copy.copy(container)
-
-
-def replaced(container: Any, index: int, value: Any) -> Any:
-    """Return a list or tuple of the same type with one element replaced."""
-    elements = list(container)
-    elements[index] = value
-    return rebuilt(container, elements)
 
 
 def rebuilt(model: Any, elements: list[Any]) -> Any:

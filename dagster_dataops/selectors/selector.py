@@ -7,7 +7,6 @@ from typing_extensions import override
 
 from dagster_dataops.selectors.codegen import compiled
 from dagster_dataops.selectors.grammar import EVERY, Path, parse
-from dagster_dataops.selectors.path_tree import compilable
 from dagster_dataops.selectors.resolver import mapped_in_order, resolve
 
 _SPECIAL = frozenset(".[,")
@@ -39,10 +38,7 @@ class Selector:
     def __init__(self, text: str) -> None:
         self.text = text
         self.paths: tuple[Path, ...] = parse(text)
-        if compilable(self.paths):
-            self.get, self.mapper = compiled(self.paths)
-        else:
-            self.get, self.mapper = self._resolved, self._in_order
+        self.get, self.mapper = compiled(self.paths) or (self._resolved, self._in_order)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -16,9 +16,8 @@ from dagster_dataops.streams.core.stage import Stage, UnaryStage
 from dagster_dataops.streams.positioned_stream import PositionedStream
 from dagster_dataops.streams.result_stream import ResultRecords
 from dagster_dataops.streams.stages.concatenating import ConcatStage
-from dagster_dataops.streams.stages.mapping import Map
+from dagster_dataops.streams.stages.mapping import Map, RandomMap
 from dagster_dataops.streams.stages.prefetching import Prefetch
-from dagster_dataops.streams.stages.random_mapping import RandomMap
 from dagster_dataops.streams.stages.round_robin import RoundRobinStage
 from dagster_dataops.streams.stages.sampling import SampleStage
 from dagster_dataops.streams.stages.taking import ContiguousShard, Shard, Skip, Take

@@ -1,7 +1,9 @@
 """The operations that build a stream. Each returns a new stream and changes none."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as SequenceOf
+from operator import itemgetter
 from typing import Any, Final, Self
 
 from typing_extensions import override
@@ -17,24 +19,19 @@ from dagster_dataops.streams.core.arguments import (
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages
-from dagster_dataops.streams.parallel.ordered import OrderedMap
-from dagster_dataops.streams.parallel.parallel_map import MODES, Mode
-from dagster_dataops.streams.parallel.unordered import UnorderedMap
-from dagster_dataops.streams.sharding.marks import ShardingDispatch, ShardingFilter, check_mark
-from dagster_dataops.streams.sharding.workers_stage import WorkersStage, check_workers
+from dagster_dataops.streams.parallel.parallel_map import MODES, Mode, OrderedMap, UnorderedMap
+from dagster_dataops.streams.sharding.marks import ShardingDispatch, ShardingFilter
+from dagster_dataops.streams.sharding.workers_stage import WorkersStage, check_mark, check_workers
 from dagster_dataops.streams.stages.flattening import YieldFrom
-from dagster_dataops.streams.stages.grouping.buckets import Bucket
-from dagster_dataops.streams.stages.grouping.cost_buckets import DynamicBucket
-from dagster_dataops.streams.stages.grouping.length_buckets import BucketByLength
+from dagster_dataops.streams.stages.grouping.buckets import Bucket, BucketByLength, DynamicBucket
 from dagster_dataops.streams.stages.grouping.window_packing import Pack, PackGroup, SelectGroups
-from dagster_dataops.streams.stages.mapping import Filter, Function, Map
+from dagster_dataops.streams.stages.mapping import Filter, Function, Map, RandomMap
 from dagster_dataops.streams.stages.prefetching import Prefetch
-from dagster_dataops.streams.stages.random_mapping import RandomMap
 from dagster_dataops.streams.stages.repeating import Repeat
 from dagster_dataops.streams.stages.shuffling import Shuffle
 from dagster_dataops.streams.stages.taking import ContiguousShard, Shard, Skip, Take
 
-PREFETCH: Final = 4  # tasks for each worker that may be unfinished or not yet read
+_PREFETCH: Final = 4  # tasks for each worker that may be unfinished or not yet read
 
 
 class Operations:
@@ -66,7 +63,7 @@ class Operations:
 
     def with_stage(self, stage: Stage) -> Self:
         """Return the same stream, with its options, upon another last stage."""
-        return type(self)(stage)
+        return self.then(stage)
 
     @property
     def finitude(self) -> Finitude:
@@ -118,7 +115,7 @@ class Operations:
         if mode is not None and mode not in MODES:
             raise StreamDefinitionError("map", f"mode is {mode!r}; it must be one of {MODES}")
         chosen = _as_selector(selector)
-        waits = len(functions) == 1 and _is_coroutine(functions[0])
+        waits = len(functions) == 1 and inspect.iscoroutinefunction(functions[0])
         if waits and (selector is not None or mode not in {None, "async"}):
             reason = "a coroutine function takes the whole item and runs in mode 'async'"
             raise StreamDefinitionError("map", reason)
@@ -171,7 +168,8 @@ class Operations:
                 are failures.
             drop_remainder: Whether to drop the last list if it is not full.
         """
-        sizes = tuple(sorted(((int(n), int(length)) for n, length in bucket_sizes), key=_by_length))
+        pairs = [(int(n), int(length)) for n, length in bucket_sizes]
+        sizes = tuple(sorted(pairs, key=itemgetter(1)))
         if not sizes:
             raise StreamDefinitionError("bucket_by_length", "bucket_sizes is empty")
         for count, length in sizes:
@@ -302,7 +300,6 @@ class Operations:
             StreamDefinitionError: The stream has a mark or workers already.
         """
         check_mark("sharding_filter", self.stage)
-        check_workers("sharding_filter", self.stage)
         return self.then(ShardingFilter(self.stage))
 
     def sharding_round_robin_dispatch(self) -> Self:
@@ -315,15 +312,15 @@ class Operations:
             StreamDefinitionError: The stream has a mark or workers already.
         """
         check_mark("sharding_round_robin_dispatch", self.stage)
-        check_workers("sharding_round_robin_dispatch", self.stage)
         return self.then(ShardingDispatch(self.stage))
 
-    def workers(self, num_workers: int, prefetch: int = PREFETCH, main_prefetch: int = 0) -> Self:
+    def workers(self, num_workers: int, prefetch: int = _PREFETCH, main_prefetch: int = 0) -> Self:
         """Read the stream with several processes: the same items, order and states as with one.
 
         ``map``, ``filter`` and ``yield_from`` directly behind the mark run in the workers; stages
         that hold items, such as ``bucket``, and all later ones run in the reading process. Without
-        a mark, the last ``map``, ``filter`` and ``yield_from`` in a row run in the workers.
+        a mark, the last ``map``, ``filter`` and ``yield_from`` in a row run in the workers. The
+        stream can be complete; the new one is at its start.
 
         Args:
             num_workers: The number of processes; 0 reads in the process itself.
@@ -339,7 +336,7 @@ class Operations:
         check_count("workers", "prefetch", prefetch, 1)
         check_count("workers", "main_prefetch", main_prefetch, 0)
         check_workers("workers", self.stage)
-        return self.then(WorkersStage(self.stage, num_workers, prefetch, main_prefetch))
+        return self.with_stage(WorkersStage(self.stage, num_workers, prefetch, main_prefetch))
 
     def shuffle(self, shuffle_window: int, seed: int | None = None) -> Self:
         """Shuffle windows of ``shuffle_window`` items; 0 shuffles all items, 1 none.
@@ -364,13 +361,3 @@ class Operations:
 def _as_selector(given: str | Selector | None) -> Selector | None:
     """Return ``given`` as a selector."""
     return Selector(given) if isinstance(given, str) else given
-
-
-def _is_coroutine(function: Function) -> bool:
-    import inspect  # takes a while
-
-    return inspect.iscoroutinefunction(function)
-
-
-def _by_length(size: tuple[int, int]) -> int:
-    return size[1]

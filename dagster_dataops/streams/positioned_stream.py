@@ -18,9 +18,8 @@ from dagster_dataops.streams.core.item_failures import (
     check_unbroken,
 )
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
-from dagster_dataops.streams.core.state_envelope import unwrap_state, wrap_state
-from dagster_dataops.streams.core.stream_identity import fingerprint
-from dagster_dataops.streams.operations import PREFETCH, Operations
+from dagster_dataops.streams.core.stream_identity import VERSION, fingerprint, unwrap_state
+from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.taking import Take
 
 
@@ -34,6 +33,10 @@ class PositionedStream(Operations):
         max_errors: The largest number of failed items to accept; ``None`` for no limit.
         quarantine: A jsonl file for failed items, with ``on_error="quarantine"``.
         seed: The root seed, for all stages without a seed.
+
+    Attributes:
+        on_error: The handling of items on which a stage fails.
+        seed: The root seed.
     """
 
     def __init__(
@@ -56,17 +59,17 @@ class PositionedStream(Operations):
         if max_errors is not None:
             check_count("stream", "max_errors", max_errors, 0)
         self._path = None if quarantine is None else Path(quarantine)
-        self._on_error: OnError = on_error
+        self.on_error: OnError = on_error
         self._max_errors = max_errors
-        self._seed = seed
+        self.seed = seed
         self._failure: BaseException | None = None
         self._failures, self._cursor = self._opened()
         self._items: Iterator[Any] | None = None
         self._is_closed = False  # since the last item
 
     def _opened(self) -> tuple[FailureHandler, Cursor]:
-        failures = FailureHandler(self._on_error, self._max_errors, self._path)
-        return failures, self.stage.open(ReadContext(self._seed, failures))
+        failures = FailureHandler(self.on_error, self._max_errors, self._path)
+        return failures, self.stage.open(ReadContext(self.seed, failures))
 
     @override
     def part(self) -> Stage:
@@ -78,7 +81,7 @@ class PositionedStream(Operations):
         """
         if self.is_broken:
             raise StreamDefinitionError("stream", "an error has ended this stream; build it again")
-        if self._on_error != "raise" or self._seed:
+        if self.on_error != "raise" or self.seed:
             reason = (
                 "on_error, max_num_warnings and seed belong to the stream that is read: pass them "
                 "to and_return() of the combination, not of its parts"
@@ -89,11 +92,6 @@ class PositionedStream(Operations):
     @override
     def then(self, stage: Stage) -> Any:
         raise StreamDefinitionError(stage.name, "this stream is complete; build on its builder")
-
-    @property
-    def seed(self) -> int:
-        """The root seed, for all stages without a seed."""
-        return self._seed
 
     def close(self) -> None:
         """Stop the threads and processes that read ahead. The position stays."""
@@ -145,19 +143,14 @@ class PositionedStream(Operations):
         """Facts about the datasets that the stream mixes, with the number of samples of each."""
         return self._cursor.leaves()
 
-    @property
-    def on_error(self) -> OnError:
-        """The handling of items on which a stage fails."""
-        return self._on_error
-
-    @property
+    @cached_property
     def parts(self) -> list[dict[str, str]]:
         """The fingerprint of each stage, as stored in states.
 
         Raises:
             StreamSourceError: A source cannot be read.
         """
-        return self._fingerprint
+        return fingerprint(self.stage, self.on_error)
 
     def fresh_copy(
         self, quarantine: str | os.PathLike[str] | None = None, limit: int | None = None
@@ -168,7 +161,7 @@ class PositionedStream(Operations):
             quarantine: The file for failed items, if the stream quarantines them and has no file.
             limit: The number of items after which to end; ``None`` for no limit.
         """
-        other = self._path or (quarantine if self._on_error == "quarantine" else None)
+        other = self._path or (quarantine if self.on_error == "quarantine" else None)
         return self.with_stage(self.stage if limit is None else Take(self.stage, limit), other)
 
     @override
@@ -188,23 +181,11 @@ class PositionedStream(Operations):
         """
         return type(self)(
             stage,
-            on_error=self._on_error,
+            on_error=self.on_error,
             max_errors=self._max_errors,
             quarantine=quarantine or self._path,
-            seed=self._seed if seed is None else seed,
+            seed=self.seed if seed is None else seed,
         )
-
-    @override
-    def workers(self, num_workers: int, prefetch: int = PREFETCH, main_prefetch: int = 0) -> Self:
-        """Return the same stream at its start, read with several processes.
-
-        Args:
-            num_workers: See `DataPipelineBuilder.workers`.
-            prefetch: See `DataPipelineBuilder.workers`.
-            main_prefetch: See `DataPipelineBuilder.workers`.
-        """
-        other = Operations(self.stage).workers(num_workers, prefetch, main_prefetch)
-        return self.with_stage(other.stage)
 
     @property
     def seeds(self) -> dict[str, int]:
@@ -224,7 +205,7 @@ class PositionedStream(Operations):
         return {
             stage.path: seed
             for stage in self.stage.ordered()
-            if stage.draws_seed is drawn and (seed := stage.seed_in(self._seed)) is not None
+            if stage.draws_seed is drawn and (seed := stage.seed_in(self.seed)) is not None
         }
 
     def reset(self, reset_rng: bool = False) -> None:
@@ -232,10 +213,6 @@ class PositionedStream(Operations):
         check_unbroken("stream", self._failure)
         self._items, self._is_closed = None, False
         self._cursor.restart(reset_rng=reset_rng)
-
-    @cached_property
-    def _fingerprint(self) -> list[dict[str, str]]:
-        return fingerprint(self.stage, self._on_error)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position as a JSON object.
@@ -247,8 +224,13 @@ class PositionedStream(Operations):
         check_unbroken("stream", self._failure)
         position = self._cursor.state()
         drawn = {"seeds": self._drawn_seeds} if self._drawn_seeds else {}
-        failures = self._failures.state()
-        return wrap_state(self._fingerprint, position, failures=failures, **drawn)
+        return {
+            "version": VERSION,
+            "stages": [dict(one) for one in self.parts],
+            "position": position,
+            "failures": self._failures.state(),
+            **drawn,
+        }
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], *, across_weights: bool = False
@@ -264,7 +246,7 @@ class PositionedStream(Operations):
             StreamStateError: The state does not belong to this stream. The position is not changed.
         """
         check_unbroken("stream", self._failure)
-        content = unwrap_state(state_dict, self._fingerprint, across_weights=across_weights)
+        content = unwrap_state(state_dict, self.parts, across_weights=across_weights)
         failures, cursor = self._opened()
         try:
             cursor.restore(content["position"])

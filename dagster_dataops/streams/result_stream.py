@@ -11,6 +11,7 @@ from dagster_dataops.errors import InputError, StreamSourceError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES
+from dagster_dataops.streams.files.descriptors import naming_path
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.file_stages import NOWHERE
 from dagster_dataops.streams.files.jsonl import JsonLines
@@ -40,7 +41,9 @@ class ResultRecords(JsonLines):
 
     @override
     def identity(self) -> object:
-        found = _state_of(self.files.given[0])
+        path = self.files.given[0]
+        with naming_path(path):
+            found = FileState.at(Path(path))
         if found.size != self.size_bytes:
             reason = (
                 f"has {found.size:,} bytes, not the {self.size_bytes:,} of the dataset; create "
@@ -48,7 +51,7 @@ class ResultRecords(JsonLines):
             )
             raise StreamSourceError(self.where, reason)
         known = self.content if found == self.stamp else None
-        return [known or _digest(self.files.given[0], found), super().identity()]
+        return [known or _digest(path, found), super().identity()]
 
 
 def read_result(
@@ -66,10 +69,3 @@ def _digest(path: str, state: tuple[int, ...]) -> str:
         return cached_digest(Path(path), state)
     except InputError as error:
         raise StreamSourceError(error.source, error.reason) from error
-
-
-def _state_of(path: str) -> FileState:
-    try:
-        return FileState.at(Path(path))
-    except OSError as error:
-        raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import cloudpickle
 import torch
@@ -10,6 +10,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamStateError
+from dagster_dataops.streams.core.ranks import WorldRank, group_rank
 from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.positioned_stream import PositionedStream
@@ -35,36 +36,6 @@ class Loader(Protocol):
         ...
 
 
-class RankInfo(NamedTuple):
-    """The rank of this process and the number of ranks."""
-
-    rank: int
-    world_size: int
-
-    @classmethod
-    def of(cls, rank: int | None, world_size: int | None) -> "RankInfo | None":
-        """Return the given rank, or that of ``torch.distributed``; ``None`` if neither is known.
-
-        Raises:
-            StreamDefinitionError: Only one of the two is given, or the rank is out of range.
-        """
-        if rank is None and world_size is None:
-            group = torch.distributed.is_available() and torch.distributed.is_initialized()
-            distributed = torch.distributed
-            return cls(distributed.get_rank(), distributed.get_world_size()) if group else None
-        if rank is None or world_size is None:
-            raise StreamDefinitionError("torch_dataset", "give both rank and world_size, or none")
-        if not 0 <= rank < world_size:
-            reason = f"rank is {rank}; it must be at least 0 and below world_size, {world_size}"
-            raise StreamDefinitionError("torch_dataset", reason)
-        return cls(rank, world_size)
-
-    @classmethod
-    def of_environment(cls) -> "RankInfo":
-        """Return the rank that ``torchrun`` sets in the environment, which workers inherit."""
-        return cls(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
-
-
 class StreamDataset(IterableDataset[Any]):
     """A dataset over a stream: every worker of every rank reads its own shard.
 
@@ -82,13 +53,13 @@ class StreamDataset(IterableDataset[Any]):
         self,
         make_stream: MakeStream,
         seed: int,
-        shards: RankInfo | None,
+        shards: WorldRank | None,
         reading: Mapping[str, Any],
     ) -> None:
         super().__init__()
         self._make = make_stream
         self._seed = seed
-        self._shards = shards or RankInfo.of(None, None)
+        self._shards = shards or group_rank()
         self._reading = dict(reading)
         self._epochs = torch.zeros(_MAX_WORKERS, dtype=torch.int64).share_memory_()
         self.opened(0, 0, 1)  # raises errors here instead of in a worker
@@ -107,7 +78,7 @@ class StreamDataset(IterableDataset[Any]):
     @override
     def __iter__(self) -> "StreamIterator":
         """Return an iterator over the next epoch of this worker's shard."""
-        shards = self._shards or RankInfo.of(None, None) or RankInfo.of_environment()
+        shards = self._shards or group_rank() or _rank_of_environment()
         worker = get_worker_info()
         number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
         shard = shards.rank * workers + number
@@ -140,6 +111,11 @@ class StreamDataset(IterableDataset[Any]):
         for _ in range(epoch):
             stream.reset()
         return stream
+
+
+def _rank_of_environment() -> WorldRank:
+    """Return the rank that ``torchrun`` sets in the environment, which workers inherit."""
+    return WorldRank(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
 
 class StreamIterator:
@@ -189,11 +165,7 @@ class StreamIterator:
 
 
 class LoaderDataset(IterableDataset[Any]):
-    """A dataset over a loader, which has workers and ranks of its own.
-
-    Args:
-        loader: The loader.
-    """
+    """A dataset over a loader, which has workers and ranks of its own."""
 
     def __init__(self, loader: Loader) -> None:
         super().__init__()
@@ -216,11 +188,7 @@ class LoaderDataset(IterableDataset[Any]):
 
 
 class LoaderIterator:
-    """One epoch of a loader. It begins with the first item, so that a state can be loaded before.
-
-    Args:
-        loader: The loader.
-    """
+    """One epoch of a loader. It begins with its first item, so a state can be loaded before."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader

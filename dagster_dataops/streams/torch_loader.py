@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from dagster_dataops.errors import MissingExtraError
 from dagster_dataops.streams.core.arguments import check_callable, check_seed
+from dagster_dataops.streams.core.ranks import given_rank
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def torch_dataset(
         return LoaderDataset(make_stream)
     check_seed("torch_dataset", seed)
     with _torch("torch_dataset()"):
-        from dagster_dataops.streams.torch_dataset import RankInfo, StreamDataset
-    return StreamDataset(make_stream, seed, RankInfo.of(rank, world_size), reading)
+        from dagster_dataops.streams.torch_dataset import StreamDataset
+    return StreamDataset(make_stream, seed, given_rank("torch_dataset", rank, world_size), reading)
 
 
 def pin_memory(items: Iterable[Any]) -> Iterator[Any]:

@@ -472,6 +472,16 @@ def test_a_reset_function_can_change_the_stream_of_an_epoch():
     assert [list(again) for _ in range(3)] == epochs
 
 
+def test_a_reset_function_that_returns_no_stream_is_refused_with_the_service():
+    class Forgetting(InProcessReadingService):
+        def initialize_iteration(self, seed_generator, iter_reset_fn=None):
+            return lambda given: None
+
+    loader = DataLoader2(stream(), reading_service=Forgetting())
+    with pytest.raises(StreamArgumentError, match="Forgetting: iter_reset_fn returned a NoneType"):
+        iter(loader)
+
+
 def test_a_loader_goes_on_at_any_item_of_a_stream_that_a_reset_function_makes(calls):
     class Shifting(Recording):
         def initialize_iteration(self, seed_generator, iter_reset_fn=None):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dagster_dataops import DataPipeline, errors, read_sequence
+from dagster_dataops import DataPipeline, errors, graphs, read_sequence
+from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
 
 def test_a_stream_shows_its_stages():
@@ -23,6 +24,20 @@ def test_seeds_are_derived_by_name_and_can_be_read():
     assert list(builder) != list(builder.and_return(seed=1))
     fixed = read_sequence(list(range(50))).shuffle(0, seed=5)
     assert list(fixed) == list(fixed.and_return(seed=9))
+
+
+def test_a_stream_with_more_than_stages_keeps_it_upon_another_stage():
+    class Named(DataPipelineBuilder):
+        def __init__(self, stage, name):
+            super().__init__(stage)
+            self.name = name
+
+        def then(self, stage):
+            return Named(stage, self.name)
+
+    stream = Named(read_sequence([1, 2, 3]).stage, "n")
+    edited = graphs.replace(stream, "read_sequence", read_sequence([4]))
+    assert (edited.name, list(edited)) == ("n", [4])
 
 
 BAD = [

@@ -1,26 +1,12 @@
 """The columns of Arrow tables, and the conversion of their rows to records."""
 
 from collections.abc import Sequence as SequenceOf
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.readers.arrow.arrow_values import Convert, conversion_of, nullable
-
-
-class ConvertedColumn(NamedTuple):
-    """One column.
-
-    Attributes:
-        name: The name.
-        stored: The Arrow type to cast to before conversion; ``None`` for no cast.
-        convert: Converts a value to JSON; ``None`` if values need no conversion.
-    """
-
-    name: str
-    stored: pa.DataType | None
-    convert: Convert | None
+from dagster_dataops.readers.arrow.arrow_values import Conversion, conversion_of, nullable
 
 
 class RecordColumns:
@@ -45,16 +31,15 @@ class RecordColumns:
                 raise StreamSourceError(path, f"{fault} {name!r}; there are {schema.names}")
         self._columns = [self._column(schema.field(name)) for name in self.names]
 
-    def _column(self, field: pa.Field) -> ConvertedColumn:
+    def _column(self, field: pa.Field) -> tuple[pa.Field, Conversion]:
         try:
-            stored, convert = conversion_of(field.type)
+            return field, conversion_of(field.type)
         except TypeError as error:
             reason = (
                 f"column {field.name!r} is {field.type}, and {error} cannot be converted to JSON; "
                 "columns=[...] leaves it out"
             )
             raise StreamSourceError(self._path, reason) from error
-        return ConvertedColumn(field.name, None if stored == field.type else stored, convert)
 
     def records(self, rows: Any) -> list[dict[str, Any]]:
         """Return the records of a table or record batch.
@@ -62,18 +47,19 @@ class RecordColumns:
         Raises:
             StreamSourceError: Python or JSON cannot hold a value.
         """
-        values = [self._values(rows, column) for column in self._columns]
+        values = [self._values(rows, *column) for column in self._columns]
         if not values:
             return [{} for _ in range(rows.num_rows)]
         return [dict(zip(self.names, row, strict=True)) for row in zip(*values, strict=True)]
 
-    def _values(self, rows: Any, column: ConvertedColumn) -> list[Any]:
-        found = rows.column(column.name)
+    def _values(self, rows: Any, field: pa.Field, conversion: Conversion) -> list[Any]:
+        stored, convert = conversion
+        found = rows.column(field.name)
         try:
-            if column.stored is not None:
-                found = found.cast(column.stored)
+            if stored != field.type:
+                found = found.cast(stored)
             values: list[Any] = found.to_pylist()
-            return values if column.convert is None else list(map(nullable(column.convert), values))
+            return values if convert is None else list(map(nullable(convert), values))
         except (ValueError, OverflowError, pa.ArrowException) as error:
-            reason = f"column {column.name!r} has a value that cannot be read: {error}"
+            reason = f"column {field.name!r} has a value that cannot be read: {error}"
             raise StreamSourceError(self._path, reason) from error

@@ -1,5 +1,6 @@
 """Read Parquet and Arrow files group by group."""
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,13 +13,15 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
-from dagster_dataops.readers.arrow.file_objects import content_file, seekable
 from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
+from dagster_dataops.streams.files.contents import ContentFile
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
-from dagster_dataops.streams.files.remote import source_error
+from dagster_dataops.streams.files.locations import Location
+from dagster_dataops.streams.files.remote import file_system, is_url, source_error
 
 _ROWS: Final = 1024  # converted to records at once
 _BUFFER_BYTES: Final = 1 << 20  # per column of a Parquet file
+_READ_BYTES: Final = 256 << 10  # of an Arrow stream, at once
 _FILE_MARK: Final = b"ARROW1"  # first bytes of Arrow files; Arrow streams have none
 
 
@@ -28,7 +31,7 @@ class ParquetCursor(GroupCursor):
     @override
     def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
         path = self.location.path
-        with naming_file(path, "Parquet"), seekable(self.location) as source:
+        with naming_file(path, "Parquet"), _seekable(self.location) as source:
             options = {"buffer_size": _BUFFER_BYTES, "pre_buffer": False}
             with pyarrow.parquet.ParquetFile(source, **options) as file:
                 columns = RecordColumns(path, file.schema_arrow, self.stage.columns)
@@ -56,12 +59,12 @@ class ArrowCursor(GroupCursor):
                 row = 0
 
     def _of_file(self, group: int) -> Iterator[tuple[int, Any]]:
-        with seekable(self.location) as source, pyarrow.ipc.open_file(source) as file:
+        with _seekable(self.location) as source, pyarrow.ipc.open_file(source) as file:
             for number in range(group, file.num_record_batches):
                 yield number, file.get_batch(number)
 
     def _of_stream(self, group: int) -> Iterator[tuple[int, Any]]:
-        with content_file(self.location) as source, pyarrow.ipc.open_stream(source) as stream:
+        with _content_file(self.location) as source, pyarrow.ipc.open_stream(source) as stream:
             for number, batch in enumerate(stream):
                 if number >= group:
                     yield number, batch
@@ -98,6 +101,38 @@ def _chunks(
             first = max(at, row)
             yield RowChunk(number, first, columns.records(batch.slice(first - at)))
         at = end
+
+
+@contextmanager
+def _content_file(location: Location) -> Iterator[Any]:
+    """Open a file to read its decompressed bytes from the start."""
+    with location.opened() as content:
+        file = io.BufferedReader(ContentFile(content), _READ_BYTES)
+        with file:
+            yield file
+
+
+@contextmanager
+def _seekable(location: Location) -> Iterator[Any]:
+    """Open a file for random access, as a path or as a Python file.
+
+    Raises:
+        StreamSourceError: The file is compressed or cannot be opened.
+    """
+    if location.compression is not None:
+        reason = "is read at several positions, so it cannot be compressed; decompress it first"
+        raise StreamSourceError(location.path, reason)
+    if not is_url(location.path):
+        location.size()  # raises an error if the file is missing
+        yield location.path
+        return
+    system, path = file_system(location.path, location.storage_options)
+    try:
+        file = system.open(path, "rb")
+    except Exception as error:
+        raise source_error(location.path, error) from error
+    with file:
+        yield file
 
 
 @contextmanager

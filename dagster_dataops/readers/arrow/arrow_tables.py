@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
 from typing import TYPE_CHECKING, Any
 
-from dagster_dataops.errors import MissingExtraError, StreamArgumentError
+from dagster_dataops.errors import MissingExtraError
+from dagster_dataops.streams.core.arguments import texts
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
 
@@ -39,7 +40,9 @@ def read_parquet(
         MissingExtraError: pyarrow is not installed.
     """
     files = FileSet.of("read_parquet", path, None, storage_options)
-    stage = _arrow("read_parquet").ParquetFiles(files, _columns("read_parquet", columns), file_key)
+    stage = _arrow("read_parquet").ParquetFiles(
+        files, texts("read_parquet", "columns", columns), file_key
+    )
     return DataPipelineBuilder(stage)
 
 
@@ -68,7 +71,9 @@ def read_arrow(
         MissingExtraError: pyarrow is not installed.
     """
     files = FileSet.of("read_arrow", path, compression, storage_options)
-    stage = _arrow("read_arrow").ArrowFiles(files, _columns("read_arrow", columns), file_key)
+    stage = _arrow("read_arrow").ArrowFiles(
+        files, texts("read_arrow", "columns", columns), file_key
+    )
     return DataPipelineBuilder(stage)
 
 
@@ -78,11 +83,3 @@ def _arrow(reader: str) -> "ModuleType":
     except ImportError:
         raise MissingExtraError(reader, "arrow") from None
     return arrow_files
-
-
-def _columns(reader: str, columns: SequenceOf[str] | None) -> tuple[str, ...] | None:
-    if columns is None:
-        return None
-    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
-        raise StreamArgumentError(reader, f"columns is {columns!r}; it must be a list of texts")
-    return tuple(columns)

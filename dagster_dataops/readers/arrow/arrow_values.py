@@ -23,7 +23,6 @@ import pyarrow as pa
 Convert: TypeAlias = Callable[[Any], Any]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_NANOSECONDS: Final = 1_000_000_000
 
 
 class Conversion(NamedTuple):

@@ -7,7 +7,8 @@ from typing import Any
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.readers.delimited.cells import CellType, type_names
 from dagster_dataops.readers.delimited.csv_rows import CsvDialect
-from dagster_dataops.readers.delimited.delimited_rows import DelimitedFiles
+from dagster_dataops.readers.delimited.delimited_rows import DelimitedFiles, repeated
+from dagster_dataops.streams.core.arguments import texts
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.factories import block_bytes
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
@@ -95,11 +96,8 @@ def _dialect(given: CsvDialect) -> CsvDialect:
 
 
 def _names(names: SequenceOf[str] | None) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise StreamArgumentError(_NAME, f"names is {names!r}; it must be a list of texts")
-    twice = [name for at, name in enumerate(names) if name in names[:at]]
-    if twice:
-        raise StreamDefinitionError(_NAME, f"names contains {twice[0]!r} twice")
-    return tuple(names)
+    found = texts(_NAME, "names", names)
+    twice = repeated(found or ())
+    if twice is not None:
+        raise StreamDefinitionError(_NAME, f"names contains {twice!r} twice")
+    return found

@@ -1,7 +1,7 @@
 """The stage and cursor of ``read_delimited``, resumable at any row."""
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, cast
 
@@ -67,9 +67,9 @@ class RowCursor(BlockCursor):
         return len(block), ()
 
     def _check_columns(self) -> None:
-        twice = [name for at, name in enumerate(self._columns) if name in self._columns[:at]]
-        if twice:
-            reason = f"has two columns {twice[0]!r}; names=[...] with header=True renames them"
+        twice = repeated(self._columns)
+        if twice is not None:
+            reason = f"has two columns {twice!r}; names=[...] with header=True renames them"
             raise StreamSourceError(self.path, reason)
 
     @override
@@ -198,6 +198,11 @@ class DelimitedFiles(FileStage):
             raise StreamSourceError(path, reason)
         made = ((name, convert(types.get(name, "str"), self.missing)) for name in columns)
         return [(name, one) for name, one in made if one is not None]
+
+
+def repeated(names: Sequence[str]) -> str | None:
+    """Return the first name that occurs again; ``None`` if all differ."""
+    return next((name for at, name in enumerate(names) if name in names[:at]), None)
 
 
 def _is_text(cells: list[str]) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence as SequenceOf
 from typing import TYPE_CHECKING, Any
 
 from dagster_dataops.errors import MissingExtraError, StreamArgumentError
+from dagster_dataops.streams.core.arguments import texts
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
 if TYPE_CHECKING:
@@ -42,8 +43,5 @@ def read_huggingface(
             "by name: load_dataset(...) without streaming) or the folder of one"
         )
         raise StreamArgumentError("read_huggingface", reason)
-    if isinstance(columns, str):
-        reason = f"columns is {columns!r}; it must be a list of texts"
-        raise StreamArgumentError("read_huggingface", reason)
-    chosen = None if columns is None else tuple(columns)
+    chosen = texts("read_huggingface", "columns", columns)
     return DataPipelineBuilder(HuggingFaceRows(dataset, chosen))

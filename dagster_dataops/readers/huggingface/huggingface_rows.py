@@ -22,13 +22,10 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
     """Yield the rows of a dataset in memory or on disk. The state is the index of the next row."""
 
     name: ClassVar[str] = "read_huggingface"
-    saved: ClassVar[tuple[str, ...]] = ("index",)
+    saved: ClassVar[tuple[str, ...]] = ("item_index",)
+    left_out: ClassVar[frozenset[str]] = frozenset({"dataset"})
     dataset: Any = field(repr=False)
     columns: tuple[str, ...] | None
-
-    @override
-    def options(self) -> dict[str, Any]:
-        return {"columns": self.columns}
 
     @override
     def identity(self) -> object:
@@ -64,26 +61,9 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
         return os.fspath(given) if is_path else f"{type(given).__name__} in memory"
 
     @override
-    def reset(self) -> None:
-        super().reset()
-        self._start = 0
-
-    @property
-    def index(self) -> int:
-        """The index of the next row."""
-        return self._start + self.read
-
-    @index.setter
-    def index(self, index: int) -> None:
-        self._start = index + 0  # raises TypeError unless it is a number
-
-    @override
     def blocks(self) -> Iterator[Iterator[Any]]:
         dataset, columns = self.loaded(), None
-        while self._start < len(dataset):
-            table = dataset[self._start : self._start + _ROWS]
+        while self.first_index < len(dataset):
+            table = dataset[self.first_index : self.first_index + _ROWS]
             columns = columns or RecordColumns(self.place, table.schema, self.columns)
-            records = columns.records(table)
-            yield self.begin_block(records)
-            self._start += len(records)
-            self.begin_block([])
+            yield from self.indexed_block(columns.records(table))

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.readers.part_files.part_names import PartNames, shard_of
+from dagster_dataops.readers.part_files.part_names import PartNames
 from dagster_dataops.streams.core.item_failures import FailureHandler
+from dagster_dataops.streams.core.random_access import ShardSlice
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, Stage, State
 from dagster_dataops.streams.files.text_lines import LineEnding
 from dagster_dataops.streams.text import read_text
@@ -109,7 +110,8 @@ class PartLines(SourceStage):
         skip = self.skip_blank_lines
         self.parts.check(warn=self._epoch == 0)
         order = self.parts.order(self.seed, self._epoch if self.shuffled else 0)
-        names = shard_of(order, self.shard, self.shards)
+        shard = ShardSlice(self.shard, self.shards, contiguous=True)
+        names = [order[place] for place in shard.places(len(order))]
         while self._place < len(names):
             name = names[self._place]
             self._inner = _line_stage(self.parts.path(name)).open(self._context)

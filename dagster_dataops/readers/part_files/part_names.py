@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.core.seeds import seeded_random
@@ -82,13 +82,6 @@ class PartNames:
         if epoch:
             seeded_random(seed, "files", epoch).shuffle(names)
         return names
-
-
-def shard_of(names: Sequence[Any], shard: int, shards: int) -> Sequence[Any]:
-    """Return the consecutive names of one shard; shard sizes differ by at most one."""
-    each, more = divmod(len(names), shards)
-    begin = shard * each + min(shard, more)
-    return names[begin : begin + each + (shard < more)]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -9,13 +9,15 @@ class MiniReader(PartFiles):
 import os
 import secrets
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from annotated_types import Ge
 from typing_extensions import override
 
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.definition.operator import init_parameters
 from dagster_dataops.operators.definition.reader_base import Readable
+from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.options.signature import options_of
 from dagster_dataops.operators.options.type_checks import check_types
 from dagster_dataops.readers.part_files.column_batches import BatchStage
@@ -27,18 +29,6 @@ from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.stages.shuffling import Shuffle
 
-_MINIMUMS: Final = {
-    "data_part_num": 1,
-    "part_name_suffix_length": -1,
-    "batch_size": 1,
-    "seed": -1,
-    "shuffle_buffer_size": 1,
-    "epochs": 1,
-    "shard_index": 0,
-    "num_shards": 1,
-    "prefetch": 0,
-    "num_parallel_calls": 1,
-}
 _SEED_BITS: Final = 63
 _AHEAD: Final = 4  # batches, OneFlow's default
 
@@ -79,24 +69,24 @@ class PartFiles(Readable):
     """
 
     data_dir: str | os.PathLike[str]
-    data_part_num: int
+    data_part_num: PositiveInt
     part_name_prefix: str = "part-"
-    part_name_suffix_length: int = -1
-    batch_size: int | None = None
+    part_name_suffix_length: Annotated[int, Ge(-1)] = -1
+    batch_size: PositiveInt | None = None
     random_shuffle: bool = False
     shuffle_after_epoch: bool = False
-    seed: int = -1
-    shuffle_buffer_size: int = 1024
+    seed: Annotated[int, Ge(-1)] = -1
+    shuffle_buffer_size: PositiveInt = 1024
     name: str | None = None  # type: ignore[assignment]
-    epochs: int | None = 1
+    epochs: PositiveInt | None = 1
     drop_last: bool = False
     wrap: bool = False
-    shard_index: int = 0
-    num_shards: int = 1
+    shard_index: AtLeastZero = 0
+    num_shards: PositiveInt = 1
     with_place: bool = False
     skip_blank_lines: bool = False
-    prefetch: int | None = None
-    num_parallel_calls: int = 1
+    prefetch: AtLeastZero | None = None
+    num_parallel_calls: PositiveInt = 1
     seed_in_use: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -104,12 +94,6 @@ class PartFiles(Readable):
         check_types(
             operator, tuple(options_of(init_parameters(PartFiles).values(), ())), vars(self)
         )
-        for option, least in _MINIMUMS.items():
-            value = getattr(self, option)
-            if value is not None and value < least:
-                raise OperatorOptionError(
-                    operator, option, f"must be at least {least}; got {value}"
-                )
         self._check_combinations(operator)
         self.seed_in_use = secrets.randbits(_SEED_BITS) if self.seed == -1 else self.seed
         self.name = self.name or type(self).__name__
@@ -182,7 +166,7 @@ class PartFiles(Readable):
             lines = RowShuffle(lines, self.shuffle_buffer_size, self.seed_in_use, drawn)
         known = frozenset(one.name for one in fields(PartFiles))
         values = reader_attributes(self, known)
-        parsing = LineParser(self.parse, folder, values, with_place=self.with_place)
+        parsing = LineParser(self.parse, values, folder=folder, with_place=self.with_place)
         return parse_stage(lines, parsing, self.num_parallel_calls)
 
 

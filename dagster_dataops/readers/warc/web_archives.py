@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
 from typing import Any, Final
 
-from dagster_dataops.errors import MissingExtraError, StreamArgumentError
+from dagster_dataops.errors import MissingExtraError
+from dagster_dataops.streams.core.arguments import texts
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
 
@@ -42,8 +43,6 @@ def read_warc(
         from dagster_dataops.readers.warc.warc_records import WarcFiles
     except ImportError:
         raise MissingExtraError("read_warc", "warc") from None
-    if isinstance(types, str):
-        raise StreamArgumentError("read_warc", f"types is {types!r}; it must be a list of texts")
+    chosen = texts("read_warc", "types", types)
     files = FileSet.of("read_warc", path, compression, storage_options)
-    chosen = None if types is None else tuple(types)
     return DataPipelineBuilder(WarcFiles(files, chosen, binary, file_key))

@@ -46,6 +46,20 @@ def check_count(stage: str, argument: str, given: object, least: int) -> None:
         raise StreamDefinitionError(stage, f"{argument} is {given}; it must be at least {least}")
 
 
+def texts(stage: str, argument: str, given: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Return a list of texts as a tuple; ``None`` for ``None``.
+
+    Raises:
+        StreamArgumentError: It is one text, or holds something else.
+    """
+    if given is None:
+        return None
+    found = tuple(given)
+    if isinstance(given, str) or not all(isinstance(one, str) for one in found):
+        raise StreamArgumentError(stage, f"{argument} is {given!r}; it must be a list of texts")
+    return found
+
+
 def check_seed(stage: str, seed: object) -> None:
     """Raise `StreamArgumentError` unless ``seed`` is ``None`` or an unsigned 64-bit integer."""
     if seed is not None and not is_seed(seed):

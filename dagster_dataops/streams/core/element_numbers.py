@@ -20,9 +20,6 @@ _END: Final = object()
 class ElementCursor(Cursor):
     """Yield the items of another cursor and count them. The count is saved.
 
-    Args:
-        source: The cursor to read.
-
     Attributes:
         number: The number of items read, by all ranks.
         step: The number of ranks.

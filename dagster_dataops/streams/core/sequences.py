@@ -30,16 +30,13 @@ class SequenceSource(SourceStage):
     """Yield the items of a list or tuple. The state is the index of the next item."""
 
     name: ClassVar[str] = "read_sequence"
+    left_out: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sequence: tuple[Any, ...]
 
     @classmethod
     def of(cls, items: Any) -> "SequenceSource":
         """Return a source with a deep copy of ``items``."""
         return cls(tuple(map(fresh, items)))
-
-    @override
-    def options(self) -> dict[str, Any]:
-        return {}
 
     @override
     def identity(self) -> object:

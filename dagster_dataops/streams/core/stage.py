@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import chain
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -116,8 +117,12 @@ class BlockwiseCursor(Cursor):
     """A cursor that yields blocks of items, whose iterators know the number of remaining items.
 
     So keeping the position costs nothing per item.
+
+    Attributes:
+        first_index: The index of the first item of the current block, with `indexed_block`.
     """
 
+    first_index = 0
     _remaining: Any = iter(())  # a list iterator
     _length = 0
 
@@ -131,6 +136,22 @@ class BlockwiseCursor(Cursor):
 
     @override
     def reset(self) -> None:
+        self.first_index = 0
+        self.begin_block([])
+
+    @property
+    def item_index(self) -> int:
+        """The index of the next item."""
+        return self.first_index + self.read
+
+    @item_index.setter
+    def item_index(self, index: int) -> None:
+        self.first_index = index + 0  # raises TypeError unless it is a number
+
+    def indexed_block(self, items: Sequence[Any]) -> Iterator[Iterator[Any]]:
+        """Yield an iterator over the items of a new block; then go to the index behind it."""
+        yield self.begin_block(items)
+        self.first_index += len(items)
         self.begin_block([])
 
     def begin_block(self, items: Sequence[Any]) -> Iterator[Any]:
@@ -162,9 +183,12 @@ class Stage(Cursor):
             items, except for counts of failures. Worker processes run such stages.
         transparent: Whether the stage changes how a stream is read, but neither its items nor its
             states.
+        left_out: The fields that are no options, besides inputs: they do not change the
+            items, or `identity` covers them.
     """
 
     name: ClassVar[str]
+    left_out: ClassVar[frozenset[str]] = frozenset()
     elementwise: ClassVar[bool] = False
     transparent: ClassVar[bool] = False
 
@@ -228,12 +252,10 @@ class Stage(Cursor):
         return ""
 
     def options(self) -> dict[str, Any]:
-        """Return the arguments of the stage by name, without its inputs."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in {"upstream", "sources"}
-        }
+        """Return the arguments of the stage by name, without those in ``left_out``."""
+        names = (field.name for field in fields(self))
+        left_out = self.left_out | {"upstream", "sources"}
+        return {name: getattr(self, name) for name in names if name not in left_out}
 
     def ordered(self) -> "Iterator[Stage]":
         """Yield the stage and all its inputs, sources first."""
@@ -282,17 +304,6 @@ class UnaryStage(Stage):
         """The cursor of the input."""
         return self.opened[0]
 
-    @override
-    def state(self) -> State:  # as the base does it, but it is called for every item
-        before = self.states_before()
-        inner = self.opened[0].state() if before is None else before[0]
-        match self.saved:
-            case ():
-                return inner
-            case (name,):
-                return [getattr(self, name), inner]
-        return [*[getattr(self, name) for name in self.saved], inner]
-
 
 @dataclass(eq=False)
 class CombinedStage(Stage):
@@ -304,3 +315,8 @@ class CombinedStage(Stage):
     @override
     def inputs(self) -> tuple[Stage, ...]:
         return self.sources
+
+    @cached_property
+    def pseudo_infinite(self) -> list[bool]:
+        """For each input, whether it is pseudo-infinite."""
+        return [one.finitude is Finitude.PSEUDO_INFINITE for one in self.sources]

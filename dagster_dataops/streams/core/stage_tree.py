@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import cast
 
 from dagster_dataops.streams.core.stage import CombinedStage, Stage, UnaryStage
 
@@ -32,10 +33,6 @@ def with_inputs(stage: Stage, made: Mapping[Stage, Stage]) -> Stage:
     inputs = tuple(made[one] for one in stage.inputs)
     if inputs == stage.inputs:
         return stage
-    match stage:
-        case UnaryStage():
-            return replace(stage, upstream=inputs[0])
-        case CombinedStage():
-            return replace(stage, sources=inputs)
-    msg = f"{type(stage).__name__} has inputs, but is no UnaryStage or CombinedStage"
-    raise TypeError(msg)
+    if isinstance(stage, UnaryStage):
+        return replace(stage, upstream=inputs[0])
+    return replace(cast("CombinedStage", stage), sources=inputs)

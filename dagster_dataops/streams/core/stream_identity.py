@@ -1,12 +1,19 @@
-"""The fingerprint of a stream, by which a state is matched to its stream."""
+"""The fingerprint of a stream, and the states that hold it beside a position."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
+from dagster_dataops.errors import StreamStateError
 from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.stage import Stage
+
+VERSION: Final = 2
+_WEIGHTED: Final = frozenset({"blend", "sample"})  # their positions do not depend on weights
+
+StageFingerprint: TypeAlias = Mapping[str, str]
+"""The fingerprint of a stage: its name (``stage``); digests of ``options``, ``code``, ``data``."""
 
 
 def fingerprint(stage: Stage, on_error: OnError) -> list[dict[str, str]]:
@@ -54,3 +61,58 @@ def _is_code(value: Any) -> bool:
     if isinstance(value, tuple):
         return any(map(_is_code, value))
     return callable(value) and not isinstance(value, type)
+
+
+def unwrap_state(
+    state: Any, stages: Sequence[StageFingerprint], *, across_weights: bool = False
+) -> dict[str, Any]:
+    """Check that a state belongs to ``stages`` and return its content.
+
+    Args:
+        state: The state.
+        stages: The fingerprint of each stage, sources first.
+        across_weights: Whether stages that draw by weight may have other options.
+
+    Raises:
+        StreamStateError: It is not a stream state, has another version or belongs to another
+            stream.
+    """
+    if not isinstance(state, Mapping) or not {"version", "stages", "position"} <= set(state):
+        msg = "this is not the state of a stream; pass the result of state_dict()"
+        raise StreamStateError(msg)
+    if state["version"] != VERSION:
+        msg = f"it has version {state['version']!r}; this package reads version {VERSION}"
+        raise StreamStateError(msg)
+    kept = _with_weights(state["stages"], stages) if across_weights else state["stages"]
+    found = difference(kept, stages)
+    if found:
+        msg = f"it belongs to another stream: {found}. Start afresh, or undo the change"
+        raise StreamStateError(msg)
+    return dict(state)
+
+
+def _with_weights(kept: Any, stages: Sequence[StageFingerprint]) -> Any:
+    """Return stored stages with the current options of those that draw by weight."""
+    if not isinstance(kept, list) or len(kept) != len(stages):
+        return kept
+    return [
+        {**old, "options": new.get("options")}
+        if isinstance(old, Mapping) and old.get("stage") == new["stage"] in _WEIGHTED
+        else old
+        for old, new in zip(kept, stages, strict=True)
+    ]
+
+
+def difference(kept: Any, stages: Sequence[StageFingerprint]) -> str:
+    """Describe the first difference between stored and current stages; empty if there is none."""
+    if not isinstance(kept, list) or not all(isinstance(parts, Mapping) for parts in kept):
+        return "its description of the stages is damaged"
+    names = [[str(parts.get("stage")) for parts in one] for one in (kept, stages)]
+    if names[0] != names[1]:
+        return f"its stages are {' > '.join(names[0])}, here they are {' > '.join(names[1])}"
+    for number, (old, new) in enumerate(zip(kept, stages, strict=True), 1):
+        different = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+        if different:
+            aspects = " and ".join(different)
+            return f"stage {number} ({new['stage']}) differs in its {aspects}"
+    return ""

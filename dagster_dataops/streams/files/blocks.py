@@ -92,11 +92,6 @@ class BlockCursor(FileCursor):
         self._start, self._skipped = self._start + 0, self._skipped + 0  # TypeError unless numbers
         self.failed = self._failed_before
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether the current block is not the first one."""
-        return self._start > 0
-
     @abstractmethod
     def begin(self, content: Content) -> int:
         """Inspect the head of the file, set `terminator`, return the offset of the first line."""

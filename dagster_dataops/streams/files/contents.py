@@ -145,17 +145,16 @@ class WindowedContent(Content):
 
 
 class ContentFile(io.RawIOBase):
-    """A Python file over a content, starting at an offset.
+    """A Python file over a content.
 
     Args:
         content: The content, which the caller closes.
-        offset: The offset of the first read.
     """
 
-    def __init__(self, content: Content, offset: int = 0) -> None:
+    def __init__(self, content: Content) -> None:
         super().__init__()
         self._content = content
-        self._at = offset
+        self._at = 0
 
     @override
     def readable(self) -> bool:

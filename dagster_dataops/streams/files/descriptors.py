@@ -13,16 +13,27 @@ _MAX_OPEN_FILES: Final = 256  # of one pool; many systems allow a process about 
 _CLOSED: Final = -1
 
 
+@contextmanager
+def naming_path(path: str) -> Iterator[None]:
+    """Raise errors of the operating system as errors that name the file.
+
+    Raises:
+        StreamSourceError: The block raised an `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error
+
+
 def open_descriptor(path: str) -> int:
     """Open a file and return its descriptor; the caller closes it.
 
     Raises:
         StreamSourceError: The file cannot be opened.
     """
-    try:
+    with naming_path(path):
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error
 
 
 @contextmanager
@@ -63,7 +74,6 @@ class PooledFile:
     """A file that is opened when it is read, and again after the pool closed it.
 
     Attributes:
-        path: Its path.
         state: Its state when it was first opened.
 
     Raises:

@@ -29,13 +29,7 @@ NOWHERE: Final = Origin()
 
 
 class FileCursor(BlockwiseCursor):
-    """A cursor over one file, at its start; nothing is read before the first item is requested.
-
-    Args:
-        stage: The stage that reads the file.
-        location: The file.
-        counter: Counts failed items.
-    """
+    """A cursor over one file, at its start; nothing is read before the first item is requested."""
 
     def __init__(self, stage: Any, location: Location, counter: FailureCounter) -> None:
         self.stage, self.location, self.counter = stage, location, counter
@@ -50,13 +44,9 @@ class FileStage(BlockwiseCursor, SourceStage):
     """
 
     saved: ClassVar[tuple[str, ...]] = ("_number", "_to_restore", "_failed_before")
+    left_out: ClassVar[frozenset[str]] = frozenset({"files", "block_size"})
     file_cursor: ClassVar[type[FileCursor]]
     files: FileSet
-
-    @override
-    def options(self) -> dict[str, Any]:
-        left_out = {"files", "block_size"}  # location and block size do not change the items
-        return {name: one for name, one in super().options().items() if name not in left_out}
 
     @override
     def identity(self) -> object:

@@ -1,7 +1,8 @@
 """``read_jsonl``: the records of JSON Lines files."""
 
+from codecs import BOM_UTF8
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import orjson
 from typing_extensions import override
@@ -15,17 +16,15 @@ from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import NOWHERE, FileCursor, FileStage, Origin
 from dagster_dataops.streams.files.line_index import JsonAccess
 
-_BOM: Final = b"\xef\xbb\xbf"
-
 
 class JsonCursor(BlockCursor):
     """Read records."""
 
     @override
     def begin(self, content: Content) -> int:
-        if self.has_begun:
+        if self._start:
             return 0
-        return len(_BOM) if content.read_at(len(_BOM), 0) == _BOM else 0
+        return len(BOM_UTF8) if content.read_at(len(BOM_UTF8), 0) == BOM_UTF8 else 0
 
     @override
     def parse(self, block: bytes, start: int) -> ParsedBlock:

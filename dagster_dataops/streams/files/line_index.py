@@ -3,6 +3,7 @@
 import io
 import os
 from array import array
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -24,10 +25,9 @@ from dagster_dataops.streams.core.random_access import (
     RandomAccess,
 )
 from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
-from dagster_dataops.streams.files.descriptors import FilePool, PooledFile
+from dagster_dataops.streams.files.descriptors import FilePool, PooledFile, naming_path
 
 _BLOCK_BYTES: Final = 1 << 20
-_BOM: Final = b"\xef\xbb\xbf"
 _loads, _pread = orjson.loads, os.pread  # bound once instead of for every record
 
 
@@ -40,8 +40,9 @@ class LineIndex:
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.starts = array("Q")
-        try:
-            position = len(_BOM) if os.pread(descriptor, len(_BOM), 0) == _BOM else 0
+        with naming_path(path):
+            has_mark = os.pread(descriptor, len(BOM_UTF8), 0) == BOM_UTF8
+            position = len(BOM_UTF8) if has_mark else 0
             size = _BLOCK_BYTES
             while block := os.pread(descriptor, size, position):
                 lines = list(io.BytesIO(block))
@@ -54,8 +55,6 @@ class LineIndex:
                     number = _line_number(partial(_read, path, descriptor), position)
                     raise StreamSourceError(f"{path}, line {number}", TOO_LONG)
                 size = _BLOCK_BYTES if read else min(2 * size, LINE_BYTES)
-        except OSError as error:
-            raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error
         self.starts.append(position)
 
     def _add(self, position: int, lines: list[bytes]) -> None:
@@ -105,11 +104,7 @@ class JsonAccess(RandomAccess):
 
 
 class IndexedRecords(IndexedItems):
-    """The records of one jsonl file, by index.
-
-    Attributes:
-        index: Its lines.
-    """
+    """The records of one jsonl file, by index."""
 
     def __init__(self, file: PooledFile, index: LineIndex, counter: FailureCounter) -> None:
         self._file, self.index, self._counter = file, index, counter
@@ -139,10 +134,8 @@ class IndexedRecords(IndexedItems):
 
 
 def _read(path: str, descriptor: int, length: int, start: int) -> bytes:
-    try:
+    with naming_path(path):
         line = os.pread(descriptor, length, start)
-    except OSError as error:
-        raise StreamSourceError(path, f"cannot be read: {error.strerror}") from error
     if len(line) < length:
         raise StreamSourceError(path, "became shorter while it was read")
     return line

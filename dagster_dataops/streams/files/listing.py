@@ -25,6 +25,7 @@ class FileList(SourceStage):
 
     name: ClassVar[str] = "list_files"
     saved: ClassVar[tuple[str, ...]] = ("_index",)
+    left_out: ClassVar[frozenset[str]] = frozenset({"folder", "storage_options"})
     folder: str
     pattern: str | None
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -35,36 +36,26 @@ class FileList(SourceStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        for path in list_paths(self)[self._index :]:
+        for path in self._paths()[self._index :]:
             self._index += 1
             yield path
 
     @override
-    def options(self) -> dict[str, Any]:
-        return {"pattern": self.pattern}
-
-    @override
     def identity(self) -> object:
-        found = [relative_path(path, self.folder) for path in list_paths(self)]
+        found = [relative_path(path, self.folder) for path in self._paths()]
         return [len(found), digest(found)]
 
-
-def list_paths(stage: FileList) -> list[str]:
-    """Return the paths that `FileList` yields.
-
-    Raises:
-        StreamSourceError: The folder cannot be listed.
-    """
-    if is_url(stage.folder):
-        found = list_urls(stage.folder, stage.storage_options)
-    else:
-        top = Path(stage.folder)
-        if not top.exists():
-            raise StreamSourceError(stage.folder, "there is no such file or folder")
-        found = [stage.folder] if top.is_file() else [str(path) for path in files_below(top)]
-    if stage.pattern is not None:
-        found = [path for path in found if fnmatch.fnmatchcase(path, stage.pattern)]
-    return sorted(found, key=natural_key)
+    def _paths(self) -> list[str]:
+        if is_url(self.folder):
+            found = list_urls(self.folder, self.storage_options)
+        else:
+            top = Path(self.folder)
+            if not top.exists():
+                raise StreamSourceError(self.folder, "there is no such file or folder")
+            found = [self.folder] if top.is_file() else [str(path) for path in files_below(top)]
+        if self.pattern is not None:
+            found = [path for path in found if fnmatch.fnmatchcase(path, self.pattern)]
+        return sorted(found, key=natural_key)
 
 
 def relative_path(path: str, folder: str) -> str:

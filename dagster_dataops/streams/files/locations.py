@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import xxhash
 
-from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.files.contents import (
     ByteSource,
     Content,
@@ -21,7 +20,7 @@ from dagster_dataops.streams.files.contents import (
     WindowedContent,
 )
 from dagster_dataops.streams.files.decompression import SUFFIXES, DecompressedSource
-from dagster_dataops.streams.files.descriptors import opened_file
+from dagster_dataops.streams.files.descriptors import naming_path, opened_file
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
 
 _DIGESTED_BYTES: Final = 64 << 10
@@ -73,10 +72,8 @@ class Location:
         """
         if is_url(self.path):
             return RemoteFile(self.path, self.storage_options)
-        try:
+        with naming_path(self.path):
             return Path(self.path).open("rb")
-        except OSError as error:
-            raise StreamSourceError(self.path, f"cannot be read: {error.strerror}") from error
 
     def identity(self) -> object:
         """Return a value that identifies the content of the file.
@@ -91,16 +88,11 @@ class Location:
         if is_url(self.path):
             reported = identity_of(file_details(self.path, self.storage_options))
             return reported or self._beginning()
-        with opened_file(self.path) as descriptor:
+        with opened_file(self.path) as descriptor, naming_path(self.path):
             size = os.fstat(descriptor).st_size
-            ends = [self._end(descriptor, at) for at in (0, max(0, size - _DIGESTED_BYTES))]
-        return [size, *ends]
-
-    def _end(self, descriptor: int, at: int) -> str:
-        try:
-            return xxhash.xxh3_64_hexdigest(os.pread(descriptor, _DIGESTED_BYTES, at))
-        except OSError as error:
-            raise StreamSourceError(self.path, f"cannot be read: {error.strerror}") from error
+            places = (0, max(0, size - _DIGESTED_BYTES))
+            ends = [os.pread(descriptor, _DIGESTED_BYTES, at) for at in places]
+        return [size, *map(xxhash.xxh3_64_hexdigest, ends)]
 
     def stamp(self) -> list[int] | None:
         """Return size, times and inode of a local file; ``None`` for a URL or a missing file.
@@ -121,10 +113,8 @@ class Location:
         Raises:
             StreamSourceError: The file cannot be read.
         """
-        try:
+        with naming_path(self.path):
             return Path(self.path).stat().st_size
-        except OSError as error:
-            raise StreamSourceError(self.path, f"cannot be read: {error.strerror}") from error
 
     def _beginning(self) -> object:
         size = file_details(self.path, self.storage_options).get("size")

@@ -84,12 +84,7 @@ def identity_of(details: Mapping[str, Any]) -> list[object] | None:
 
 
 class RemoteFile:
-    """A file by URL that can be read from any position.
-
-    Args:
-        url: The URL.
-        options: The arguments of fsspec's file system.
-    """
+    """A file by URL that can be read from any position."""
 
     def __init__(self, url: str, options: Options) -> None:
         self._url, self._options = url, options

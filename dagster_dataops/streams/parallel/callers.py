@@ -6,67 +6,48 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import cloudpickle
-from typing_extensions import override
 
 from dagster_dataops.concurrency.fork_safety import may_fork
 
 
-class Caller(ABC):
-    """Calls a function in the background."""
+class PoolCaller:
+    """Call a function in the threads or the processes of a pool."""
 
-    @abstractmethod
+    def __init__(self, pool: Executor, call: Callable[[Any], Any]) -> None:
+        self._pool, self._call = pool, call
+
     def submit(self, item: Any) -> "Future[Any]":
         """Start a call for ``item``."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Cancel the calls that have not started; running calls may finish."""
-
-
-class ThreadCaller(Caller):
-    """Call in threads of this process; suits functions that wait for I/O."""
-
-    def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
-        self._call = partial(_call_guarded, function)
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="stream-map")
-
-    @override
-    def submit(self, item: Any) -> "Future[Any]":
         return self._pool.submit(self._call, item)
 
-    @override
     def close(self) -> None:
+        """Cancel the calls that have not started; running calls may finish."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-class ProcessCaller(Caller):
-    """Call in processes; suits functions that compute.
+def thread_caller(function: Callable[[Any], Any], workers: int) -> PoolCaller:
+    """Return a caller in threads of this process; suits functions that wait for I/O."""
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="stream-map")
+    return PoolCaller(pool, partial(_call_guarded, function))
+
+
+def process_caller(function: Callable[[Any], Any], workers: int) -> PoolCaller:
+    """Return a caller in processes; suits functions that compute.
 
     The function, the items and the results are pickled.
     """
-
-    def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
-        context = multiprocessing.get_context("fork" if may_fork() else "spawn")
-        payload = cloudpickle.dumps(function)
-        self._pool = ProcessPoolExecutor(workers, context, _receive, (payload,))
-
-    @override
-    def submit(self, item: Any) -> "Future[Any]":
-        return self._pool.submit(_call_received, item)
-
-    @override
-    def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    context = multiprocessing.get_context("fork" if may_fork() else "spawn")
+    payload = cloudpickle.dumps(function)
+    return PoolCaller(ProcessPoolExecutor(workers, context, _receive, (payload,)), _call_received)
 
 
-class EventLoopCaller(Caller):
+class EventLoopCaller:
     """Await coroutine functions on an event loop in a separate thread."""
 
     def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
@@ -89,8 +70,8 @@ class EventLoopCaller(Caller):
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
-    @override
     def submit(self, item: Any) -> "Future[Any]":
+        """Start a call for ``item``."""
         return asyncio.run_coroutine_threadsafe(self._call_limited(item), self._loop)
 
     async def _call_limited(self, item: Any) -> Any:
@@ -100,15 +81,17 @@ class EventLoopCaller(Caller):
             except StopIteration as error:
                 raise RuntimeError("the function raised StopIteration") from error
 
-    @override
     def close(self) -> None:
+        """Cancel all calls."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
 
+Caller: TypeAlias = PoolCaller | EventLoopCaller
+
 _CALLERS: Final[dict[str, Callable[[Callable[[Any], Any], int], Caller]]] = {
-    "thread": ThreadCaller,
-    "process": ProcessCaller,
+    "thread": thread_caller,
+    "process": process_caller,
     "async": EventLoopCaller,
 }
 

@@ -7,7 +7,7 @@ from typing import Final
 from dagster_dataops.streams.core.sequences import ConstantSource, CountSource, SequenceSource
 from dagster_dataops.streams.core.stage import CombinedStage, Stage, UnaryStage
 from dagster_dataops.streams.files.file_stages import FileStage
-from dagster_dataops.streams.parallel.unordered import UnorderedMap
+from dagster_dataops.streams.parallel.parallel_map import UnorderedMap
 from dagster_dataops.streams.sharding.feeds import Feed
 from dagster_dataops.streams.sharding.marks import ShardingMark, marks_below
 from dagster_dataops.streams.stages.concatenating import ConcatStage
@@ -86,7 +86,7 @@ def with_workers(stage: Stage, number: int, merged: Merged) -> Stage:
     path = _unary_path(stage)
     cut = _marked_cut(path) if marks_below(stage) else _chosen_cut(path)
     if cut is not None:
-        return _replaced(path, cut, merged(cut, number))
+        return _upon(path[: path.index(cut.whole)], merged(cut, number))
     bottom = path[-1]
     if not isinstance(bottom, CombinedStage):
         return stage
@@ -145,10 +145,6 @@ def _chosen_cut(path: list[Stage]) -> Cut | None:
     while path[end].elementwise:
         end += 1
     return Cut(tuple(path[first:end]), path[end])
-
-
-def _replaced(path: list[Stage], cut: Cut, new: Stage) -> Stage:
-    return _upon(path[: path.index(cut.whole)], new)
 
 
 def _upon(above: list[Stage], stage: Stage) -> Stage:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
@@ -12,12 +12,11 @@ from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, Stage, State
 from dagster_dataops.streams.stages.random_order import RandomCursor
 
+_END: Final = object()
+
 
 class FeedCursor(Cursor):
     """The bottom of a run that is not read: it only holds a position, to convert states.
-
-    Args:
-        before: The stages before the run.
 
     Attributes:
         held: The state of the stages before the run.
@@ -52,6 +51,48 @@ class FeedCursor(Cursor):
         self.before.restore(self.held)
         self.before.restart(reset_rng=reset_rng)
         self.held = self.before.state()
+
+
+class SentElements:
+    """The elements that the reading process reads for its workers, with the states before them."""
+
+    def __init__(self, feed: FeedCursor) -> None:
+        self._before = feed.before
+        self._before.restore(feed.held)
+        self._items = self._before.items()
+        self._places = feed.places = {0: feed.held}
+        feed.number = self.number = 0
+        self._error: BaseException | None = None
+
+    def take(self, first: int, count: int) -> tuple[list[Any], bool]:
+        """Return up to ``count`` elements, and whether they are the last."""
+        found: list[Any] = []
+        while len(found) < count:
+            try:
+                item = next(self._items, _END)
+            except Exception as error:  # noqa: BLE001 - raised behind the elements before it
+                self._error, item = error, _END
+            if item is _END:
+                break
+            found.append(item)
+            self.number = first + len(found)
+            self._places[self.number] = self._before.state()
+        return found, len(found) < count
+
+    def forget(self, first: int, count: int) -> None:
+        """Drop the states before elements that are finished."""
+        for number in range(first, first + count):
+            self._places.pop(number, None)
+
+    def finish(self) -> None:
+        """Set the state at the end.
+
+        Raises:
+            Exception: Reading failed.
+        """
+        if self._error is not None:
+            raise self._error
+        self._places[self.number] = self._before.state()
 
 
 class PartFeed(Cursor):

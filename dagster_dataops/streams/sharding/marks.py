@@ -1,43 +1,12 @@
 """``sharding_filter`` and ``sharding_round_robin_dispatch``: where worker processes take over."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-from typing_extensions import override
+from typing import ClassVar
 
 from dagster_dataops.errors import StreamDefinitionError
-from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, UnaryStage
-from dagster_dataops.streams.core.transparent_cursor import TransparentCursor
-
-
-@dataclass(eq=False)
-class TransparentStage(UnaryStage):
-    """A stage that changes how a stream is read, but neither its items nor its states."""
-
-    transparent: ClassVar[bool] = True
-
-    @property
-    @override
-    def path(self) -> str:
-        return self.upstream.path
-
-    @override
-    def open(self, context: ReadContext) -> Cursor:
-        return TransparentCursor(self.upstream.open(context))
-
-    @override
-    def items(self) -> Iterator[Any]:
-        return self.source.items()
-
-    @override
-    def access(self, context: ReadContext) -> RandomAccess | None:
-        return self.upstream.access(context)
-
-    @override
-    def open_part(self, context: ReadContext, part: ShardSlice) -> Cursor | None:
-        return self.upstream.open_part(context, part)
+from dagster_dataops.streams.core.stage import Stage
+from dagster_dataops.streams.core.transparent import TransparentStage
 
 
 @dataclass(eq=False)
@@ -70,17 +39,6 @@ class ShardingDispatch(ShardingMark):
 def marks_below(stage: Stage) -> list[ShardingMark]:
     """Return the marks among a stage and all its inputs."""
     return [one for one in stage.ordered() if isinstance(one, ShardingMark)]
-
-
-def check_mark(name: str, upstream: Stage) -> None:
-    """Refuse a mark behind another mark.
-
-    Raises:
-        StreamDefinitionError: ``upstream`` has a mark.
-    """
-    for mark in marks_below(upstream):
-        reason = f"the stream would be sharded twice: it already has a {mark.name} before; keep one"
-        raise StreamDefinitionError(name, reason)
 
 
 def check_inputs(name: str, inputs: Sequence[Stage]) -> None:

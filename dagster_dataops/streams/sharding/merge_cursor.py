@@ -9,17 +9,17 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamWorkerError
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State
+from dagster_dataops.streams.core.transparent import TransparentStage
 from dagster_dataops.streams.sharding.cuts import Cut
-from dagster_dataops.streams.sharding.feeds import Feed, FeedCursor, run_cursors
-from dagster_dataops.streams.sharding.marks import TransparentStage
+from dagster_dataops.streams.sharding.feeds import Feed, FeedCursor, SentElements, run_cursors
 from dagster_dataops.streams.sharding.shard_pool import Limits, ShardPool
 from dagster_dataops.streams.sharding.tasks import (
     ItemFailure,
     Outcome,
     StreamJob,
     Task,
-    decode_state,
-    encode_state,
+    dumps,
+    loads,
 )
 
 if TYPE_CHECKING:
@@ -48,10 +48,6 @@ class MergeCursor(Cursor):
 
     The state is that of the same stages read by one process: workers send it with each item, except
     for the counts of failures, which are those of the items read here.
-
-    Args:
-        stage: The stage to read.
-        context: The seed and the failure handling.
     """
 
     def __init__(self, stage: MergeStage, context: ReadContext) -> None:
@@ -77,7 +73,7 @@ class MergeCursor(Cursor):
             return
         counts = [one.count for one in self._counters]
         if self._decoded[0] is not self._latest:
-            self._decoded = (self._latest, decode_state(self._latest))
+            self._decoded = (self._latest, loads(self._latest))
         found = self._decoded[1]
         self._chain.restore(found if self._at is None else found[self._at])
         for counter, count in zip(self._counters, counts, strict=True):
@@ -104,7 +100,7 @@ class MergeCursor(Cursor):
         if cut.is_dispatched():
             if cut.mark is None:
                 _LOGGER.info("workers: this process reads %s and sends the items", cut.before.path)
-            source = _Elements(self._feed)
+            source = SentElements(self._feed)
             feed = Feed(None, cut.before.path, numbering=self._feed.numbering)
         else:
             feed = Feed(cut.before, cut.before.path, is_replica=True)
@@ -117,7 +113,7 @@ class MergeCursor(Cursor):
                 yield from self._outcome_items(outcome)
                 if outcome.ended:
                     return
-                pool.move_on(outcome.end_state, task.first + task.count)
+                pool.anchor = (outcome.end_state, task.first + task.count)
                 if source is not None:
                     source.forget(task.first, task.count)
             if source is not None:
@@ -129,10 +125,10 @@ class MergeCursor(Cursor):
     def _encoded(self) -> bytes:
         """Return the present state as workers restore it."""
         if self._feed.places is None:
-            return encode_state(self._chain.state())
+            return dumps(self._chain.state())
         held, self._feed.held = self._feed.held, self._feed.number
         try:
-            return encode_state(self._chain.state())
+            return dumps(self._chain.state())
         finally:
             self._feed.held = held
 
@@ -208,49 +204,3 @@ def _key(item: Any) -> str:
             if name in item:
                 return f" ({name} {item[name]!r})"
     return ""
-
-
-class _Elements:
-    """The elements that the reading process reads for its workers, with the states before them.
-
-    Args:
-        feed: The feed that converts the states of workers.
-    """
-
-    def __init__(self, feed: FeedCursor) -> None:
-        self._before = feed.before
-        self._before.restore(feed.held)
-        self._items = self._before.items()
-        self._places = feed.places = {0: feed.held}
-        feed.number = self.number = 0
-        self._error: BaseException | None = None
-
-    def take(self, first: int, count: int) -> tuple[list[Any], bool]:
-        """Return up to ``count`` elements, and whether they are the last."""
-        found: list[Any] = []
-        while len(found) < count:
-            try:
-                item = next(self._items, _END)
-            except Exception as error:  # noqa: BLE001 - raised behind the elements before it
-                self._error, item = error, _END
-            if item is _END:
-                break
-            found.append(item)
-            self.number = first + len(found)
-            self._places[self.number] = self._before.state()
-        return found, len(found) < count
-
-    def forget(self, first: int, count: int) -> None:
-        """Drop the states before elements that are finished."""
-        for number in range(first, first + count):
-            self._places.pop(number, None)
-
-    def finish(self) -> None:
-        """Set the state at the end.
-
-        Raises:
-            Exception: Reading failed.
-        """
-        if self._error is not None:
-            raise self._error
-        self._places[self.number] = self._before.state()

@@ -4,13 +4,13 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice
 from multiprocessing.connection import Connection
 from selectors import EVENT_READ, PollSelector
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.errors import StreamWorkerError
+from dagster_dataops.streams.sharding.feeds import SentElements
 from dagster_dataops.streams.sharding.shard_process import ShardProcess, check_sendable
 from dagster_dataops.streams.sharding.shard_worker import READY
 from dagster_dataops.streams.sharding.tasks import Outcome, Start, StreamJob, Task, loads
@@ -42,13 +42,6 @@ class Limits(NamedTuple):
     def tasks(self) -> int:
         """The number of tasks of all workers that may be unfinished or not yet read."""
         return self.number * self.prefetch + self.main_prefetch
-
-
-class ElementSource(Protocol):
-    """The elements that the reading process sends to workers."""
-
-    def take(self, first: int, count: int) -> tuple[list[Any], bool]:
-        """Return up to ``count`` elements, and whether they are the last."""
 
 
 class _ShardWorker:
@@ -94,15 +87,19 @@ class ShardPool:
         limits: The number of workers and of tasks.
         start: The encoded state at which reading starts.
         source: The elements, if the reading process sends them.
+
+    Attributes:
+        anchor: Where workers start that replace others: the encoded state before the oldest task,
+            and the number of its first element.
     """
 
     def __init__(
-        self, job: StreamJob, limits: Limits, start: bytes, source: ElementSource | None
+        self, job: StreamJob, limits: Limits, start: bytes, source: SentElements | None
     ) -> None:
         self._job = job
         self._limits = limits
         self._source = source
-        self._anchor = (start, 0)  # the state before the oldest task, and its first element
+        self.anchor = (start, 0)
         self._next = 0
         self._size = 1
         self._ended = False
@@ -119,7 +116,7 @@ class ShardPool:
     def tasks(self) -> Iterator[Task]:
         """Yield the finished tasks in order.
 
-        Before asking for the next one, call `move_on` with the state after the task.
+        Before asking for the next one, set `anchor` to the place after the task.
 
         Raises:
             StreamWorkerError: Workers cannot be started.
@@ -129,15 +126,6 @@ class ShardPool:
         while (task := self._finished_task()) is not None:
             yield task
             self._tasks.popleft()
-
-    def move_on(self, state: bytes, number: int) -> None:
-        """Set the state from which workers start that replace others.
-
-        Args:
-            state: The encoded state after the oldest task.
-            number: The number of the next element.
-        """
-        self._anchor = (state, number)
 
     def stop(self) -> None:
         """Stop all workers. A fork of this process, which has inherited the pool, stops none."""
@@ -186,11 +174,7 @@ class ShardPool:
         min(self._workers, key=lambda one: (len(one.tasks), one.sent)).send(task)
 
     def _receive(self, *, wait: bool) -> None:
-        """Receive the outcomes that are there, and replace dead workers.
-
-        Args:
-            wait: Whether to wait until there is something to do.
-        """
+        """Receive the outcomes that are there, and replace dead workers; ``wait`` for any."""
         dead: dict[int, _ShardWorker] = {}
         for key, _ in self._selector.select(None if wait else 0):
             worker: _ShardWorker = key.data
@@ -259,14 +243,14 @@ class ShardPool:
             tasks.popleft()
             tasks.extendleft(reversed(parts))
             at = self._tasks.index(task)
-            self._tasks = deque(
-                [*islice(self._tasks, at), *parts, *islice(self._tasks, at + 1, None)]
-            )
+            del self._tasks[at]
+            for part in reversed(parts):
+                self._tasks.insert(at, part)
 
     def _started(self) -> _ShardWorker:
         """Start a worker process."""
         inherited = [end for one in self._workers for end in one.ends]
-        start = Start(self._job, *self._anchor)
+        start = Start(self._job, *self.anchor)
         try:
             worker = _ShardWorker(ShardProcess(start, forked=self._forks, inherited=inherited))
         except OSError as error:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Final
 
@@ -44,24 +45,17 @@ class ShardProcess:
         try:
             if forked:
                 self._process = _forked(start, ends, [*inherited, self.requests, self.results])
-                self.pid: int = self._process.pid
                 self.sentinel: int = self._process.sentinel
             else:
                 self._process = _executed(ends)
-                self.pid = self._process.pid
-                self.sentinel = _sentinel(self.pid)
+                self.sentinel = _sentinel(self._process.pid)
         finally:
             requests.close()
             results.close()
         self._forked = forked
         if not forked:
-            self._send_start(start)
-
-    def _send_start(self, start: Start) -> None:
-        try:
-            self.requests.send_bytes(cloudpickle.dumps(start))
-        except OSError:  # it has died already
-            return
+            with suppress(OSError):  # it has died already
+                self.requests.send_bytes(cloudpickle.dumps(start))
 
     def stop(self) -> int:
         """Kill the process, also one that was suspended, and return its exit code."""

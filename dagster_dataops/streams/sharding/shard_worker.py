@@ -19,9 +19,8 @@ from dagster_dataops.streams.sharding.tasks import (
     ItemFailure,
     Outcome,
     Start,
-    decode_state,
+    dumps,
     encode_outcome,
-    encode_state,
     loads,
 )
 
@@ -50,11 +49,7 @@ class RecordedFailures(FailureHandler):
 
 
 class _Chain:
-    """The open stages of a worker.
-
-    Args:
-        start: Where reading starts.
-    """
+    """The open stages of a worker."""
 
     def __init__(self, start: Start) -> None:
         job, state, at = start
@@ -63,7 +58,7 @@ class _Chain:
         self._run, self._elements, feed = run_cursors(self._top)
         assert isinstance(feed, PartFeed)  # noqa: S101 - the job has one
         self._feed = feed
-        self._top.restore(decode_state(state))
+        self._top.restore(loads(state))
         self._feed.at = self._start = at
         if self._elements is not None:
             self._first_number = self._elements.number - at * self._elements.step
@@ -87,9 +82,9 @@ class _Chain:
             error = found
         return Outcome(
             items,
-            encode_state(states),
+            dumps(states),
             self._failures.found,
-            encode_state(self._top.state()),
+            dumps(self._top.state()),
             self._feed.ended,
             error,
             time.perf_counter() - began,

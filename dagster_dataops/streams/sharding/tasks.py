@@ -1,10 +1,9 @@
 """Tasks of worker processes, their outcomes, and how both are sent."""
 
-import marshal
 import pickle
 import traceback
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import cloudpickle
 from typing_extensions import override
@@ -12,7 +11,7 @@ from typing_extensions import override
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.records import text_of
 from dagster_dataops.streams.core.item_failures import OnError
-from dagster_dataops.streams.core.stage import Stage, State
+from dagster_dataops.streams.core.stage import Stage
 
 
 class ItemFailure(NamedTuple):
@@ -31,10 +30,6 @@ class ItemFailure(NamedTuple):
     failed: int
     item: Any
     error: Any
-
-
-_MARSHALLED: Final = b"m"
-_PICKLED: Final = b"p"
 
 
 class StreamJob(NamedTuple):
@@ -106,7 +101,7 @@ class Task:
     payload: list[Any] | None = None
     deaths: int = 0
     outcome: Outcome | None = None
-    exit_code: int | None = field(default=None)
+    exit_code: int | None = None
 
     def split(self) -> "list[Task]":
         """Return a task for each element."""
@@ -119,20 +114,6 @@ class Task:
     def request(self) -> bytes:
         """Return the task as bytes for a worker."""
         return dumps((self.first, self.count if self.payload is None else self.payload))
-
-
-def encode_state(state: State) -> bytes:
-    """Return a state as bytes; fast for JSON values."""
-    try:
-        return _MARSHALLED + marshal.dumps(state)
-    except ValueError:  # of an iterator of the user's
-        return _PICKLED + pickle.dumps(state)
-
-
-def decode_state(data: bytes) -> State:
-    """Return the state that `encode_state` encoded."""
-    found = marshal.loads if data[:1] == _MARSHALLED else pickle.loads
-    return found(data[1:])
 
 
 def dumps(value: object) -> bytes:
@@ -175,9 +156,9 @@ def _sendable(outcome: Outcome) -> Outcome:
     return replace(outcome, failures=failures)
 
 
-def _fault(item: Any) -> str | None:
+def _fault(value: object) -> str | None:
     try:
-        dumps(item)
+        dumps(value)
     except Exception as error:  # noqa: BLE001 - objects raise anything here
         return f"{type(error).__name__}: {text_of(error)}"
     return None

@@ -2,19 +2,19 @@
 
 from dataclasses import dataclass
 from multiprocessing.process import current_process
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.streams.core.stage import CombinedStage, Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages
+from dagster_dataops.streams.core.transparent import TransparentStage
 from dagster_dataops.streams.sharding.cuts import Cut, with_workers
 from dagster_dataops.streams.sharding.marks import (
     ShardingMark,
-    TransparentStage,
     check_inputs,
-    check_mark,
+    marks_below,
 )
 
 
@@ -29,13 +29,10 @@ class WorkersStage(TransparentStage):
     """
 
     name: ClassVar[str] = "workers"
+    left_out: ClassVar[frozenset[str]] = frozenset({"num_workers", "prefetch", "main_prefetch"})
     num_workers: int
     prefetch: int
     main_prefetch: int
-
-    @override
-    def options(self) -> dict[str, Any]:
-        return {}
 
     @override
     def open(self, context: ReadContext) -> Cursor:
@@ -51,8 +48,20 @@ class WorkersStage(TransparentStage):
         return with_workers(self.upstream, self.num_workers, merged).open(context)
 
 
+def check_mark(name: str, upstream: Stage) -> None:
+    """Refuse a mark behind another mark, or behind workers.
+
+    Raises:
+        StreamDefinitionError: ``upstream`` has a mark or workers.
+    """
+    for mark in marks_below(upstream):
+        reason = f"the stream would be sharded twice: it already has a {mark.name} before; keep one"
+        raise StreamDefinitionError(name, reason)
+    check_workers(name, upstream)
+
+
 def check_workers(name: str, upstream: Stage) -> None:
-    """Refuse workers, or a mark, behind workers.
+    """Refuse workers or a mark behind workers.
 
     Raises:
         StreamDefinitionError: ``upstream`` has workers.
@@ -71,7 +80,7 @@ def check_sharding(last: Stage) -> None:
     for stage in distinct_stages(last):
         if isinstance(stage, ShardingMark):
             check_mark(stage.name, stage.upstream)
-        if isinstance(stage, (ShardingMark, WorkersStage)):
+        if isinstance(stage, WorkersStage):
             check_workers(stage.name, stage.upstream)
         if isinstance(stage, CombinedStage):
             check_inputs(stage.name, stage.inputs)

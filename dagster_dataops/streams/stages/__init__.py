@@ -1,1 +1,1 @@
-"""The stages that process items one by one in the reading thread. One operation per module."""
+"""The stages that process items one by one in the reading thread."""

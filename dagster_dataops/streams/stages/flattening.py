@@ -1,7 +1,7 @@
 """``yield_from``: make a stream of each item and yield its items."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -10,7 +10,7 @@ from typing_extensions import override
 from dagster_dataops.errors import DataPipelineError, StreamStateError
 from dagster_dataops.streams.core.element_numbers import NOTHING, NumberedStage
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
+from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler, OnError
 from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State
 from dagster_dataops.streams.files.file_stages import FileStage
@@ -33,8 +33,7 @@ class YieldFrom(NumberedStage):
     @override
     def begin(self, context: ReadContext) -> None:
         super().begin(context)
-        self._context = replace(context, failures=InnerFailures(self.counter))
-        self._seed = derive_seed(context.seed, self.path)
+        self._seed, self._on_error = derive_seed(context.seed, self.path), context.failures.on_error
         self._elements.observers.append(self._observe)
 
     def _observe(self) -> None:
@@ -91,7 +90,8 @@ class YieldFrom(NumberedStage):
 
     def _opened(self, item: Any, number: tuple[int, ...]) -> "_InnerStream":
         stage = inner_stage(self.fn(item))
-        context = replace(self._context, seed=derive_seed(self._seed, *number))
+        seed = derive_seed(self._seed, *number)
+        context = ReadContext(seed, _InnerFailures(self.counter, self._on_error))
         return _InnerStream(stage, stage.open(context))
 
 
@@ -126,25 +126,15 @@ class _InnerStream:
         return [self._files, self.cursor.state()]
 
 
-class InnerFailures(FailureHandler):
+class _InnerFailures(FailureHandler):
     """Count failures inside the stream of an item as failures of ``yield_from``."""
 
-    def __init__(self, counter: FailureCounter) -> None:
-        super().__init__()
-        self._outer = counter
-
-    @override
-    def counter(self, stage: str) -> FailureCounter:
-        return _InnerCounter(self._outer, stage)
-
-
-class _InnerCounter(FailureCounter):
-    def __init__(self, outer: FailureCounter, stage: str) -> None:
-        super().__init__(FailureHandler(), outer.number, stage)
+    def __init__(self, outer: FailureCounter, on_error: OnError) -> None:
+        super().__init__(on_error)
         self._outer = outer
 
     @override
-    def settle(self, item: Any, error: Exception) -> None:
+    def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
         self._outer.settle(item, error)
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryStage
-from dagster_dataops.streams.core.transparent_cursor import TransparentCursor
+from dagster_dataops.streams.core.transparent import TransparentCursor
 
 _END: Final = object()
 _POLL_SECONDS: Final = 0.05

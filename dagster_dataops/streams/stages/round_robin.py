@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.streams.core.finitude import Finitude, mixed_finitude
-from dagster_dataops.streams.core.stage import CombinedStage, ReadContext, State
+from dagster_dataops.streams.core.stage import CombinedStage, State
 
 _END: Final = object()
 _UNREAD: Final = object()
@@ -37,12 +37,8 @@ class RoundRobinStage(CombinedStage):
         return mixed_finitude(kinds)
 
     @override
-    def begin(self, context: ReadContext) -> None:
-        self._pseudo = [one.finitude is Finitude.PSEUDO_INFINITE for one in self.sources]
-
-    @override
     def reset(self) -> None:
-        self._ended = list(self._pseudo)
+        self._ended = list(self.pseudo_infinite)
         self._first, self._done, self._finished = True, 0, False
         self._before: list[State] | None = None  # the inputs' states before the current round
 
@@ -88,7 +84,7 @@ class RoundRobinStage(CombinedStage):
 
     def _restarted_item(self, at: int, iterators: list[Iterator[Any]]) -> Any:
         """Restart a stream that has ended, if allowed, and return its first item."""
-        if not (self.allow_repeats or self._pseudo[at]):
+        if not (self.allow_repeats or self.pseudo_infinite[at]):
             return _END
         self.opened[at].restart()
         iterators[at] = self.opened[at].items()

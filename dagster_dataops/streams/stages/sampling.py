@@ -57,7 +57,7 @@ class SampleStage(DrawingStage):
     """
 
     name: ClassVar[str] = "sample"
-    saved: ClassVar[tuple[str, ...]] = ("_seed", "drawn", "ended")
+    saved: ClassVar[tuple[str, ...]] = ("_seed", "drawn", "_ended")
     weights: tuple[float, ...]
     seed: int | None
     allow_repeats: bool
@@ -68,24 +68,10 @@ class SampleStage(DrawingStage):
         return mixed_finitude([one.finitude for one in self.sources])
 
     @override
-    def begin(self, context: ReadContext) -> None:
-        super().begin(context)
-        self._pseudo = [one.finitude is Finitude.PSEUDO_INFINITE for one in self.sources]
-
-    @override
     def reset(self) -> None:
-        self._ended = list(self._pseudo)
+        self._ended = self.pseudo_infinite  # part of states, so never changed in place
         self._before: list[State] = [None] * len(self.opened)
         self._heads: list[Any] = [_UNREAD] * len(self.opened)
-
-    @property
-    def ended(self) -> list[bool]:
-        """Which streams have ended."""
-        return list(self._ended)
-
-    @ended.setter
-    def ended(self, ended: list[bool]) -> None:
-        self._ended = list(ended)
 
     @override
     def states_before(self) -> list[State]:
@@ -132,9 +118,9 @@ class SampleStage(DrawingStage):
         Raises:
             DataPipelineError: The stream is empty.
         """
-        self._ended[at] = True
+        self._ended = [ended or number == at for number, ended in enumerate(self._ended)]
         self._before[at] = self.opened[at].state()
-        if not (self.allow_repeats or self._pseudo[at]):
+        if not (self.allow_repeats or self.pseudo_infinite[at]):
             return
         self.opened[at].restart()
         iterators[at] = self.opened[at].items()

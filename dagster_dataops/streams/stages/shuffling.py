@@ -11,7 +11,7 @@ from typing_extensions import override
 from dagster_dataops.streams.core.random_access import ShardSlice
 from dagster_dataops.streams.core.seeds import derive_seed, seeded_random
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryStage
-from dagster_dataops.streams.core.transparent_cursor import TransparentCursor
+from dagster_dataops.streams.core.transparent import TransparentCursor
 from dagster_dataops.streams.stages.random_order import RandomCursor
 
 

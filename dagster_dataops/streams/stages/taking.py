@@ -152,12 +152,7 @@ class _Uncounted(FailureHandler):
 
 
 class _RunCursor(Cursor):
-    """Read consecutive items of a source with random access, from the first one on.
-
-    Args:
-        access: The source.
-        part: The places to read.
-    """
+    """Read consecutive items of a source with random access, from the first one on."""
 
     saved: ClassVar[tuple[str, ...]] = ("failed", "_passed")
 

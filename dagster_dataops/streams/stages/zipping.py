@@ -35,9 +35,7 @@ class ZipStage(CombinedStage):
 
     @override
     def begin(self, context: ReadContext) -> None:
-        kinds = [one.finitude for one in self.sources]
-        self._pseudo = [kind is Finitude.PSEUDO_INFINITE for kind in kinds]
-        self._mixture_fault = _mixture_fault(kinds)
+        self._mixture_fault = _mixture_fault([one.finitude for one in self.sources])
 
     @override
     def reset(self) -> None:
@@ -67,13 +65,11 @@ class ZipStage(CombinedStage):
         Raises:
             DataPipelineError: Some streams are longer than others.
         """
-        ends = [one is _END for one in row]
-        deciding = [end for end, pseudo in zip(ends, self._pseudo, strict=True) if not pseudo]
-        if any(deciding):
-            if all(deciding) or self.zip_to_shortest:
+        deciding = [at for at, pseudo in enumerate(self.pseudo_infinite) if not pseudo]
+        longer = [str(at) for at in deciding if row[at] is not _END]
+        if len(longer) < len(deciding):
+            if not longer or self.zip_to_shortest:
                 return True
-            pairs = enumerate(zip(ends, self._pseudo, strict=True))
-            longer = [str(at) for at, (end, pseudo) in pairs if not end and not pseudo]
             msg = (
                 "zip: all streams must have the same number of items, but those at the indices "
                 f"[{', '.join(longer)}] have more than the others; zip_to_shortest=True drops them"

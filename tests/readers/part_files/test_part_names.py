@@ -1,7 +1,6 @@
 """Names of part files, and their shards."""
 
 import logging
-from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from dagster_dataops import PartFiles
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.readers.part_files.part_names import PartNames, shard_of
+from dagster_dataops.readers.part_files.part_names import PartNames
 from tests.readers.helpers import EXAMPLE, write_parts
 
 
@@ -54,18 +53,6 @@ def test_parts_that_are_not_read_are_named(tmp_path, caplog):
 def test_reading_all_parts_logs_nothing(caplog):
     assert len(PartFiles(EXAMPLE, 2, part_name_suffix_length=3)()) == 18
     assert caplog.text == ""
-
-
-def test_the_first_shards_have_one_more():
-    assert [list(shard_of(range(5), shard, 2)) for shard in (0, 1)] == [[0, 1, 2], [3, 4]]
-
-
-@given(names=st.integers(0, 50), shards=st.integers(1, 12))
-def test_shards_are_consecutive_disjoint_and_complete(names, shards):
-    found = [list(shard_of(range(names), shard, shards)) for shard in range(shards)]
-
-    assert list(chain.from_iterable(found)) == list(range(names))
-    assert max(map(len, found)) - min(map(len, found)) <= 1
 
 
 @given(seed=st.integers(0, 2**64 - 1), epoch=st.integers(0, 9))

@@ -158,3 +158,15 @@ def test_an_infinite_stream_cannot_be_part_of_another():
         list(stream)
     with pytest.raises(errors.DataPipelineError, match="returned a int, not a stream"):
         list(read_sequence([1]).yield_from(lambda n: n))
+
+
+@pytest.mark.parametrize(
+    "read", [lambda stream: stream.workers(1), lambda stream: stream.shard(0, 1, contiguous=True)]
+)
+def test_failures_in_the_stream_of_an_item_are_skipped_however_it_is_read(read):
+    def of_item(number):
+        return read(read_sequence([number, 0, 3]).map(lambda x: 6 // x))
+
+    stream = read_sequence([1, 2]).yield_from(of_item).and_return(on_error="skip")
+    assert list(stream) == [6, 2, 3, 2]
+    assert stream.errors == 2

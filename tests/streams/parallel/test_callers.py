@@ -40,10 +40,10 @@ START_METHODS = """
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from dagster_dataops.concurrency.background import background
-from dagster_dataops.streams.parallel.callers import ProcessCaller
+from dagster_dataops.streams.parallel.callers import process_caller
 
 def start_method():
-    caller = ProcessCaller(abs, 1)
+    caller = process_caller(abs, 1)
     try:
         return caller._pool._mp_context.get_start_method()
     finally:

@@ -1,5 +1,6 @@
-"""Tests of dagster_dataops.streams.parallel.parallel_map, calling and prefetching."""
+"""``map`` with concurrent calls: results in item order, or as the calls finish."""
 
+import json
 import threading
 from itertools import islice
 
@@ -29,3 +30,81 @@ def test_an_error_comes_after_the_items_before_it():
     assert len(list(islice(iterator, 5))) == 5
     with pytest.raises(ZeroDivisionError):
         next(iterator)
+
+
+def test_results_are_in_order_for_calls_of_any_duration():
+    done = threading.Event()
+
+    def call(x):
+        if x == 0:
+            assert done.wait(HANG_SECONDS)
+        if x == 5:
+            done.set()
+        return x
+
+    stream = numbers(20).map(call, num_parallel_calls=4)
+    assert list(stream) == list(range(20))
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("bad", [0, 3, 7])
+def test_a_failure_discards_no_neighbour(deterministic, bad):
+    stream = numbers(8).map(
+        lambda x: 1 // (x - bad), num_parallel_calls=4, deterministic=deterministic
+    )
+    items = list(stream.and_return(on_error="skip"))
+    expected = [1 // (x - bad) for x in range(8) if x != bad]
+    assert sorted(items) == sorted(expected)
+    assert not deterministic or items == expected
+
+
+def test_results_before_a_failure_are_yielded_first():
+    stream = numbers(8).map(lambda x: 1 // (x - 5), num_parallel_calls=4).and_return()
+    items = []
+    with pytest.raises(ZeroDivisionError):
+        items.extend(stream)
+    iterator = iter(numbers(8).map(lambda x: 1 // (x - 5), num_parallel_calls=4))
+    assert len(list(islice(iterator, 5))) == 5
+    below = numbers(8).map(lambda x: 1 // (x - 5)).map(str, num_parallel_calls=4)
+    assert len(list(islice(iter(below), 5))) == 5
+
+
+def test_one_slow_call_does_not_hold_up_results_in_any_order():
+    done = threading.Event()
+
+    def call(x):
+        if x == 0:
+            assert done.wait(HANG_SECONDS)
+        return x
+
+    items = []
+    for item in numbers(30).map(call, num_parallel_calls=2, deterministic=False):
+        items.append(item)
+        if len(items) == 29:
+            done.set()
+    assert items[-1] == 0
+    assert sorted(items) == list(range(30))
+
+
+def test_unordered_maps_resume_with_the_items_not_yet_yielded():
+    release = threading.Event()
+
+    def call(x):
+        if x == 1:
+            release.wait(HANG_SECONDS)
+        return x
+
+    def build():
+        return numbers(12).map(call, num_parallel_calls=3, deterministic=False).and_return()
+
+    stream = build()
+    first = list(islice(stream, 6))
+    state = json.loads(json.dumps(stream.state_dict()))
+    release.set()
+    assert 1 not in first
+    again = build()
+    again.load_state_dict(state)
+    half = list(islice(again, 3))
+    third = build()
+    third.load_state_dict(json.loads(json.dumps(again.state_dict())))
+    assert sorted(first + half + list(third)) == list(range(12))

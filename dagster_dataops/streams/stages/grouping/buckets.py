@@ -1,13 +1,19 @@
-"""``bucket``: group items into lists of a fixed size."""
+"""``bucket``, ``dynamic_bucket`` and ``bucket_by_length``: group items into lists."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.stage import UnaryStage
+from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.selectors.selector import Selector
+from dagster_dataops.streams.core.stage import State, UnaryStage
+from dagster_dataops.streams.core.state_values import from_json, to_json
+
+_END: Final = object()
 
 
 @dataclass(eq=False)
@@ -24,3 +30,172 @@ class Bucket(UnaryStage):
         while bucket := list(islice(items, size)):
             if len(bucket) == size or not self.drop_remainder:
                 yield bucket
+
+
+@dataclass(eq=False)
+class DynamicBucket(UnaryStage):
+    """Group items into lists whose costs add up to ``threshold``.
+
+    Finished lists and the items that ``bucket_creation_fn`` left over are saved.
+    """
+
+    name: ClassVar[str] = "dynamic_bucket"
+    saved: ClassVar[tuple[str, ...]] = ("failed", "held")
+    threshold: float
+    cost_fn: Callable[[Any], float]
+    bucket_creation_fn: Callable[[list[Any]], tuple[list[Any], list[Any]]] | None
+    min_num_examples: int | None
+    max_num_examples: int | None
+    drop_remainder: bool
+
+    @override
+    def reset(self) -> None:
+        self._left_over: list[Any] = []
+        self._finished: deque[Any] = deque()
+
+    @property
+    def held(self) -> State:
+        """The held items, as JSON."""
+        return [to_json(list(self._finished)), to_json(self._left_over)]
+
+    @held.setter
+    def held(self, held: State) -> None:
+        finished, left_over = map(from_json, held)
+        self._finished, self._left_over = deque(finished), left_over
+
+    @override
+    def items(self) -> Iterator[Any]:
+        upstream, make = self.source.items(), self.bucket_creation_fn
+        while True:
+            while self._finished:
+                yield self._finished.popleft()
+            bucket, ready = self._next_bucket(upstream)
+            if not bucket or (not ready and self.drop_remainder):
+                return
+            if make is None or not ready:
+                yield bucket
+            else:
+                buckets, left = make(bucket)
+                if not buckets:
+                    raise DataPipelineError("dynamic_bucket: bucket_creation_fn returned no bucket")
+                self._finished, self._left_over = deque(buckets), list(left)
+
+    def _next_bucket(self, upstream: Iterator[Any]) -> tuple[list[Any], bool]:
+        """Return the next list, and whether it is full."""
+        bucket, self._left_over = self._left_over, []
+        cost = 0.0
+        while not self._is_full(cost, len(bucket)):
+            item = next(upstream, _END)
+            if item is _END:
+                return bucket, False
+            try:
+                cost += self.cost_fn(item)
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+                self.counter.settle(item, error)
+            else:
+                bucket.append(item)
+        return bucket, True
+
+    def _is_full(self, cost: float, size: int) -> bool:
+        least, most = self.min_num_examples, self.max_num_examples
+        enough = cost >= self.threshold and (least is None or size >= least)
+        return enough or (most is not None and size >= most)
+
+
+@dataclass(eq=False)
+class BucketByLength(UnaryStage):
+    """Group items of similar length.
+
+    ``bucket_sizes`` holds pairs (number of items, maximum length), sorted by length. The items of
+    the buckets that are not yet full are saved.
+    """
+
+    name: ClassVar[str] = "bucket_by_length"
+    saved: ClassVar[tuple[str, ...]] = ("failed", "held")
+    bucket_sizes: tuple[tuple[int, int], ...]
+    selector: Selector | None
+    min_data_len: int
+    skip_below_min_examples: bool
+    skip_above_max_examples: bool
+    drop_remainder: bool
+
+    @override
+    def reset(self) -> None:
+        self._buckets: list[list[Any]] = [[] for _ in self.bucket_sizes]
+
+    @property
+    def held(self) -> State:
+        """The items of each bucket, as JSON."""
+        return [to_json(bucket) for bucket in self._buckets]
+
+    @held.setter
+    def held(self, held: State) -> None:
+        self._buckets = [from_json(bucket) for bucket in held]
+
+    @override
+    def items(self) -> Iterator[Any]:
+        for item in self.source.items():
+            try:
+                at = self._bucket_index(item)
+            except Exception as error:  # noqa: BLE001 - a length may have any type
+                self.counter.settle(item, error)
+                continue
+            if at is not None:
+                bucket = self._buckets[at]
+                bucket.append(item)
+                if len(bucket) >= self.bucket_sizes[at][0]:
+                    self._buckets[at] = []
+                    yield bucket
+        yield from self._remaining_buckets()
+
+    def _bucket_index(self, item: Any) -> int | None:
+        """Return the index of the bucket for ``item``; ``None`` if the item is skipped.
+
+        Raises:
+            DataPipelineError: The item is too short or too long.
+        """
+        values = [item] if self.selector is None else self.selector.values(item)
+        length = max(map(_length, values), default=0)
+        if length < self.min_data_len:
+            if self.skip_below_min_examples:
+                return None
+            msg = f"bucket_by_length: length {length} is below min_data_len {self.min_data_len}"
+            raise DataPipelineError(msg)
+        for at, (_, longest) in enumerate(self.bucket_sizes):
+            if length <= longest:
+                return at
+        if self.skip_above_max_examples:
+            return None
+        longest = self.bucket_sizes[-1][1]
+        msg = f"bucket_by_length: length {length} is above {longest}, the limit of the last bucket"
+        raise DataPipelineError(msg)
+
+    def _remaining_buckets(self) -> Iterator[Any]:
+        """Yield the incomplete buckets, longest items first.
+
+        Each is filled up with the last items of the buckets of shorter items.
+        """
+        for at in range(len(self._buckets) - 1, -1, -1):
+            bucket, size = self._buckets[at], self.bucket_sizes[at][0]
+            if not bucket:
+                continue
+            for shorter in reversed(self._buckets[:at]):
+                while shorter and len(bucket) < size:
+                    bucket.append(shorter.pop())
+            self._buckets[at] = []
+            if self.drop_remainder and len(bucket) != size:
+                return
+            yield bucket
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, int):
+        return value
+    shape = getattr(value, "shape", None)
+    if shape:
+        return int(shape[0])
+    try:
+        return len(value)
+    except TypeError:
+        msg = f"bucket_by_length: a {type(value).__name__} has no length; select a value with one"
+        raise DataPipelineError(msg) from None
