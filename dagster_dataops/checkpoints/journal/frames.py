@@ -15,22 +15,15 @@ import struct
 import sys
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 import orjson
 import xxhash
 
-from dagster_dataops.checkpoints.journal.span import (
-    ReopenedEntry,
-    Span,
-    SpansEntry,
-    pack,
-    pack_one,
-    unpack,
-)
-from dagster_dataops.checkpoints.journal.span_notes import IntArray, SpanNotes
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry, pack, unpack
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 
 FORMAT: Final = f"6-{sys.byteorder}"  # of journals, kept journals and manifests
 _MAGIC: Final = b"DOJ1"
@@ -113,46 +106,12 @@ def _whole_frames(data: bytes) -> Iterator[JournalFrame]:
             at = data.find(_MAGIC, at + 1)
 
 
-def spans_frame(
-    segment: int,
-    offset: int,
-    columns: list[IntArray],
-    digests: list[bytes] | None = None,
-    notes: Sequence[SpanNotes | None] = (),
-) -> bytes:
-    """Return the frame of spans, after the frames of the digests of their input and their notes.
-
-    Args:
-        segment: Number of the segment with their outputs.
-        offset: Where in the segment the first output begins.
-        columns: The fields of `Span`, an array each.
-        digests: One for each span; ``None`` for no such frame.
-        notes: One for each span; empty if no span has any.
-    """
-    place = _PLACE.pack(segment, offset, len(columns[0]), any(notes))
-    return _spans_frame(place, pack(columns), digests, notes)
-
-
-def span_frame(
-    segment: int,
-    offset: int,
-    span: Span,
-    digests: list[bytes] | None = None,
-    notes: Sequence[SpanNotes | None] = (),
-) -> bytes:
-    """Return the `spans_frame` of the columns of one span."""
-    place = _PLACE.pack(segment, offset, 1, any(notes))
-    return _spans_frame(place, pack_one(span), digests, notes)
-
-
-def _spans_frame(
-    place: bytes,
-    packed: bytes,
-    digests: list[bytes] | None,
-    notes: Sequence[SpanNotes | None],
-) -> bytes:
-    frames = frame(FrameKind.SPANS, place + packed)
-    if any(notes):
+def spans_frame(entry: SpansEntry) -> bytes:
+    """Return the frame of spans, after the frames of the digests of their input and their notes."""
+    segment, offset, columns, digests, notes = entry
+    place = _PLACE.pack(segment, offset, len(columns[0]), notes is not None)
+    frames = frame(FrameKind.SPANS, place + pack(columns))
+    if notes is not None:
         found = b"".join(_NONE if one is None else _SOME + one.pack() for one in notes)
         packed = b"Z" + zlib.compress(found, 1) if len(found) >= _COMPRESS_FROM else b"R" + found
         frames = frame(FrameKind.NOTES, place + packed) + frames

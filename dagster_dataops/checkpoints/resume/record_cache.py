@@ -183,7 +183,7 @@ def settle_known(
             spans = [_span(line, one, check_input=check_input) for line, _, one, _ in known]
             digests = [one.digest for _, _, one, _ in known]
             notes = [SpanNotes.unpack(one.notes)[0] if one.notes else None for *_, one, _ in known]
-            checkpoint.settle(segment.number, offset, spans, digests, notes if any(notes) else ())
+            checkpoint.settle(segment.number, offset, spans, digests, notes)
     if not used:
         return ""
     kept = checkpoint.table.records - before

@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.journal.kept_journal import SpanCut, parts_betw
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
-from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -55,7 +55,8 @@ def reopen(
                     segment.append(part.output, part.errors)
                     parts.append(part)
     spans, found = [part.span for part in parts], [part.notes for part in parts]
-    checkpoint.reopen(ReopenedEntry(starts, retries), segment.number, 0, spans, found)
+    replacing = SpansEntry.of(segment.number, 0, spans, notes=found) if spans else None
+    checkpoint.reopen(ReopenedEntry(starts, retries), replacing)
     checkpoint.sync()
 
 

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.lines import Interval
 
@@ -15,7 +15,7 @@ def span(start: int, length: int, records: int = 1, output: int = 10, check: int
 def table_of(*spans: Span) -> SpanTable:
     table = SpanTable()
     for number, item in enumerate(spans):
-        table.add(columns_of([item]), number, 0)
+        table.add(SpansEntry.of(number, 0, [item]))
     return table
 
 
@@ -33,7 +33,7 @@ def test_ordering_is_by_input_position() -> None:
 
 def test_outputs_of_one_frame_lie_one_after_the_other() -> None:
     table = SpanTable()
-    table.add(columns_of([span(0, 5, output=7), span(5, 5, output=9)]), 3, 100)
+    table.add(SpansEntry.of(3, 100, [span(0, 5, output=7), span(5, 5, output=9)]))
     assert [(segment, offset) for _, segment, offset in table.ordered()] == [(3, 100), (3, 107)]
 
 

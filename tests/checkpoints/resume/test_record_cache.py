@@ -18,6 +18,7 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result,
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
+from dagster_dataops.checkpoints.journal.span import SpansEntry
 from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest
 from dagster_dataops.checkpoints.resume import record_cache
 from dagster_dataops.checkpoints.resume.record_cache import RecordCache
@@ -563,7 +564,8 @@ def _source(folder: Path, outcomes: dict[bytes, bytes], at: int = 0) -> OutcomeS
             output=output,
             errors=b"",
         ).span
-        journal.span(1, segment.append(output), span, [line_digest(line)])
+        place = segment.append(output)
+        journal.spans(SpansEntry.of(1, place, [span], [line_digest(line)]))
     segment.close()
     return OutcomeSource(CheckpointContent.read(folder), folder / "journal")
 
