@@ -14,7 +14,7 @@ from dagster_dataops.errors import (
     OperatorDefinitionError,
     OperatorOptionError,
 )
-from dagster_dataops.operators.bound_methods import dataset_function, plain_function
+from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.decorated_function import P, R, RegisteredFunction
 from dagster_dataops.operators.definition.operator import (
     OUTPUTS,
@@ -329,13 +329,10 @@ def _class_of_function(spec: OperatorSpec, group: OperatorMeta) -> OperatorMeta:
     """Return the operator class of a function; its method calls it with the options bound."""
     namespace = {"__doc__": spec.target.__doc__, "__module__": spec.target.__module__}
     bases: tuple[type, ...] = (group,)
-    match spec.kind:
-        case "reader":
-            bases = (FunctionReader, group)
-        case "record":
-            namespace[spec.method] = property(plain_function)
-        case _:
-            namespace[spec.method] = property(dataset_function)
+    if spec.kind == "reader":
+        bases = (FunctionReader, group)
+    else:
+        namespace[spec.method] = property(plain_function)
     operator = OperatorMeta(spec.name, bases, namespace)
     operator.__dataops_spec__ = spec
     return operator

@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.errors import DatasetOperatorError
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
-from dagster_dataops.operators.bound_methods import build_function
+from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.records import Record
 
 
@@ -73,7 +73,7 @@ class _Build:
         self.version = ""
 
     def __call__(self, *records: Iterator[Record]) -> list[Record]:
-        returned = build_function(self._attempt.operator)(*records, self._draft)
+        returned = plain_function(self._attempt.operator)(*records, self._draft)
         if returned is not None and returned != self._draft:
             kind = type(returned).__name__
             raise self._error(f"build returned a {kind}; write to the folder and return nothing")

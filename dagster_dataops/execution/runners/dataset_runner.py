@@ -34,7 +34,7 @@ from dagster_dataops.execution.records.record_failures import (
     failure_of,
 )
 from dagster_dataops.execution.runners.runner import Runner
-from dagster_dataops.operators.bound_methods import dataset_function
+from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode, encode
@@ -68,7 +68,7 @@ class DatasetRunner(Runner):
 
     def function(self, attempt: Attempt) -> Callable[..., Any]:
         """Return the function of the inputs that returns the elements of the result."""
-        return dataset_function(attempt.operator)
+        return plain_function(attempt.operator)
 
 
 class _Call:

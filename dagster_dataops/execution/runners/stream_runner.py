@@ -31,7 +31,7 @@ from dagster_dataops.execution.runners.given_stream import GivenStream, as_readi
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.ticker import Ticker
 from dagster_dataops.hashing.values import digest
-from dagster_dataops.operators.bound_methods import stream_function
+from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.quantities import counted
@@ -56,7 +56,7 @@ def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> Positione
     """
     if isinstance(operator, GivenStream):
         return operator.stream()
-    made = stream_function(operator)(*[dataset.stream() for dataset in datasets])
+    made = plain_function(operator)(*[dataset.stream() for dataset in datasets])
     return as_reading(made, operator.__dataops__.spec.qualified_name)
 
 
