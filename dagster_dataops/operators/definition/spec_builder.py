@@ -32,7 +32,7 @@ A class is of the kind whose methods it defines:
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from dagster_dataops.errors import OperatorDefinitionError
@@ -86,22 +86,34 @@ _INPUTS: Final[dict[OperatorKind, str]] = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class OperatorTerms:
+    """What a registration says about an operator.
+
+    Attributes:
+        group: The group's name.
+        method: The method that a function implements; classes define the method.
+        settings: The execution settings.
+        declared: The declared columns.
+        outputs: The names of its results, or a function of the options that returns them; the empty
+            tuple for one result without a name.
+    """
+
+    group: str
+    method: Method = "forward"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    declared: ColumnDeclarations = NOTHING
+    outputs: object = ()
+
+
 def spec_of_function(
-    function: Callable[..., Any],
-    group: str,
-    method: Method,
-    settings: Mapping[str, Any],
-    declared: ColumnDeclarations = NOTHING,
-    name: str | None = None,
+    function: Callable[..., Any], terms: OperatorTerms, name: str | None = None
 ) -> OperatorSpec:
     """Return the spec of a function operator.
 
     Args:
         function: The function.
-        group: The group's name.
-        method: The method it implements: ``forward``, ``forward_batch_input`` or ``stream``.
-        settings: The execution settings given at registration.
-        declared: The declared columns.
+        terms: Of its registration.
         name: The operator's name; by default the function's.
 
     Raises:
@@ -109,44 +121,36 @@ def spec_of_function(
         OperatorOptionError: A setting has an invalid value.
     """
     name = checked_name(name or function.__name__, function)
-    kind = "reader" if returns_stream(function) else KINDS[method]
-    _check_reader(name, kind, settings)
+    kind = "reader" if returns_stream(function) else KINDS[terms.method]
+    _check_reader(name, kind, terms.settings)
     parameters = parameters_of(function)
     inputs = _checked_inputs(name, parameters, kind)
     given = _given(kind, parameters[inputs:])
-    return OperatorSpec(
-        group=group,
+    spec = OperatorSpec(
+        group=terms.group,
         name=name,
         kind=kind,
         target=function,
         options=tuple(options_of(parameters[inputs:], SETTING_NAMES | given)),
         any_option=takes_any(parameters),
-        settings=parse_settings(f"{group}.{name}", settings),
+        settings=parse_settings(f"{terms.group}.{name}", terms.settings),
         inputs=inputs,
         streamed=_streamed(parameters[:inputs], kind),
         asynchronous=_asynchronous(name, function, kind),
-        declared=declared.checked(name),
+        declared=terms.declared.checked(name),
         takes_context=bool(given),
-        batch=method if method in _BATCHES else "",
+        batch=terms.method if terms.method in _BATCHES else "",
     )
+    return _with_outputs(spec, terms.outputs)
 
 
-def spec_of_class(
-    cls: type,
-    group: str,
-    settings: Mapping[str, Any],
-    target: type | None = None,
-    declared: ColumnDeclarations = NOTHING,
-) -> OperatorSpec:
+def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -> OperatorSpec:
     """Return the spec of a class operator.
 
     Args:
         cls: A subclass of a group.
-        group: The group's name.
-        settings: The execution settings given at registration; class attributes of the same
-            names count too.
+        terms: Of its registration; class attributes with the names of settings count too.
         target: The original class, if ``cls`` was derived from it.
-        declared: The declared columns.
 
     Raises:
         OperatorDefinitionError: The class defines the methods of no kind, or of several.
@@ -161,28 +165,30 @@ def spec_of_class(
     if kind in {"artefact", "export"}:
         parameters = parameters[:inputs]  # without the folder or place
     own = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
-    _check_reader(name, kind, {**own, **settings}, cls)
+    settings = {**own, **terms.settings}
+    _check_reader(name, kind, settings, cls)
     given = _given(kind, parameters[inputs:])
     init = options_of(init_parameters(cls).values(), SETTING_NAMES)
     if kind == "export":
         _check_export(name, cls, init)
     taken = {option.name for option in init} | SETTING_NAMES | given
-    return OperatorSpec(
-        group=group,
+    spec = OperatorSpec(
+        group=terms.group,
         name=name,
         kind=kind,
         target=target or cls,
         options=(*init, *options_of(parameters[inputs:], taken)),
         any_option=takes_any(parameters[inputs:]),
-        settings=parse_settings(f"{group}.{name}", {**own, **settings}),
+        settings=parse_settings(f"{terms.group}.{name}", settings),
         inputs=inputs,
         streamed=_streamed(parameters[:inputs], kind),
         asynchronous=_asynchronous(name, unbound, kind),
-        declared=declared.checked(name),
+        declared=terms.declared.checked(name),
         opens=_opens(name, cls, kind),
         takes_context=bool(given),
         batch=method if method in _BATCHES else "",
     )
+    return _with_outputs(spec, terms.outputs)
 
 
 def _given(kind: OperatorKind, parameters: list[inspect.Parameter]) -> frozenset[str]:
@@ -355,13 +361,8 @@ def _streamed(inputs: list[inspect.Parameter], kind: OperatorKind) -> tuple[bool
     )
 
 
-def with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
+def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
     """Return the spec of an operator with several results.
-
-    Args:
-        spec: The spec.
-        outputs: The names of its results, or a function of the options that returns them; the empty
-            tuple for one result without a name.
 
     Raises:
         OperatorDefinitionError: The names are invalid, or the operator gets all records at once.
