@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from dagster_dataops.checkpoints.publish.artefact_versions import ArtefactVersions
 from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.datasets.version_folders import discard
 from dagster_dataops.errors import DatasetOperatorError
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
@@ -44,7 +45,7 @@ class ArtefactRunner(DatasetRunner):
             drafts = super().run(attempt)
         except BaseException:
             with suppress(OSError):  # the next attempt removes it
-                versions.discard(draft)
+                discard(draft)
             raise
         return replace(drafts, dropped=0, artefact=self._build.version)
 
