@@ -14,7 +14,6 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 import xxhash
@@ -122,13 +121,8 @@ class PartedWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._part.__exit__(kind, error, traceback)
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._part.__exit__()
         shutil.rmtree(self._draft, ignore_errors=True)
         if kind is not None:
             with suppress(OSError):

@@ -7,7 +7,6 @@ open in this checkpoint, so a run that continues it retries only these records.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 import xxhash
@@ -210,12 +209,7 @@ class KeptJournal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._journal.close()
         if not self._finished:
             with suppress(OSError):  # the next attempt deletes the draft
