@@ -13,7 +13,7 @@ from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, fail
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
 from dagster_dataops.checkpoints.journal.span import Span
-from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, split
+from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting, split
 from dagster_dataops.checkpoints.publish.error_rows import draft_quarantined, error_row
 from dagster_dataops.checkpoints.publish.result_writer import ResultWriter
 from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint
@@ -68,7 +68,7 @@ def compose(
         The drafts, or the starts of the spans that do not pass their checksum: these spans must
         be done again.
     """
-    with DraftWriter(folder, "compose the result") as drafts:
+    with drafting(folder, "compose the result") as drafts:
         if select is not None:
             kept = _kept_journal(folder, dataset, check_input=False) if traced else nullcontext()
             return _compose_selected(checkpoint, dataset, drafts, select, kept)

@@ -1,9 +1,10 @@
 """Drafts: a result and its error file, complete on disk but not yet in place."""
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
@@ -100,25 +101,22 @@ def split(lines: Path, folder: NodeFolder) -> SplitDraft:
 
 
 class DraftWriter:
-    """Writes a result and its error file as drafts. Without `finish` no drafts are left.
+    """Writes a result and its error file as drafts; made by `drafting`.
 
     Args:
         folder: The folder of the node.
-        action: The action to name in storage errors, such as "compose the result".
+        stack: Closes the files at its end. Drafts that were not finished are then removed.
 
     Attributes:
         errors: Writes rows of the error file.
     """
 
-    def __init__(self, folder: NodeFolder, action: str) -> None:
+    def __init__(self, folder: NodeFolder, stack: ExitStack) -> None:
         self._folder = folder
-        with ExitStack() as stack:
-            stack.enter_context(storage(folder.path, action))
-            self._results = (
-                RoutedWriter(folder, stack) if folder.outputs else opened_writer(folder, stack)
-            )
-            self.errors = stack.enter_context(JsonlWriter(folder.errors))
-            self._stack = stack.pop_all()
+        self._results = (
+            RoutedWriter(folder, stack) if folder.outputs else opened_writer(folder, stack)
+        )
+        self.errors = stack.enter_context(JsonlWriter(folder.errors))
 
     @property
     def results(self) -> ResultWriter:
@@ -178,8 +176,14 @@ class DraftWriter:
             part_records=self._folder.part_records,
         )
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
+@contextmanager
+def drafting(folder: NodeFolder, action: str) -> Iterator[DraftWriter]:
+    """Yield the writer of the drafts of a result. Without `DraftWriter.finish` none are left.
+
+    Args:
+        folder: The folder of the node.
+        action: The action to name in storage errors, such as "compose the result".
+    """
+    with storage(folder.path, action), ExitStack() as stack:
+        yield DraftWriter(folder, stack)
