@@ -54,15 +54,19 @@ class ExportRecords:
         self._dataset = dataset
 
     def __iter__(self) -> Iterator[Record]:
-        """Yield the records, and count them.
+        """Yield the records, and count them."""
+        self.rows = 0
+        for record in self.reading():
+            self.rows += 1
+            yield record
+
+    def reading(self) -> Iterator[Record]:
+        """Return the records of a reading.
 
         Raises:
             InputError: A line is not a record.
         """
-        self.rows = 0
-        for record in self._dataset:
-            self.rows += 1
-            yield record
+        return iter(self._dataset)
 
     def sample(self, count: int) -> list[Record]:
         """Return the records of the first ``count`` lines, besides the readings."""
