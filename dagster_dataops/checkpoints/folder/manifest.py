@@ -2,9 +2,10 @@
 
 import os
 import time
+import typing
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -322,22 +323,12 @@ class Manifest:
         return RunFingerprint.from_json(self.made_from) == fingerprint
 
 
-_KINDS: Final[dict[str, tuple[type, ...]]] = {
-    **dict.fromkeys(("operator", "fingerprint", "run", "artefact", "parted", "kind"), (str,)),
-    **dict.fromkeys(("rows_in", "rows_out", "dropped", "failed", "resumed"), (int,)),
-    **dict.fromkeys(("size_bytes", "modified_ns", "part_records"), (int,)),
-    **dict.fromkeys(("attempts", "kept_from", "resumed_from"), (list,)),
-    "seconds": (float, int),
-    "made_from": (dict,),
-    "seeds": (dict,),
-    **dict.fromkeys(("outcomes", "mapped", "new_records", "traced"), (bool,)),
-    **dict.fromkeys(("outputs", "combined"), (dict,)),
-    "part_of": (str,),
-    **dict.fromkeys(("inputs", "funnel", "leaves"), (list,)),
-    **dict.fromkeys(("counts", "drops", "drop_examples"), (dict,)),
+_KINDS: Final[dict[str, tuple[Any, ...]]] = {
+    one.name: (float, int) if one.type is float else (typing.get_origin(one.type) or one.type,)
+    for one in fields(Manifest)
 }
 _OWN_FACTS: Final = ("rows_out", "size_bytes", "modified_ns", "fingerprint", "parted")
-_OUTPUT_KINDS: Final[dict[str, tuple[type, ...]]] = {
+_OUTPUT_KINDS: Final[dict[str, tuple[Any, ...]]] = {
     **dict.fromkeys(("folder", "name"), (str,)),
     **{fact: _KINDS[fact] for fact in _OWN_FACTS},
 }
