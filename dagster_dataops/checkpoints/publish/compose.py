@@ -215,7 +215,7 @@ def _spans(
     records = 0
     with opened(dataset.path) as source:
         counter = LineCounter(source)
-        for span, output in outputs(checkpoint.folder, checkpoint.table, damaged):
+        for span, output in outputs(checkpoint.folder, checkpoint.table.ordered(), damaged):
             failed = failed_records(output[span.output_bytes :]) if span.failed else []
             for record in failed:
                 errors.write(error_row(record, dataset.path, records, counter))
