@@ -8,10 +8,7 @@ import orjson
 
 from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
-    JournalFrame,
-    read_digests,
     read_frames,
-    read_notes,
     read_reopened,
     read_spans,
 )
@@ -54,24 +51,16 @@ def read_journal(path: Path) -> Iterator[Entry]:
         if found.kind in _ABOUT_SPANS:
             before[found.kind] = found.payload
             continue
-        entry = _spans(found, before) if found.kind == FrameKind.SPANS else _entry(found)
+        entry = _entry(*found, before)
         before = {}
         if entry is not None:
             yield entry
 
 
-def _spans(found: JournalFrame, before: _Before) -> SpansEntry | None:
-    """Return spans with the digests and notes of the frames before, if these are of them."""
-    spans = read_spans(found.payload, read_notes(before.get(FrameKind.NOTES, b"")))
-    digests = read_digests(before.get(FrameKind.DIGESTS, b""))
-    if spans is None or digests is None or digests[:2] != spans[:2]:
-        return spans
-    whole = len(digests.digests) == len(spans.columns[0])
-    return spans._replace(digests=digests.digests) if whole else spans
-
-
-def _entry(found: JournalFrame) -> Entry | None:
-    kind, payload = found
+def _entry(kind: int, payload: bytes, before: _Before) -> Entry | None:
+    if kind == FrameKind.SPANS:
+        digests, notes = before.get(FrameKind.DIGESTS, b""), before.get(FrameKind.NOTES, b"")
+        return read_spans(payload, digests, notes)
     if kind == FrameKind.ATTEMPT:
         return AttemptEntry(_object(payload))
     if kind == FrameKind.REOPENED:
