@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
@@ -80,23 +80,13 @@ def compose(
         return _compose_plainly(checkpoint, drafts)
 
 
-def compose_stream(
-    folder: NodeFolder,
-    checkpoint: StreamCheckpoint,
-    failed: int,
-    seeds: dict[str, int],
-    combined: dict[str, Any],
-    leaves: list[dict[str, Any]],
-) -> Drafts:
+def compose_stream(folder: NodeFolder, checkpoint: StreamCheckpoint, failed: int) -> Drafts:
     """Write result and error file of a stream as drafts.
 
     Args:
         folder: Of the operator's node.
         checkpoint: With every item settled.
         failed: How many items failed.
-        seeds: Seeds that the stream has drawn, by the paths of its stages.
-        combined: As for `Manifest.combined`.
-        leaves: As for `Manifest.leaves`.
     """
     checkpoint.check_quarantine()
     dataset, modified_ns = checkpoint.draft(folder.result)
@@ -109,9 +99,6 @@ def compose_stream(
         modified_ns=modified_ns,
         records=(dataset.rows or 0) + failed,
         failed=failed,
-        seeds=seeds,
-        combined=combined,
-        leaves=leaves,
         parted=parted,
         part_records=folder.part_records,
     )

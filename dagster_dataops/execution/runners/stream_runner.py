@@ -6,6 +6,7 @@ are neither read nor written again.
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -147,14 +148,8 @@ class StreamRunner(Runner):
         paths = [str(known_path(one.path)) for one in attempt.inputs]
         combined = describe(stream.stage, paths, stream.seeds)
         traced = combined if attempt.settings.trace else None
-        return compose_stream(
-            attempt.folder,
-            checkpoint,
-            stream.errors,
-            stream.seeds,
-            traced or {},
-            stream.leaves,
-        )
+        drafts = compose_stream(attempt.folder, checkpoint, stream.errors)
+        return replace(drafts, seeds=stream.seeds, combined=traced or {}, leaves=stream.leaves)
 
 
 class _StreamWriter:
