@@ -14,6 +14,7 @@ import orjson
 
 from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.homes.node_home import home_of, publish_files, refreshed_at
 from dagster_dataops.configuration import (
     bucket_of,
     config,
@@ -61,8 +62,6 @@ class NodeFolder:
         """
         given = root_setting("folder", path, config.storage_options)
         if bucket_of(given) is not None:
-            from dagster_dataops.checkpoints.homes.node_home import refreshed_at
-
             refreshed_at(given)
         found = [given] if given.name.endswith(RESULT) else sorted(given.glob(f"*{RESULT}"))
         if not found:
@@ -390,8 +389,6 @@ def is_published(folder: NodeFolder) -> bool:
     """Return whether a node has a result, perhaps an edited one."""
     if bucket_of(folder.path) is None:
         return folder.result.exists()
-    from dagster_dataops.checkpoints.homes.node_home import home_of
-
     return home_of(folder.path, folder.name).is_published()
 
 
@@ -401,16 +398,12 @@ def published_uri(path: Path) -> str:
         return path.absolute().as_uri()
     if input_object(path) is not None:
         return shown_place(path)
-    from dagster_dataops.checkpoints.homes.node_home import home_of
-
     return home_of(path.parent, path.name.removesuffix(RESULT)).url(path)
 
 
 def _refresh(folder: NodeFolder) -> None:
     """Make a working copy hold the published files; a folder on a local disk stays as it is."""
     if bucket_of(folder.path) is not None:
-        from dagster_dataops.checkpoints.homes.node_home import home_of
-
         home_of(folder.path, folder.name).refresh()
 
 
@@ -456,8 +449,6 @@ def _in_store(folder: NodeFolder) -> JsonlDataset | None:
     Raises:
         InputError: It was replaced.
     """
-    from dagster_dataops.checkpoints.homes.node_home import home_of
-
     home = home_of(folder.path, folder.name)
     head = None if home.store.url.startswith("memory:") else home.head_to_fetch()
     manifest = None if head is None else Manifest.parse(head.manifest())
@@ -545,9 +536,7 @@ def write_result(
     write_durably(folder.manifest, manifest.to_bytes())
     with storage(folder.path, "remove the parts of an earlier result"):
         remove_other_parts(folder.parts, "")
-    files = {folder.result: folder.result}
     if bucket_of(folder.path) is not None:
-        from dagster_dataops.checkpoints.homes.node_home import publish_files
-
+        files = {folder.result: folder.result}
         publish_files(folder.path, folder.name, files, manifest.to_bytes())
     return dataset
