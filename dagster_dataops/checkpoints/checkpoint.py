@@ -20,8 +20,8 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
-from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry
-from dagster_dataops.checkpoints.journal.span_notes import SpanNotes, add_counts
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
+from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.concurrency.background import background
 from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
@@ -197,27 +197,11 @@ class Checkpoint:
         """Return the writer of a new segment."""
         return SegmentWriter(self.folder, self.take_segment_number())
 
-    def settle(
-        self,
-        segment: int,
-        offset: int,
-        spans: list[Span],
-        digests: list[bytes] | None = None,
-        notes: Sequence[SpanNotes | None] = (),
-    ) -> None:
-        """Journal spans whose outputs are stored one after another from ``offset`` of ``segment``.
-
-        Args:
-            segment: Number of the segment.
-            offset: Where in it.
-            spans: In that order.
-            digests: Of their input, from `span_digests`, if outcomes are to be found by it.
-            notes: Of each span; empty if none has any.
-        """
-        entry = SpansEntry.of(segment, offset, spans, digests, notes)
+    def settle(self, entry: SpansEntry) -> None:
+        """Journal spans whose outputs are stored."""
         self._journal.spans(entry)
         self.table.add(entry)
-        self._dirty.add(segment)
+        self._dirty.add(entry.segment)
 
     def sync_if_due(self, now: float) -> None:
         """Make settled spans survive a power loss, every ``flush_seconds`` or less often.

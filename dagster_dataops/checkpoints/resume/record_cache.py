@@ -18,7 +18,7 @@ from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import published_manifest
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import (
     StoredOutcome,
@@ -183,7 +183,7 @@ def settle_known(
             spans = [_span(line, one, check_input=check_input) for line, _, one, _ in known]
             digests = [one.digest for _, _, one, _ in known]
             notes = [SpanNotes.unpack(one.notes)[0] if one.notes else None for *_, one, _ in known]
-            checkpoint.settle(segment.number, offset, spans, digests, notes)
+            checkpoint.settle(SpansEntry.of(segment.number, offset, spans, digests, notes))
     if not used:
         return ""
     kept = checkpoint.table.records - before
