@@ -12,11 +12,11 @@ from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.checkpoints.publish.result_writer import (
     ResultWriter,
+    RoutedWriter,
     facts_of_draft,
     opened_writer,
     result_writer,
 )
-from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.datasets.lines import BLOCK_BYTES, content_interval, line_blocks
