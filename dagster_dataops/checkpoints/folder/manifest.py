@@ -8,13 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
 from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.homes.node_home import home_of, publish_files, refreshed_at
 from dagster_dataops.configuration import (
     bucket_of,
     config,
@@ -31,6 +30,9 @@ from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, ResultMissingError
 from dagster_dataops.quantities import counted
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.homes.node_home import NodeHome
 
 OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`
 
@@ -62,6 +64,8 @@ class NodeFolder:
         """
         given = root_setting("folder", path, config.storage_options)
         if bucket_of(given) is not None:
+            from dagster_dataops.checkpoints.homes.node_home import refreshed_at
+
             refreshed_at(given)
         found = [given] if given.name.endswith(RESULT) else sorted(given.glob(f"*{RESULT}"))
         if not found:
@@ -389,7 +393,7 @@ def is_published(folder: NodeFolder) -> bool:
     """Return whether a node has a result, perhaps an edited one."""
     if bucket_of(folder.path) is None:
         return folder.result.exists()
-    return home_of(folder.path, folder.name).is_published()
+    return _home_of(folder.path, folder.name).is_published()
 
 
 def published_uri(path: Path) -> str:
@@ -398,13 +402,20 @@ def published_uri(path: Path) -> str:
         return path.absolute().as_uri()
     if input_object(path) is not None:
         return shown_place(path)
-    return home_of(path.parent, path.name.removesuffix(RESULT)).url(path)
+    return _home_of(path.parent, path.name.removesuffix(RESULT)).url(path)
 
 
 def _refresh(folder: NodeFolder) -> None:
     """Make a working copy hold the published files; a folder on a local disk stays as it is."""
     if bucket_of(folder.path) is not None:
-        home_of(folder.path, folder.name).refresh()
+        _home_of(folder.path, folder.name).refresh()
+
+
+def _home_of(folder: Path, name: str) -> "NodeHome":
+    """Return the home of a node; runs on a local disk import nothing of it."""
+    from dagster_dataops.checkpoints.homes.node_home import home_of
+
+    return home_of(folder, name)
 
 
 def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
@@ -449,7 +460,7 @@ def _in_store(folder: NodeFolder) -> JsonlDataset | None:
     Raises:
         InputError: It was replaced.
     """
-    home = home_of(folder.path, folder.name)
+    home = _home_of(folder.path, folder.name)
     head = None if home.store.url.startswith("memory:") else home.head_to_fetch()
     manifest = None if head is None else Manifest.parse(head.manifest())
     if head is None or manifest is None or manifest.parted or manifest.artefact:
@@ -537,6 +548,8 @@ def write_result(
     with storage(folder.path, "remove the parts of an earlier result"):
         remove_other_parts(folder.parts, "")
     if bucket_of(folder.path) is not None:
+        from dagster_dataops.checkpoints.homes.node_home import publish_files
+
         files = {folder.result: folder.result}
         publish_files(folder.path, folder.name, files, manifest.to_bytes())
     return dataset
