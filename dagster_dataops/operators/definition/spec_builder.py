@@ -318,31 +318,27 @@ def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: Operat
     if kind == "stream":
         return sum(one.kind in positional and one.default is one.empty for one in parameters)
     if kind in {"artefact", "export"}:
-        counted = _inputs_of_build if kind == "artefact" else _inputs_of_write
-        return counted(name, parameters)
+        return _inputs_before_place(name, parameters, kind)
     return max(1, count_inputs(parameters, dataset=kind == "dataset"))
 
 
-def _inputs_of_build(name: str, parameters: list[inspect.Parameter]) -> int:
-    plain = all(
-        one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty for one in parameters
-    )
-    if len(parameters) < 2 or parameters[-1].name != "folder" or not plain:
-        found = ", ".join(str(one) for one in parameters)
-        reason = (
-            f"build must take (self, records, folder), or several inputs before the folder; it "
-            f"takes (self, {found}); options belong to __init__"
-        )
+def _inputs_before_place(name: str, parameters: list[inspect.Parameter], kind: OperatorKind) -> int:
+    """Return the number of inputs before the folder of ``build``, or the place of ``write``."""
+    names = [one.name for one in parameters]
+    if kind == "export":
+        wanted, fits = "write must take (self, records, place)", names == ["records", "place"]
+    else:
+        wanted = "build must take (self, records, folder), or several inputs before the folder"
+        fits = len(names) > 1 and names[-1] == "folder" and all(map(_is_plain, parameters))
+    if not fits:
+        found = ", ".join(map(str, parameters))
+        reason = f"{wanted}; it takes (self, {found}); options belong to __init__"
         raise OperatorDefinitionError(name, reason)
-    return len(parameters) - 1
+    return len(names) - 1
 
 
-def _inputs_of_write(name: str, parameters: list[inspect.Parameter]) -> int:
-    if [one.name for one in parameters] != ["records", "place"]:
-        found = ", ".join(str(one) for one in parameters)
-        reason = f"write must take (self, records, place); it takes (self, {found})"
-        raise OperatorDefinitionError(name, f"{reason}; options belong to __init__")
-    return 1
+def _is_plain(one: inspect.Parameter) -> bool:
+    return one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty
 
 
 def _check_export(name: str, cls: type, options: Sequence[OptionSpec]) -> None:
@@ -390,8 +386,7 @@ def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -
     asynchronous = inspect.iscoroutinefunction(function)
     if asynchronous and kind in {"dataset", "stream", "artefact", "export"}:
         raise OperatorDefinitionError(name, f"a {kind} operator cannot be `async def`")
-    if kind == "artefact" and inspect.isgeneratorfunction(function):
-        raise OperatorDefinitionError(name, "build writes to its folder; it cannot `yield`")
-    if kind == "export" and inspect.isgeneratorfunction(function):
-        raise OperatorDefinitionError(name, "write writes to its place; it cannot `yield`")
+    if kind in {"artefact", "export"} and inspect.isgeneratorfunction(function):
+        writes = "build writes to its folder" if kind == "artefact" else "write writes to its place"
+        raise OperatorDefinitionError(name, f"{writes}; it cannot `yield`")
     return asynchronous
