@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
@@ -42,7 +42,7 @@ class RecordCache:
     """The outcomes of records in several sources; the index of their digests is on disk.
 
     Args:
-        path: The file of the index; replaced, and deleted at the end of the ``with`` block.
+        path: The file of the index; replaced, and deleted by `close`.
         sources: Where the outcomes are. The first source with a record is used.
     """
 
@@ -97,12 +97,6 @@ class RecordCache:
             yield
         except (sqlite3.Error, OSError) as error:
             raise StorageError(str(self._path), action, str(error)) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close all files, and delete the index."""
@@ -167,7 +161,7 @@ def settle_known(
     made_by: list[CheckpointContent] = []
     with (
         opened(dataset.path) as source,
-        RecordCache(checkpoint.folder / "outcomes.db", sources) as cache,
+        closing(RecordCache(checkpoint.folder / "outcomes.db", sources)) as cache,
         closing(checkpoint.new_segment()) as segment,
     ):
         for lines in _batches(iterate_lines(source, gaps)):
