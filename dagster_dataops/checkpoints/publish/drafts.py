@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
@@ -21,6 +21,8 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.datasets.lines import BLOCK_BYTES, content_interval, line_blocks
 from dagster_dataops.datasets.writer import JsonlWriter
+
+_NO_FACTS: Final = {"dataset", "records", "dropped", "summary"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,11 @@ class Drafts:
     artefact: str = ""
     combined: dict[str, Any] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the facts that a manifest holds under the same names."""
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: own[name] for name in own.keys() - _NO_FACTS} | vars(self.summary)
 
 
 class SplitDraft(NamedTuple):
