@@ -122,7 +122,7 @@ class OperatorMeta(type):
         ``help()`` describes what is listed here.
         """
         if "__dataops_registry__" in cls.__dict__:
-            return _operators_of(cls)
+            return cls.__dataops_registry__.operators(cls.__dataops_group__)
         return ["__call__", *sorted(one for one in super().__dir__() if not one.startswith("_"))]
 
     @property
@@ -142,7 +142,7 @@ class OperatorMeta(type):
             return f"<operator data.{_operator_text(cls, spec)}>"
         if "__dataops_registry__" not in cls.__dict__:
             return super().__repr__()
-        operators = [getattr(cls, name) for name in _operators_of(cls)]
+        operators = [getattr(cls, name) for name in dir(cls)]
         lines = [f"  {_operator_text(one, one.__dataops_spec__)}" for one in operators]
         return "\n".join(
             [f"<group data.{cls.__dataops_group__}, {counted(len(lines), 'operators')}>", *lines]
@@ -460,12 +460,6 @@ def _divided(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the options and the settings among the arguments of a constructor."""
     settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
     return {name: value for name, value in given.items() if name not in settings}, settings
-
-
-def _operators_of(group: OperatorMeta) -> list[str]:
-    if "__dataops_registry__" not in group.__dict__:
-        return []
-    return group.__dataops_registry__.operators(group.__dataops_group__)
 
 
 def _operator_text(cls: type, spec: OperatorSpec) -> str:
