@@ -248,6 +248,7 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         kept_from=checkpoint.content.kept_from if checkpoint else [],
         resumed_from=checkpoint.resumed_from if checkpoint else [],
         inputs=attempt.sources,
+        part_records=attempt.folder.part_records,
         kind=spec.kind,
         new_records=spec.new_records,
         traced=attempt.settings.trace,

@@ -100,7 +100,6 @@ def compose_stream(folder: NodeFolder, checkpoint: StreamCheckpoint, failed: int
         records=(dataset.rows or 0) + failed,
         failed=failed,
         parted=parted,
-        part_records=folder.part_records,
     )
 
 

@@ -42,7 +42,6 @@ class Drafts:
         seeds: Seeds that a stream has drawn, by the paths of its stages.
         outputs: Facts about each named output, as in `Manifest.outputs`.
         parted: The version of the parts that the result is split in; empty for one file.
-        part_records: Records a part; 0 for one file.
         artefact: The version of an artefact that the result lists; empty for other results.
         combined: How a stream combines its inputs, as in `Manifest.combined`.
         leaves: The datasets that a stream mixes, as in `Manifest.leaves`.
@@ -59,7 +58,6 @@ class Drafts:
     seeds: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, OutputFacts] = field(default_factory=dict)
     parted: str = ""
-    part_records: int = 0
     artefact: str = ""
     combined: dict[str, Any] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
@@ -119,7 +117,6 @@ class DraftWriter:
     """
 
     def __init__(self, folder: NodeFolder, stack: ExitStack) -> None:
-        self._folder = folder
         self._results = (
             RoutedWriter(folder, stack) if folder.outputs else opened_writer(folder, stack)
         )
@@ -180,7 +177,6 @@ class DraftWriter:
             outcomes=outcomes,
             outputs=outputs,
             parted=parted,
-            part_records=self._folder.part_records,
         )
 
 
