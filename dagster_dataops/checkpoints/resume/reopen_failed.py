@@ -37,7 +37,8 @@ def reopen(
         retries: Whether a retry of only the failed records begins here.
     """
     starts: list[int] = []
-    parts: list[SettledSpan] = []
+    spans: list[Span] = []
+    noted: list[SpanNotes | None] = []
     with (
         opened(dataset.path) as source,
         closing(checkpoint.new_segment()) as segment,
@@ -52,9 +53,9 @@ def reopen(
                 notes = checkpoint.table.notes.get(span.start)
                 for part in _parts(span, output, again, stay, descriptor, notes):
                     segment.append(part.output, part.errors)
-                    parts.append(part)
-    spans, found = [part.span for part in parts], [part.notes for part in parts]
-    replacing = SpansEntry.of(segment.number, 0, spans, notes=found) if spans else None
+                    spans.append(part.span)
+                    noted.append(part.notes)
+    replacing = SpansEntry.of(segment.number, 0, spans, notes=noted) if spans else None
     checkpoint.reopen(ReopenedEntry(starts, retries), replacing)
     checkpoint.sync()
 
