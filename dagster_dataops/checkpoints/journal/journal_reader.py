@@ -29,15 +29,9 @@ class StagesEntry(NamedTuple):
     stages: list[dict[str, str]]
 
 
-class PositionEntry(NamedTuple):
-    """A position of a stream."""
-
-    position: Position
-
-
 _Before: TypeAlias = dict[int, bytes]  # payloads of the frames about the spans that follow
 _ABOUT_SPANS: Final = {FrameKind.DIGESTS, FrameKind.NOTES}
-Entry: TypeAlias = AttemptEntry | SpansEntry | ReopenedEntry | StagesEntry | PositionEntry
+Entry: TypeAlias = AttemptEntry | SpansEntry | ReopenedEntry | StagesEntry | Position
 
 
 def read_journal(path: Path) -> Iterator[Entry]:
@@ -68,8 +62,7 @@ def _entry(kind: int, payload: bytes, before: _Before) -> Entry | None:
     if kind == FrameKind.STAGES:
         stages = (_object(payload) or {}).get("stages")
         return StagesEntry(stages) if isinstance(stages, list) else None
-    position = unpack_position(payload) if kind == FrameKind.POSITION else None
-    return None if position is None else PositionEntry(position)
+    return unpack_position(payload) if kind == FrameKind.POSITION else None
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:
@@ -103,6 +96,6 @@ def read_positions(path: Path) -> StreamJournal:
     for entry in read_journal(path):
         if isinstance(entry, StagesEntry):
             stages = entry.stages
-        elif isinstance(entry, PositionEntry):
-            positions.append(entry.position)
+        elif isinstance(entry, Position):
+            positions.append(entry)
     return StreamJournal(stages, positions)

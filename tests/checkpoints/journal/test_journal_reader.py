@@ -3,7 +3,6 @@ from pathlib import Path
 from dagster_dataops.checkpoints.journal.frames import FrameKind, frame
 from dagster_dataops.checkpoints.journal.journal_reader import (
     AttemptEntry,
-    PositionEntry,
     StagesEntry,
     read_journal,
     read_positions,
@@ -42,7 +41,7 @@ def test_every_entry_comes_back_as_it_was_written(tmp_path: Path) -> None:
         parts,
         reopened,
         StagesEntry(_STAGES),
-        PositionEntry(_POSITION),
+        _POSITION,
     ]
     assert read_positions(tmp_path / "journal") == (_STAGES, [_POSITION])
 
