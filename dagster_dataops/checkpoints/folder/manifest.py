@@ -358,7 +358,11 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     if manifest is None:
         return None
     places = [(name, place_of(folder, place)) for name, place in folder.outputs.items()]
-    if [(name, _place_in(facts)) for name, facts in manifest.outputs.items()] != places:
+    found = [
+        (name, {"folder": facts["folder"], "name": facts["name"]})
+        for name, facts in manifest.outputs.items()
+    ]
+    if found != places:
         return None
     parts = manifest.parts(folder).values()
     return manifest if all(_is_intact(place, own) for place, own in parts) else None
@@ -369,10 +373,6 @@ def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
     if not manifest.tells_of(folder.result) or not is_intact(folder.result, manifest.parted):
         return False
     return not (manifest.artefact and damage(folder.artefact / manifest.artefact))
-
-
-def _place_in(facts: OutputFacts) -> OutputFacts:
-    return {"folder": facts["folder"], "name": facts["name"]}
 
 
 def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
