@@ -31,11 +31,12 @@ from dagster_dataops import chain, config, data, data_register, pipeline
 from dagster_dataops.cluster.local_cluster import LocalCluster, SubprocessAgent, SubprocessAgents
 from dagster_dataops.execution.agent_pool import Said
 from dagster_dataops.execution.backends import asynchronous, processes, single, threads
+from dagster_dataops.execution.runners import record_runner
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.pipelines.pipeline import Pipeline
 
-# Imported here, like the modules of the ideal.
-BACKENDS = (asynchronous, processes, single, threads)
+# Modules that a run imports when it needs them; imported here, like the modules of the ideal.
+LATE = (asynchronous, processes, single, threads, record_runner)
 
 for function in (
     *operators.EIGHT,

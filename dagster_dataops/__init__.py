@@ -1,6 +1,21 @@
-"""Data operators as Dagster assets: one jsonl result per operator, crash-safe checkpoints.
+"""Run Python functions over jsonl files, as Dagster assets with checkpoints.
 
->>> from dagster_dataops import build_definitions, data, data_register, pipeline
+The names that are used most, by subject. ``help(build_definitions)`` describes one of them, and
+``data.dedup`` lists a group of operators. docs/reference describes all names, by the same subjects.
+
+Operators         data_register, data, OperatorContext, To, Drop, Operational
+Pipelines         pipeline, chain, combine
+Results           load_result, JsonlDataset, load_artefact, report, trace
+Configuration     config, RayCluster
+Dagster           build_definitions, dataops_assets, DataOpsResource, DataOpsIOManager,
+                  DataOpsTranslator, NewFiles, OperatorPipelineComponent
+Checks            checks, ErrorRateCheck
+Language models   LLMOperator, ModelClient, LLMResource, dry_run
+Streams           read_jsonl, DataPipeline, Selector
+Readers           readers, text
+Loaders           DataLoader2, torch_dataset
+Crude data        crude, cook, Cooker, metadataset
+Errors and tests  DataOpsError, errors, testing
 """
 
 from dagster_dataops.exports import lazy_exports

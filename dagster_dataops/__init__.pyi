@@ -1,132 +1,156 @@
-# The public names and their modules; `__init__.py` imports each on first use.
+# The public names by subject, and their modules; `__init__.py` imports each on first use.
+# `help(dagster_dataops)` and docs/reference have the same subjects in the same order.
 
-from dagster_dataops import assets as assets
-from dagster_dataops import combine as combine
+# Operators
+from dagster_dataops.data import data_register as data_register
 from dagster_dataops import data as data
-from dagster_dataops import errors as errors
-from dagster_dataops import readers as readers
-from dagster_dataops import testing as testing
+from dagster_dataops.operators.definition.operator import Operator as Operator
+from dagster_dataops.operators.outcomes.record_context import OperatorContext as OperatorContext
+from dagster_dataops.operators.outcomes.named_outputs import To as To
+from dagster_dataops.operators.outcomes.record_context import Drop as Drop
+from dagster_dataops.operators.outcomes.record_context import StopRun as StopRun
+from dagster_dataops.hashing.operational import Operational as Operational
+from dagster_dataops.records import Record as Record
+
+# Pipelines
+from dagster_dataops.pipelines.pipeline import pipeline as pipeline
+from dagster_dataops.pipelines.pipeline import Pipeline as Pipeline
+from dagster_dataops.pipelines.chaining import chain as chain
+from dagster_dataops import combine as combine
+
+# Results
+from dagster_dataops.checkpoints.folder.manifest import load_result as load_result
+from dagster_dataops.datasets.dataset import JsonlDataset as JsonlDataset
+from dagster_dataops.checkpoints.folder.manifest import load_artefact as load_artefact
+from dagster_dataops.datasets.artefact import Artefact as Artefact
+from dagster_dataops.execution.run_report import RunReport as RunReport
+from dagster_dataops.reporting.html_report import report as report
+from dagster_dataops.tracing.tracer import trace as trace
+from dagster_dataops.tracing.trail import Trace as Trace
+
+# Configuration
+from dagster_dataops.configuration import config as config
+from dagster_dataops.cluster.ray_cluster import RayCluster as RayCluster
+from dagster_dataops.cluster.local_cluster import LocalCluster as LocalCluster
+
+# Dagster
+from dagster_dataops.assets.definitions import build_definitions as build_definitions
+from dagster_dataops.assets.definitions import PipelineOptions as PipelineOptions
+from dagster_dataops.assets.decorator import dataops_assets as dataops_assets
+from dagster_dataops.assets.definitions import dataops_resources as dataops_resources
+from dagster_dataops.assets.runtime.resource import DataOpsResource as DataOpsResource
+from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager as DataOpsIOManager
+from dagster_dataops.assets.planning.translator import DataOpsTranslator as DataOpsTranslator
 from dagster_dataops.assets.automation.sensors import NewFiles as NewFiles
-from dagster_dataops.assets.checks import check_functions as _check_functions
-from dagster_dataops.assets.checks.error_rate import ErrorRateCheck as ErrorRateCheck
+from dagster_dataops.assets.inputs.shard_partitions import shard_partitions as shard_partitions
+from dagster_dataops.assets.inputs.shard_partitions import ShardPartitions as ShardPartitions
 from dagster_dataops.assets.components.component import (
     OperatorPipelineComponent as OperatorPipelineComponent,
-)
-from dagster_dataops.assets.components.metadataset_component import (
-    MetadatasetComponent as MetadatasetComponent,
 )
 from dagster_dataops.assets.components.operator_declaration import (
     OperatorDeclaration as OperatorDeclaration,
 )
-from dagster_dataops.assets.decorator import dataops_assets as dataops_assets
-from dagster_dataops.assets.definitions import PipelineOptions as PipelineOptions
-from dagster_dataops.assets.definitions import build_definitions as build_definitions
-from dagster_dataops.assets.definitions import dataops_resources as dataops_resources
-from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager as DataOpsIOManager
-from dagster_dataops.assets.inputs.shard_partitions import ShardPartitions as ShardPartitions
-from dagster_dataops.assets.inputs.shard_partitions import shard_partitions as shard_partitions
-from dagster_dataops.assets.planning.translator import DataOpsTranslator as DataOpsTranslator
+from dagster_dataops import assets as assets
+
+# Checks
+from dagster_dataops.assets.checks import check_functions as _check_functions
+from dagster_dataops.assets.checks.error_rate import ErrorRateCheck as ErrorRateCheck
+
+# Language models
+from dagster_dataops.models.llm_operator import LLMOperator as LLMOperator
+from dagster_dataops.models.json_hooks import LLMDataJson as LLMDataJson
+from dagster_dataops.models.calls.client import ModelClient as ModelClient
 from dagster_dataops.assets.runtime.llm_resource import LLMResource as LLMResource
-from dagster_dataops.assets.runtime.resource import DataOpsResource as DataOpsResource
-from dagster_dataops.checkpoints.folder.manifest import load_artefact as load_artefact
-from dagster_dataops.checkpoints.folder.manifest import load_result as load_result
-from dagster_dataops.cluster.local_cluster import LocalCluster as LocalCluster
-from dagster_dataops.cluster.ray_cluster import RayCluster as RayCluster
-from dagster_dataops.configuration import config as config
-from dagster_dataops.cooking.cookers import Cooker as Cooker
-from dagster_dataops.cooking.cookers import SkipSample as SkipSample
-from dagster_dataops.cooking.cookers import cooker as cooker
-from dagster_dataops.cooking.crude_streams import crude as crude
-from dagster_dataops.cooking.crude_streams import read_tar as read_tar
-from dagster_dataops.cooking.metadataset.metadataset_leaves import (
-    MetadatasetLeaf as MetadatasetLeaf,
-)
-from dagster_dataops.cooking.metadataset.metadataset_streams import Metadataset as Metadataset
-from dagster_dataops.cooking.metadataset.metadataset_streams import metadataset as metadataset
-from dagster_dataops.cooking.restoring import restore_record as restore_record
-from dagster_dataops.cooking.samples import CaptioningSample as CaptioningSample
-from dagster_dataops.cooking.samples import CrudeSample as CrudeSample
-from dagster_dataops.cooking.samples import InterleavedSample as InterleavedSample
-from dagster_dataops.cooking.samples import OCRSample as OCRSample
-from dagster_dataops.cooking.samples import Sample as Sample
-from dagster_dataops.cooking.samples import TextSample as TextSample
-from dagster_dataops.cooking.samples import VQASample as VQASample
-from dagster_dataops.cooking.samples import basic_sample_keys as basic_sample_keys
-from dagster_dataops.cooking.samples import edataclass as edataclass
-from dagster_dataops.data import data_register as data_register
-from dagster_dataops.datasets.artefact import Artefact as Artefact
-from dagster_dataops.datasets.dataset import JsonlDataset as JsonlDataset
-from dagster_dataops.errors import DataOpsError as DataOpsError
-from dagster_dataops.execution.run_report import RunReport as RunReport
-from dagster_dataops.filestores.cache_pool import CachePool as CachePool
-from dagster_dataops.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool
-from dagster_dataops.filestores.cache_pool import NoCachePool as NoCachePool
-from dagster_dataops.filestores.energon_preparation import prepare_energon as prepare_energon
-from dagster_dataops.filestores.lazy_files import Lazy as Lazy
-from dagster_dataops.filestores.source_info import SourceInfo as SourceInfo
-from dagster_dataops.filestores.store import FileStore as FileStore
-from dagster_dataops.filestores.store_opening import file_store as file_store
-from dagster_dataops.graph import editing as _editing
-from dagster_dataops.hashing.operational import Operational as Operational
-from dagster_dataops.library.cook_operator import cook as cook
-from dagster_dataops.library.task_encoder import DefaultTaskEncoder as DefaultTaskEncoder
-from dagster_dataops.library.task_encoder import TaskEncoder as TaskEncoder
-from dagster_dataops.library.task_encoder import stateless as stateless
-from dagster_dataops.library.training_datasets import get_savable_loader as get_savable_loader
-from dagster_dataops.library.training_datasets import get_train_dataset as get_train_dataset
-from dagster_dataops.library.training_datasets import get_val_dataset as get_val_dataset
-from dagster_dataops.loading.distributed import (
-    DistributedReadingService as DistributedReadingService,
-)
-from dagster_dataops.loading.in_process import InProcessReadingService as InProcessReadingService
+from dagster_dataops.models.replies.prices import Price as Price
+from dagster_dataops.models.replies.reply import Reply as Reply
+from dagster_dataops.models.replies.kept_replies import load_replies as load_replies
+from dagster_dataops.models.replies.reply_store import StoredReply as StoredReply
+from dagster_dataops.pipelines.dry_run import dry_run as dry_run
+from dagster_dataops.pipelines.dry_run import Estimate as Estimate
+
+# Streams
+from dagster_dataops.streams.factories import read_jsonl as read_jsonl
+from dagster_dataops.streams.factories import read_sequence as read_sequence
+from dagster_dataops.streams.data_pipeline import DataPipeline as DataPipeline
+from dagster_dataops.streams.data_pipeline import DataPipelineBuilder as DataPipelineBuilder
+from dagster_dataops.selectors.selector import Selector as Selector
+
+# Readers
+from dagster_dataops import readers as readers
+from dagster_dataops.streams import text as text
+from dagster_dataops.streams.factories import list_files as list_files
+from dagster_dataops.readers.reader import Reader as Reader
+from dagster_dataops.readers.part_files.part_reader import PartFiles as PartFiles
+from dagster_dataops.readers.numbers import parse_numbers as parse_numbers
+
+# Loaders
 from dagster_dataops.loading.loader import DataLoader2 as DataLoader2
+from dagster_dataops.loading.in_process import InProcessReadingService as InProcessReadingService
 from dagster_dataops.loading.multi_processing import (
     MultiProcessingReadingService as MultiProcessingReadingService,
 )
-from dagster_dataops.loading.rank_states import merged_states as merged_states
-from dagster_dataops.loading.reading_service import (
-    CheckpointableReadingServiceInterface as CheckpointableReadingServiceInterface,
+from dagster_dataops.loading.distributed import (
+    DistributedReadingService as DistributedReadingService,
 )
+from dagster_dataops.loading.sequential import SequentialReadingService as SequentialReadingService
 from dagster_dataops.loading.reading_service import (
     ReadingServiceInterface as ReadingServiceInterface,
 )
+from dagster_dataops.loading.reading_service import (
+    CheckpointableReadingServiceInterface as CheckpointableReadingServiceInterface,
+)
 from dagster_dataops.loading.seed_generator import SeedGenerator as SeedGenerator
-from dagster_dataops.loading.sequential import SequentialReadingService as SequentialReadingService
-from dagster_dataops.models.calls.client import ModelClient as ModelClient
-from dagster_dataops.models.json_hooks import LLMDataJson as LLMDataJson
-from dagster_dataops.models.llm_operator import LLMOperator as LLMOperator
-from dagster_dataops.models.replies.kept_replies import load_replies as load_replies
-from dagster_dataops.models.replies.prices import Price as Price
-from dagster_dataops.models.replies.reply import Reply as Reply
-from dagster_dataops.models.replies.reply_store import StoredReply as StoredReply
-from dagster_dataops.operators.definition.operator import Operator as Operator
-from dagster_dataops.operators.outcomes.named_outputs import To as To
-from dagster_dataops.operators.outcomes.record_context import Drop as Drop
-from dagster_dataops.operators.outcomes.record_context import OperatorContext as OperatorContext
-from dagster_dataops.operators.outcomes.record_context import StopRun as StopRun
-from dagster_dataops.pipelines.chaining import chain as chain
-from dagster_dataops.pipelines.dry_run import Estimate as Estimate
-from dagster_dataops.pipelines.dry_run import dry_run as dry_run
-from dagster_dataops.pipelines.pipeline import Pipeline as Pipeline
-from dagster_dataops.pipelines.pipeline import pipeline as pipeline
-from dagster_dataops.readers.numbers import parse_numbers as parse_numbers
-from dagster_dataops.readers.part_files.part_reader import PartFiles as PartFiles
-from dagster_dataops.readers.reader import Reader as Reader
-from dagster_dataops.records import Record as Record
-from dagster_dataops.reporting.html_report import report as report
-from dagster_dataops.selectors.selector import Selector as Selector
-from dagster_dataops.streams import text as text
-from dagster_dataops.streams.data_pipeline import DataPipeline as DataPipeline
-from dagster_dataops.streams.data_pipeline import DataPipelineBuilder as DataPipelineBuilder
-from dagster_dataops.streams.factories import list_files as list_files
-from dagster_dataops.streams.factories import read_jsonl as read_jsonl
-from dagster_dataops.streams.factories import read_sequence as read_sequence
+from dagster_dataops.loading.rank_states import merged_states as merged_states
+from dagster_dataops.graph import editing as _editing
+from dagster_dataops.streams.torch_loader import torch_dataset as torch_dataset
 from dagster_dataops.streams.torch_loader import pin_memory as pin_memory
 from dagster_dataops.streams.torch_loader import to_device as to_device
-from dagster_dataops.streams.torch_loader import torch_dataset as torch_dataset
-from dagster_dataops.tracing.tracer import trace as trace
-from dagster_dataops.tracing.trail import Trace as Trace
 
-__version__: str
+# Crude data
+from dagster_dataops.cooking.crude_streams import crude as crude
+from dagster_dataops.cooking.crude_streams import read_tar as read_tar
+from dagster_dataops.library.cook_operator import cook as cook
+from dagster_dataops.cooking.cookers import Cooker as Cooker
+from dagster_dataops.cooking.cookers import cooker as cooker
+from dagster_dataops.cooking.cookers import SkipSample as SkipSample
+from dagster_dataops.cooking.samples import basic_sample_keys as basic_sample_keys
+from dagster_dataops.cooking.samples import edataclass as edataclass
+from dagster_dataops.cooking.samples import Sample as Sample
+from dagster_dataops.cooking.samples import CrudeSample as CrudeSample
+from dagster_dataops.cooking.samples import TextSample as TextSample
+from dagster_dataops.cooking.samples import CaptioningSample as CaptioningSample
+from dagster_dataops.cooking.samples import InterleavedSample as InterleavedSample
+from dagster_dataops.cooking.samples import OCRSample as OCRSample
+from dagster_dataops.cooking.samples import VQASample as VQASample
+from dagster_dataops.filestores.source_info import SourceInfo as SourceInfo
+from dagster_dataops.cooking.restoring import restore_record as restore_record
+from dagster_dataops.filestores.energon_preparation import prepare_energon as prepare_energon
+from dagster_dataops.cooking.metadataset.metadataset_streams import metadataset as metadataset
+from dagster_dataops.cooking.metadataset.metadataset_streams import Metadataset as Metadataset
+from dagster_dataops.cooking.metadataset.metadataset_leaves import (
+    MetadatasetLeaf as MetadatasetLeaf,
+)
+from dagster_dataops.assets.components.metadataset_component import (
+    MetadatasetComponent as MetadatasetComponent,
+)
+from dagster_dataops.filestores.store_opening import file_store as file_store
+from dagster_dataops.filestores.store import FileStore as FileStore
+from dagster_dataops.filestores.cache_pool import CachePool as CachePool
+from dagster_dataops.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool
+from dagster_dataops.filestores.cache_pool import NoCachePool as NoCachePool
+from dagster_dataops.filestores.lazy_files import Lazy as Lazy
+from dagster_dataops.library.task_encoder import DefaultTaskEncoder as DefaultTaskEncoder
+from dagster_dataops.library.task_encoder import TaskEncoder as TaskEncoder
+from dagster_dataops.library.task_encoder import stateless as stateless
+from dagster_dataops.library.training_datasets import get_train_dataset as get_train_dataset
+from dagster_dataops.library.training_datasets import get_val_dataset as get_val_dataset
+from dagster_dataops.library.training_datasets import get_savable_loader as get_savable_loader
+
+# Errors and tests
+from dagster_dataops.errors import DataOpsError as DataOpsError
+from dagster_dataops import errors as errors
+from dagster_dataops import testing as testing
+
 checks = _check_functions
 graphs = _editing
+__version__: str

@@ -1,4 +1,4 @@
-"""The registry of this process: ``data_register``, and its groups as ``data.<group>``.
+"""Operators by group and name, such as ``data.text.Normalize``. ``data_register`` adds operators.
 
 >>> from dagster_dataops import data, data_register
 >>> from dagster_dataops.data import text

@@ -57,6 +57,7 @@ for _package in (dagster_dataops, dagster_dataops.assets):
 def setup(app: Sphinx) -> None:
     """Let pages introduce modules in their own words."""
     app.connect("autodoc-process-docstring", leave_out_module_docstrings)
+    app.connect("autodoc-process-docstring", add_described_fields, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", put_types_beside_names, priority=900)  # last
 
 
@@ -64,6 +65,17 @@ def leave_out_module_docstrings(_app: Sphinx, what: str, *rest: Any) -> None:
     """Empty the lines of the docstring of a module, the last argument."""
     if what == "module":
         rest[-1].clear()
+
+
+def add_described_fields(_app: Sphinx, what: str, *rest: Any) -> None:
+    """Append the fields of a resource or a component, which have descriptions for the UI."""
+    value, lines = rest[1], rest[-1]
+    fields = getattr(value, "model_fields", {}) if what == "class" else {}
+    described = [
+        f"    {name}: {one.description}" for name, one in fields.items() if one.description
+    ]
+    if described:
+        lines += ["", "Attributes:", *described, ""]
 
 
 def put_types_beside_names(_app: Sphinx, *rest: Any) -> None:

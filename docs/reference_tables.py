@@ -20,7 +20,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from dagster_dataops import OperatorPipelineComponent
-from dagster_dataops.assets.launchpad.operator_config import SettingsConfig
+from dagster_dataops.assets.launchpad.config_schema import COMMON_FIELDS
 
 # Dagster's resolver of this field takes no description.
 TRANSLATION = "Changes the asset specs: the group, tags, owners and others, with templates."
@@ -53,7 +53,7 @@ def fields_of(title: str, fields: dict[str, Any], required: Iterable[str]) -> It
 def launchpad() -> Iterator[str]:
     """Yield a table of the launchpad fields that every operator has."""
     yield from ("| field | meaning |", "|---|---|")
-    for name, field in SettingsConfig.model_fields.items():
+    for name, field in COMMON_FIELDS.items():
         yield f"| `{name}` | {' '.join((field.description or '').split())} |"
 
 

@@ -21,6 +21,9 @@ from pathlib import Path
 import pytest
 
 import dagster_dataops
+from dagster_dataops.__main__ import main
+from dagster_dataops.configuration import Configuration
+from dagster_dataops.operators.options.settings import SETTING_NAMES
 from tests.warm_python import SCRIPT, WarmPython
 
 ROOT = Path(__file__).parent.parent
@@ -169,6 +172,33 @@ def test_the_reference_describes_every_public_name_once() -> None:
     for package in (dagster_dataops, dagster_dataops.assets):
         described = re.findall(directive.format(package.__name__), text, re.MULTILINE)
         assert sorted(described) == package.__all__
+
+
+def first_cells(page: str, header: str) -> list[str]:
+    """Return the names in the first cells of a table."""
+    _, _, table = (DOCS / page).read_text().partition(f"{header}\n|---|---|---|\n")
+    return re.findall(r"^\| `(\w+)`", table.partition("\n\n")[0], re.MULTILINE)
+
+
+def test_the_tables_of_settings_are_complete() -> None:
+    settings = first_cells("concepts/operators.md", "| setting | meaning | default |")
+    attributes = first_cells(
+        "reference/configuration.md", "| attribute of `config` | meaning | default |"
+    )
+
+    assert sorted(settings) == sorted(SETTING_NAMES)
+    public = {name for name, one in vars(Configuration).items() if isinstance(one, property)}
+    assert set(attributes) == public
+
+
+def test_the_reference_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (DOCS / "reference/configuration.md").read_text()
+    listed = re.findall(r"^\| `python -m dagster_dataops (\w+)", text, re.MULTILINE)
+    with pytest.raises(SystemExit):
+        main(["--help"])
+
+    (commands,) = set(re.findall(r"{([\w,]+)}", capsys.readouterr().out))
+    assert sorted(listed) == sorted(commands.split(","))
 
 
 def test_the_architecture_lists_the_layers_that_are_checked() -> None:

@@ -14,6 +14,8 @@ from dagster_dataops import assets, readers, testing
 from dagster_dataops.assets import PlannedPipeline
 from tests.each import each
 
+PACKAGE = Path(dagster_dataops.__file__).parent
+
 
 def test_the_public_names_are_sorted_and_unique():
     assert dagster_dataops.__all__ == sorted(set(dagster_dataops.__all__))
@@ -28,10 +30,46 @@ def test_dir_shows_the_public_names():
     assert dir(dagster_dataops) == sorted([*dagster_dataops.__all__, "__version__"])
 
 
+def subjects_of_help():
+    """Return the names that the docstring of the package lists, by subject."""
+    lines = re.findall(r"(?m)^(\S[^,.\n]*?)? {2,}(\w+(?:,\n? *\w+)*)$", dagster_dataops.__doc__)
+    return {subject.strip(): re.findall(r"\w+", names) for subject, names in lines}
+
+
+def subjects_of_stub():
+    """Return the names that the stub imports, by subject."""
+    text = Path(dagster_dataops.__file__).with_suffix(".pyi").read_text()
+    blocks = re.findall(r"(?m)^# (.+)\n((?:(?:from|    |\)).*\n)+)", text)
+    return {subject: set(re.findall(r" as (\w+)", imports)) for subject, imports in blocks}
+
+
+def test_help_shows_the_most_wanted_names_by_subject():
+    stub = subjects_of_stub()
+    aliases = {"checks": "_check_functions"}
+    listed = subjects_of_help()
+
+    assert list(listed) == list(stub)
+    for subject, names in listed.items():
+        assert {aliases.get(name, name) for name in names} <= stub[subject]
+    assert 35 <= sum(map(len, listed.values())) <= 45
+
+
+def test_the_reference_has_the_subjects_of_help_in_the_same_order():
+    text = (PACKAGE.parent / "docs/reference/index.md").read_text()
+    pages = re.findall(r"(?m)^\| \[(.+?)\]", text)
+
+    assert [page for page in pages if page in subjects_of_help()] == list(subjects_of_help())
+
+
 def test_the_version_is_that_of_the_distribution():
     text = (Path(dagster_dataops.__file__).parents[1] / "pyproject.toml").read_text()
     assert tomllib.loads(text)["tool"]["hatch"]["version"]["path"] == "dagster_dataops/__init__.py"
     assert re.fullmatch(r"\d+\.\d+\.\d+", dagster_dataops.__version__)
+
+
+@pytest.mark.parametrize("package", [assets, readers], ids=["assets", "readers"])
+def test_dir_shows_the_names_of_a_package(package):
+    assert dir(package) == package.__all__
 
 
 @each("name", assets.__all__)
@@ -54,7 +92,6 @@ def test_public_classes_pickle_by_reference():
         assert pickle.loads(pickle.dumps(cls)) is cls
 
 
-PACKAGE = Path(dagster_dataops.__file__).parent
 MODULES = [path for path in PACKAGE.rglob("*.py") if path.stem != "__init__"]
 
 

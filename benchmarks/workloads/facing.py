@@ -48,7 +48,8 @@ def chain(
     source = bench.source("face", corpus.texts(1_000))
     given = {"measure": "chain", "layout": layout, "mode": mode, "nodes": 8, "source": str(source)}
     given |= {"check": check, "threaded": threaded}
-    # Dagster does not run steps in a process without threads: reported, but without a goal.
+    # Steps of Dagster's usual executor run in processes with threads. Only runs in the process of a
+    # command have none: reported, but without a goal.
     most = None if check or (mode == "process" and not threaded) else 1.2
     name = f"chain of 8, {layout}, {mode}{', with its check' if check else ''}"
     name += ", in a process with threads" if threaded else ""

@@ -18,3 +18,7 @@ with suppress(PackageNotFoundError):  # not installed, only importable
     DagsterLibraryRegistry.register(
         "dagster-dataops", version("dagster-dataops"), is_dagster_package=False
     )
+
+
+def __dir__() -> list[str]:
+    return __all__

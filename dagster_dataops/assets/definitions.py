@@ -90,11 +90,13 @@ def build_definitions(
 ) -> dg.Definitions:
     """Return definitions with one asset per node, jobs, checks, resources and executor.
 
-    There are four jobs. ``<pipeline>_pipeline`` materializes everything.
-    ``<pipeline>_retry_failed_records`` retries only failed records. ``<pipeline>_refresh``
-    materializes stale assets and everything downstream of them. ``<pipeline>_preview`` previews the
-    pipeline, or one partition of it. If it asks language models, ``<pipeline>_estimate`` estimates
-    the cost.
+    The jobs are:
+
+    - ``<pipeline>_pipeline`` materializes everything.
+    - ``<pipeline>_refresh`` materializes stale assets and everything downstream of them.
+    - ``<pipeline>_retry_failed_records`` retries only failed records.
+    - ``<pipeline>_preview`` previews the pipeline, or one partition of it.
+    - ``<pipeline>_estimate`` estimates the cost, if operators ask language models.
 
     Merge the definitions of several pipelines with ``dg.Definitions.merge``.
 

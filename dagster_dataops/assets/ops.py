@@ -10,7 +10,8 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.artefact_inputs import with_loaded
 from dagster_dataops.assets.inputs.source_results import source_result
-from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of, resume_policy
+from dagster_dataops.assets.launchpad.config_schema import config_schema
+from dagster_dataops.assets.launchpad.operator_config import checked, resume_policy
 from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, argument_of
@@ -92,7 +93,6 @@ def _made_by(result: str, source: str) -> dg.DependencyDefinition:
 
 
 def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
-    config_type: Any = config_type_of(node)
     spec = node.operator.__dataops__.spec
 
     @dg.op(
@@ -103,20 +103,21 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
             **{f"artefact_{name}": dg.In() for name in node.artefacts},
         },
         out={output: dg.Out(JsonlDataset) for output in spec.outputs} or dg.Out(JsonlDataset),
+        config_schema=config_schema(node.operator),
         code_version=spec.code_version[:12],
     )
     def _run(
         context: dg.OpExecutionContext,
-        config: config_type,
         dataops: DataOpsResource,
         **inputs: Any,
     ) -> Iterator[dg.Output[JsonlDataset]]:
+        config = context.op_config
         listings = {name: inputs[f"artefact_{name}"] for name in node.artefacts}
         folders = {name: NodeFolder.at(listing.path) for name, listing in listings.items()}
         operator = with_loaded(node.name, checked(node.name, node.operator, config), folders)
         given = [inputs[argument_of(upstream)] for upstream in node.inputs]
         folder = dataops.folder(key_of(pipeline, node.name)).with_outputs(spec.outputs)
-        if limit := limit_over([*given, *listings.values()], config.limit):
+        if limit := limit_over([*given, *listings.values()], config.get("limit")):
             report = run_preview(context, dataops, operator, given, folder, limit)
         else:
             report = dataops.run_operator(context, operator, given, folder, resume_policy(config))

@@ -30,9 +30,9 @@ _GRACE_SECONDS: Final = 1.0  # an agent that closes its socket is about to end
 
 @dataclass(frozen=True)
 class LocalCluster(Cluster):
-    """Agents as processes of this machine.
+    """A cluster for tests: its agents are processes of this machine.
 
-    It is for trying out: operators, options and folders behave as on a cluster.
+    Operators, options and folders behave as on a cluster.
 
     Attributes:
         agents: Number of agents.

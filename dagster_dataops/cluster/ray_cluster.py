@@ -29,7 +29,7 @@ _SHARES: Final = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
 
 @dataclass(frozen=True)
 class RayCluster(Cluster):
-    """A running Ray cluster. One agent a node runs process mode with worker processes of its own.
+    """A running Ray cluster. On each node an agent runs process mode in worker processes.
 
     Every node needs this package, the operators, and the folders of inputs and results at the same
     paths.

@@ -32,7 +32,7 @@ Read: TypeAlias = tuple[bytes, SourceInfo]
 
 
 class CachePool(ABC):
-    """Reads files of stores, now or ahead."""
+    """Reads files of stores, at once or before they are needed."""
 
     def get(
         self, store: FileStore, name: str, sample: MutableMapping[str, Any] | None = None

@@ -127,7 +127,7 @@ def insert(
     new: New,
     name: str | None = None,
 ) -> _Graph:
-    """Return a stream or graph with a stage or node added behind another, for all its readers.
+    """Return a stream or graph with a stage or node added after another, for all its readers.
 
     Args:
         graph: A stream or a graph.

@@ -26,13 +26,13 @@ Adapter: TypeAlias = Callable[[Operations], Operations]
 
 
 class DataLoader2:
-    """Read a stream: each iterator is an epoch, in an order of its own.
+    """Read a stream epoch by epoch: each iterator is an epoch, with its own order.
 
     The position is that of the stream, whatever reads it: a state can be loaded with any reading
     service, any number of worker processes and any number of ranks.
 
-    One iterator is live: a new one ends the epoch of the one before, unless that has yielded
-    nothing. After an error the loader is shut down.
+    Only the newest iterator can be read: it ends the epoch of the one before, unless that one has
+    yielded nothing. After an error the loader is shut down.
 
     Args:
         datapipe: The stream. One from ``and_return()`` keeps its options; its position is not used.

@@ -47,7 +47,20 @@ _KEYWORDS = {"new_records", "outputs", "rewrite_func", "window"}
 
 
 class OperatorRegistry:
-    """Groups and their operators. All checks are made before anything is registered.
+    """Registers operators in groups.
+
+    ``data_register`` is the registry of this process::
+
+        @data_register("data.demo", _concurrency_mode="thread")  # settings begin with "_"
+        def upper(record: dict, input_key="text"):  # options have defaults
+            return record | {input_key: record[input_key].upper()}
+
+
+        class Suffix(data_register.new_group("demo")):
+            def forward(self, record): ...
+
+    ``data.demo.upper(input_key="title")`` constructs the operator. An invalid function or class is
+    refused before anything is registered.
 
     Args:
         runner: Runs an operator over data; used when an operator is called.
@@ -102,7 +115,8 @@ class OperatorRegistry:
 
         Args:
             group: ``data.<group>``; the group is created if needed.
-            rewrite_func: ``forward`` for one record at a time, ``forward_batch_input`` for the
+            rewrite_func: ``forward`` for one record at a time, ``forward_batch`` and
+                ``forward_window`` for ``_batch_size`` records, ``forward_batch_input`` for the
                 whole dataset, ``stream`` for a reader, which takes its options and returns a
                 stream. A function annotated to return a stream is also a reader. Classes define the
                 method of that name instead.

@@ -68,7 +68,7 @@ def dry_run(ppl: Pipeline, data: object, *, sample: int = _SAMPLE) -> dict[str, 
 
     Args:
         ppl: The pipeline.
-        data: The records, as for a call of the pipeline; no stream.
+        data: The records, as for a call of the pipeline, but not a stream.
         sample: Number of records.
 
     Returns:

@@ -6,3 +6,7 @@ One folder per file format. The modules here are shared by formats or need no fo
 from dagster_dataops.exports import lazy_exports
 
 __all__, __getattr__ = lazy_exports(__name__)  # `__init__.pyi` lists the names
+
+
+def __dir__() -> list[str]:
+    return __all__

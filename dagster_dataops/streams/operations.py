@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from collections.abc import Sequence as SequenceOf
 from typing import Any, Final, Self
 
+from typing_extensions import override
+
 from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.selectors.selector import Selector
 from dagster_dataops.streams.core.arguments import (
@@ -14,6 +16,7 @@ from dagster_dataops.streams.core.arguments import (
 )
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Stage
+from dagster_dataops.streams.core.stage_tree import distinct_stages
 from dagster_dataops.streams.parallel.ordered import OrderedMap
 from dagster_dataops.streams.parallel.parallel_map import MODES, Mode
 from dagster_dataops.streams.parallel.unordered import UnorderedMap
@@ -43,6 +46,11 @@ class Operations:
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
+
+    @override
+    def __repr__(self) -> str:
+        """Show the names of the stages, sources first."""
+        return f"<stream {', '.join(stage.name for stage in distinct_stages(self.stage))}>"
 
     def part(self) -> Stage:
         """Return the last stage, to make it part of another stream."""

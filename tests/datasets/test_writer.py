@@ -1,6 +1,7 @@
 """Tests of dagster_dataops.datasets.writer."""
 
 import copy
+import os
 import tempfile
 import textwrap
 from pathlib import Path
@@ -144,3 +145,37 @@ def test_a_full_disk_is_a_storage_error_and_leaves_no_draft(run_python, tmp_path
         )
     )
     assert names(path.parent) == []
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_a_linked_draft_has_the_bytes_rows_and_fingerprint_of_a_written_one(
+    tmp_path, monkeypatch, supported
+):
+    lines = b'{"a":1}\n{"a":2}\n'
+    source = tmp_path / "segment"
+    source.write_bytes(lines)
+    if not supported:
+        monkeypatch.setattr(os, "link", _refused)
+    with JsonlWriter(tmp_path / "linked.jsonl") as writer:
+        writer.link(source)
+        writer.write(lines[:8])
+        writer.write(lines[8:])
+        linked = writer.publish()
+    written = write_records(tmp_path / "written.jsonl", [{"a": 1}, {"a": 2}], "records")
+    assert linked.path.read_bytes() == lines
+    assert linked.path.samefile(source) is supported
+    assert (linked.rows, linked.size_bytes, linked.fingerprint) == (2, 16, written.fingerprint)
+
+
+def test_a_linked_draft_that_is_not_finished_leaves_only_its_source(tmp_path):
+    source = tmp_path / "segment"
+    source.write_bytes(b"{}\n")
+    with pytest.raises(KeyError), JsonlWriter(tmp_path / "result.jsonl") as writer:
+        writer.link(source)
+        raise KeyError
+    assert [path.name for path in tmp_path.iterdir()] == ["segment"]
+    assert source.read_bytes() == b"{}\n"
+
+
+def _refused(*_, **__):
+    raise PermissionError(1, "Operation not permitted")

@@ -5,6 +5,14 @@ import pytest
 from dagster_dataops import DataPipeline, errors, read_sequence
 
 
+def test_a_stream_shows_its_stages():
+    numbers = read_sequence([1, 2]).map(str)
+    joined = DataPipeline.zip(numbers.and_return(), numbers.and_return(), names=["a", "b"])
+
+    assert repr(numbers.shuffle(2)) == "<stream read_sequence, map, shuffle>"
+    assert repr(joined.and_return()) == "<stream read_sequence, map, zip>"
+
+
 def test_seeds_are_derived_by_name_and_can_be_read():
     builder = read_sequence(list(range(50))).shuffle(0)
     stream = builder.and_return()

@@ -62,7 +62,8 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
         dataops: DataOpsResource = context.resources.dataops
         requests, open_ones = [], 0
         for batches in _waiting(context, plans, dataops):
-            client = client_among(_operator(batches.plan).client, dataops.clients)
+            operator: Any = batches.plan.node.operator
+            client = client_among(operator.client, dataops.clients)
             if not asyncio.run(_all_ended(client, batches.ids)):
                 open_ones += 1
             elif request := _request(context, batches, targets[batches.plan.spec.key]):
@@ -86,12 +87,8 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
     ]
 
 
-def _operator(plan: AssetPlan) -> Any:
-    return plan.node.operator
-
-
 def _delivers_batches(plan: AssetPlan) -> bool:
-    operator = _operator(plan)
+    operator: Any = plan.node.operator
     batched = isinstance(operator, LLMOperator) and operator.delivery == "batch"
     return batched and operator.wait == "sensor"
 

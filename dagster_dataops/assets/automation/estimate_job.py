@@ -1,8 +1,7 @@
 """estimate_job: a job that estimates the cost of a pipeline's calls of models."""
 
 import sys
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import dagster as dg
 
@@ -18,7 +17,6 @@ from dagster_dataops.quantities import counted
 
 _SAMPLE: Final = 200
 _SAMPLE_TEXT: Final = "Number of records from which the estimate is made. No model is called."
-_PARTITION_TEXT: Final = "Key of the partition; by default the last one whose source exists."
 
 
 def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefinition]:
@@ -33,25 +31,26 @@ def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefini
     """
     if not calls_models(planned.graph):
         return []
-    first = PreviewSource(source, planned.origin, planned.options.get("partitions_def"))
+    first = PreviewSource.of(planned, source)
     title = planned.title
-    schema = {"sample": dg.Field(int, default_value=_SAMPLE, description=_SAMPLE_TEXT)}
-    if first.partitions_def is not None:
-        schema["partition"] = dg.Field(str, is_required=False, description=_PARTITION_TEXT)
+    sample_field = dg.Field(int, default_value=_SAMPLE, description=_SAMPLE_TEXT)
 
     @dg.op(
         name=f"estimate_{title}",
         description=f"Estimates the calls of models of {title}. No model is called.",
-        config_schema=schema,
+        config_schema={"sample": sample_field, **first.fields()},
     )
     def _estimate(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
-        partition = first.partition(context, dataops, context.op_config.get("partition", ""))
+        partition = first.partition(context, dataops)
         sample = context.op_config["sample"]
         data = _records(first, context, dataops, partition)
         plans = {plan.node.name: plan for plan in planned.plans}
-        found = estimates_of(
-            planned.graph, data, sample, dataops.clients, _folders(plans, dataops, partition)
-        )
+
+        def folder(name: str) -> NodeFolder:
+            plan = plans[name]
+            return plan.folder(dataops, None if plan.spec.partitions_def is None else partition)
+
+        found = estimates_of(planned.graph, data, sample, dataops.clients, folder)
         for name, estimate in found.items():
             _show(context, plans[name], estimate, partition)
         total = sum(one.cost.expected for one in found.values())
@@ -66,18 +65,6 @@ def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefini
         node_defs=[_estimate],
     )
     return [made.to_job(executor_def=dg.in_process_executor)]
-
-
-def _folders(
-    plans: Mapping[str, AssetPlan], dataops: DataOpsResource, partition: str | None
-) -> Any:
-    """Return a function of the folder of a node."""
-
-    def folder(name: str) -> NodeFolder:
-        plan = plans[name]
-        return plan.folder(dataops, None if plan.spec.partitions_def is None else partition)
-
-    return folder
 
 
 def _records(

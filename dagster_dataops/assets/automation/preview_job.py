@@ -6,7 +6,7 @@ the other. The job is not an asset job, so no asset is shown as running or faile
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 import dagster as dg
 
@@ -14,7 +14,7 @@ from dagster_dataops.assets.automation.preview_source import PreviewSource
 from dagster_dataops.assets.inputs.artefact_inputs import with_loaded
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.config_schema import LazyField
-from dagster_dataops.assets.launchpad.operator_config import checked, config_type_of
+from dagster_dataops.assets.launchpad.operator_config import checked
 from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
@@ -32,14 +32,11 @@ from dagster_dataops.graph.graph import SOURCE
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.pipelines.pipeline import Pipeline
 
-_LIMIT = 10
-
-
-_LIMIT_TEXT = (
+_LIMIT: Final = 10
+_LIMIT_TEXT: Final = (
     "Number of records to take from the source. Model calls of a preview cost the usual price. "
     "Nothing is materialized."
 )
-_PARTITION_TEXT = "Key of the partition to preview; by default the last one whose source exists."
 
 
 @takes_options(AssetOptions)
@@ -79,25 +76,18 @@ def preview_job(
     resources: Mapping[str, Any] | None = None,
 ) -> dg.JobDefinition:
     """Return the job of a planned pipeline; arguments as `build_preview_job`."""
-    origin, plans, partitions_def = (
-        planned.origin,
-        planned.plans,
-        planned.options.get("partitions_def"),
-    )
-    first = PreviewSource(source, origin, partitions_def)
-    title = planned.title
+    first = PreviewSource.of(planned, source)
+    origin, plans, title = planned.origin, planned.plans, planned.title
 
     @dg.op(
         name=f"preview_{title}",
         description=f"Previews pipeline {title}.",
-        config_schema=LazyField(
-            lambda: dg.Field(_schema(plans, partitioned=partitions_def is not None))
-        ),
+        config_schema=LazyField(lambda: dg.Field({**_schema(plans), **first.fields()})),
     )
     def _preview(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
         limit = context.op_config["limit"]
         operators = _operators(plans, context.op_config)  # check all before the first run
-        partition = first.partition(context, dataops, context.op_config.get("partition", ""))
+        partition = first.partition(context, dataops)
         place = preview_folder(dataops.folder(origin.key.path, partition))
         with StepInputs(place, 1, context.run.run_id) as upstream:
             upstream.add(origin.key, [first.records(context, dataops, limit, partition)])
@@ -124,16 +114,11 @@ def preview_job(
     return made.to_job(resource_defs=resources, executor_def=dg.in_process_executor)
 
 
-def _schema(plans: Sequence[AssetPlan], *, partitioned: bool) -> dict[str, dg.Field]:
-    """Return the fields of the launchpad: ``limit``, and the options of every node that has any.
-
-    With partitions, ``partition`` is a field too.
-    """
+def _schema(plans: Sequence[AssetPlan]) -> dict[str, dg.Field]:
+    """Return the fields ``limit`` and ``params``: the options of every node that has any."""
     fields = {plan.node.name: plan.config_schema.get("params") for plan in plans}
     params = {name: field for name, field in fields.items() if field is not None}
     schema = {"limit": dg.Field(int, default_value=_LIMIT, description=_LIMIT_TEXT)}
-    if partitioned:
-        schema["partition"] = dg.Field(str, is_required=False, description=_PARTITION_TEXT)
     if params:
         schema["params"] = dg.Field(params, description="Options, by node.")
     return schema
@@ -151,7 +136,6 @@ def _operators(plans: Sequence[AssetPlan], config: Mapping[str, Any]) -> dict[st
     operators = {}
     for plan in plans:
         name = plan.node.name
-        given = config.get("params", {}).get(name)
-        chosen = config_type_of(plan.node)(**({} if given is None else {"params": given}))
-        operators[name] = checked(name, plan.node.operator, chosen)
+        params = config.get("params", {}).get(name)
+        operators[name] = checked(name, plan.node.operator, {"params": params})
     return operators

@@ -19,7 +19,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFiles:
-    """How new input files become partitions.
+    """Options of the sensor that makes a partition of each new input file and launches its run.
 
     Attributes:
         settle_seconds: Seconds for which a file must be unchanged before it is processed. Other

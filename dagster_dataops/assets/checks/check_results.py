@@ -1,4 +1,4 @@
-"""Results of declared checks over the published files of an asset."""
+"""Results of declared checks over the published files of an asset, and the partitions to check."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import dagster as dg
 
-from dagster_dataops.assets.checks.checked_partitions import partitions_to_check
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.findings import Finding, check_result
 from dagster_dataops.assets.checks.inspectors import inspect
+from dagster_dataops.assets.inputs.partitions import ordered
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.inputs.source_files import exists, source_file
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -57,7 +57,7 @@ def declared_results(
     if not checks:
         return
     findings: list[list[Finding]] = [[] for _ in checks]
-    for partition in _partitions_of(context, asset, dataops):
+    for partition in partitions_to_check(context, asset, dataops):
         dataset, manifest = _file_of(asset, dataops, partition)
         for place, found in zip(findings, _findings(checks, dataset, manifest), strict=True):
             place.append(replace(found, partition=partition))
@@ -66,19 +66,33 @@ def declared_results(
         yield check_result(key, check.severity, found_in)
 
 
-def _partitions_of(
+def partitions_to_check(
     context: StepContext | dg.AssetCheckExecutionContext,
     asset: CheckedAsset,
     dataops: DataOpsResource,
 ) -> Sequence[str | None]:
-    pattern = asset.path
-    if not isinstance(pattern, PathPattern):
-        return partitions_to_check(context, asset.key, asset.partitions)
+    """Return the partitions of the run, or all existing ones if the run has no partitions.
 
-    def there(partition: str) -> bool:
-        return exists(source_file(pattern, partition, dataops))
+    Arguments as for `declared_results`. An asset without partitions gives ``[None]``.
 
-    return partitions_to_check(context, asset.key, asset.partitions, there)
+    Raises:
+        Failure: No partition exists yet.
+    """
+    partitions = asset.partitions
+    if partitions is None:
+        return [None]
+    op = context if isinstance(context, dg.OpExecutionContext) else context.op_execution_context
+    if op.has_partition_key or op.has_partition_key_range:
+        return list(ordered(op.partition_keys, partitions))
+    known = partitions.get_partition_keys(dynamic_partitions_store=context.instance)
+    if isinstance(asset.path, PathPattern):
+        there = {one for one in known if exists(source_file(asset.path, one, dataops))}
+    else:
+        there = context.instance.get_materialized_partitions(asset.key) & set(known)
+    if not there:
+        text = f"there is no partition of {asset.key.to_user_string()} yet"
+        raise dg.Failure(text, allow_retries=False)
+    return list(ordered(there, partitions))
 
 
 def _selected(context: StepContext | dg.AssetCheckExecutionContext, key: dg.AssetKey) -> set[str]:
@@ -92,7 +106,7 @@ def _findings(
 ) -> list[Finding]:
     inspectors = [check.inspector() for check in checks]
     inspected = inspect(dataset, manifest, inspectors)
-    return [inspector.finding(inspected) for inspector in inspectors]
+    return [inspector(inspected) for inspector in inspectors]
 
 
 def _file_of(

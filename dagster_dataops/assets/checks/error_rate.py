@@ -48,8 +48,9 @@ class ErrorRateCheck:
     blocking: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.max_error_rate <= 1:
-            raise ConfigurationError("max_error_rate", self.max_error_rate, "in [0, 1]")
+        share: object = self.max_error_rate
+        if not isinstance(share, (int, float)) or not 0 <= share <= 1:
+            raise ConfigurationError("max_error_rate", share, "in [0, 1]")
         severity_of(self.severity, blocking=self.blocking, default="WARN")
 
     def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
@@ -91,15 +92,11 @@ def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRa
         PipelineDefinitionError: A name is not a node.
         ConfigurationError: A share is not in [0, 1].
     """
-    by_node: Mapping[str, ErrorRate]
-    if isinstance(given, Mapping):
-        check_nodes(graph, given, "max_error_rate")
-        by_node = {name: given.get(name, ErrorRateCheck()) for name in graph.nodes}
-    else:
-        by_node = dict.fromkeys(graph.nodes, given)
+    by_node = given if isinstance(given, Mapping) else dict.fromkeys(graph.nodes, given)
+    check_nodes(graph, by_node, "max_error_rate")
     return {
-        name: None if _reads_datasets(graph, name) else _check_of(rate)
-        for name, rate in by_node.items()
+        name: _check_of(node.operator.__dataops__.spec.kind, by_node.get(name, ErrorRateCheck()))
+        for name, node in graph.nodes.items()
     }
 
 
@@ -116,17 +113,10 @@ def check_nodes(graph: OperatorGraph, given: Collection[str], argument: str, *ot
             raise PipelineDefinitionError(graph.name, reason)
 
 
-def _reads_datasets(graph: OperatorGraph, name: str) -> bool:
-    return graph.nodes[name].operator.__dataops__.spec.kind in _WHOLE_INPUTS
-
-
-def _check_of(rate: ErrorRate) -> ErrorRateCheck | None:
+def _check_of(kind: str, rate: ErrorRate) -> ErrorRateCheck | None:
+    if kind in _WHOLE_INPUTS:
+        return None
     return rate if rate is None or isinstance(rate, ErrorRateCheck) else ErrorRateCheck(rate)
-
-
-def error_rate_specs(key: dg.AssetKey, rate: ErrorRateCheck | None) -> list[dg.AssetCheckSpec]:
-    """Return the spec of the check as a list; empty without a check."""
-    return [] if rate is None else [rate.spec(key)]
 
 
 def error_rate_results(
@@ -143,21 +133,8 @@ def error_rate_results(
         rate: The check.
         results: The results of the run, one for each partition.
     """
-    if rate is not None and is_selected(context, key):
-        yield error_rate_result(key, rate, results)
-
-
-def is_selected(context: StepContext, key: dg.AssetKey) -> bool:
-    """Return whether the run selected the check ``failed_records`` of an asset."""
-    if not isinstance(context, dg.AssetExecutionContext):
-        return True
-    return dg.AssetCheckKey(key, FAILED_RECORDS) in context.selected_asset_check_keys
-
-
-def error_rate_result(
-    key: dg.AssetKey, rate: ErrorRateCheck, results: Sequence[RunResult]
-) -> dg.AssetCheckResult:
-    """Return the result of the check over all ``results`` of an asset."""
+    if rate is None or not is_selected(context, key):
+        return
     failed = sum(manifest.failed for manifest, _ in results)
     records = sum(manifest.rows_in for manifest, _ in results)
     share = failed / records if records else 0.0
@@ -167,7 +144,7 @@ def error_rate_result(
     severity = rate.severity_at(share)
     if share > rate.max_error_rate and rate.blocks and severity is dg.AssetCheckSeverity.ERROR:
         text += _HELD_UP
-    return dg.AssetCheckResult(
+    yield dg.AssetCheckResult(
         passed=share <= rate.max_error_rate,
         asset_key=key,
         check_name=FAILED_RECORDS,
@@ -181,6 +158,13 @@ def error_rate_result(
             **_failure_metadata(results),
         },
     )
+
+
+def is_selected(context: StepContext, key: dg.AssetKey) -> bool:
+    """Return whether the run selected the check ``failed_records`` of an asset."""
+    if not isinstance(context, dg.AssetExecutionContext):
+        return True
+    return dg.AssetCheckKey(key, FAILED_RECORDS) in context.selected_asset_check_keys
 
 
 def _failure_metadata(results: Sequence[RunResult]) -> dict[str, Any]:

@@ -32,13 +32,8 @@ class Violations:
     def add(self, start: int, problem: str, value: object) -> None:
         """Count the record whose line starts at byte ``start``."""
         self.count += 1
-        if self.wanted:
+        if len(self.first) < EXAMPLES:
             self.first.append((start, problem, plain(value)[:_CHARACTERS]))
-
-    @property
-    def wanted(self) -> bool:
-        """Return whether another example would be shown."""
-        return len(self.first) < EXAMPLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,19 +72,27 @@ class Finding:
         return {} if self.partition is None else {"partition": self.partition}
 
 
+def unknown(facts: str, reason: str = "the result was edited") -> Finding:
+    """Return the finding of a check without the facts that it needs, a subject in the plural."""
+    return Finding(passed=False, text=f"{facts} are unknown: {reason}.")
+
+
 def check_result(
     key: dg.AssetCheckKey, severity: dg.AssetCheckSeverity, findings: Sequence[Finding]
 ) -> dg.AssetCheckResult:
     """Return the result of a check from its findings: one, or one for each partition."""
     bad = [finding for finding in findings if not finding.passed]
-    numbers: dict[str, int | float] = dict(findings[0].numbers) if len(findings) == 1 else {}
-    text = findings[0].text if len(findings) == 1 else f"{len(findings):,} partitions checked."
+    text, numbers = findings[0].text, findings[0].numbers
+    if len(findings) > 1:
+        text = f"{len(findings):,} partitions checked."
+        numbers = {
+            "partitions": len(findings),
+            "partitions_not_passed": len(bad),
+            "offending_records": sum(finding.violations.count for finding in findings),
+        }
     if len(findings) > 1 and bad:
         first = f"first {bad[0].partition}: {bad[0].text}"
         text = f"{len(bad):,} of {len(findings):,} partitions did not pass, {first}"
-    if len(findings) > 1:
-        numbers = {"partitions": len(findings), "partitions_not_passed": len(bad)}
-        numbers["offending_records"] = sum(finding.violations.count for finding in findings)
     rows = [row for finding in bad[:EXAMPLES] for row in finding.rows()][:EXAMPLES]
     metadata: dict[str, dg.RawMetadataValue] = {
         f"{METADATA_PREFIX}/{name}": value for name, value in numbers.items()

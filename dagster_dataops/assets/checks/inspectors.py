@@ -6,7 +6,7 @@ All inspectors of a file see its records in one pass. Each is used for one file.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from typing_extensions import override
 
@@ -34,51 +34,12 @@ class Inspected:
     rows: int
 
 
-class Inspector(ABC):
-    """Looks at one file."""
-
-    @abstractmethod
-    def finding(self, inspected: Inspected) -> Finding:
-        """Return the finding; called once, after the pass over the records."""
+Inspector: TypeAlias = Callable[[Inspected], Finding]
+"""Returns the finding of one file, after the pass over its records; see `RecordInspector`."""
 
 
-class WholeFile(Inspector):
-    """Looks at the number of records and the manifest.
-
-    Args:
-        finding: Returns the finding.
-    """
-
-    def __init__(self, finding: Callable[[Inspected], Finding]) -> None:
-        self._finding = finding
-
-    @override
-    def finding(self, inspected: Inspected) -> Finding:
-        return self._finding(inspected)
-
-
-class WholeManifest(WholeFile):
-    """Looks at the manifest; the check fails without one.
-
-    Args:
-        facts: The facts that only the manifest holds, as the subject of a sentence in the plural.
-        finding: Returns the finding.
-    """
-
-    def __init__(self, facts: str, finding: Callable[[Manifest, Inspected], Finding]) -> None:
-        super().__init__(self._checked)
-        self._facts = facts
-        self._of_manifest = finding
-
-    def _checked(self, inspected: Inspected) -> Finding:
-        if inspected.manifest is None:
-            text = f"{self._facts} are unknown: the result was edited."
-            return Finding(passed=False, text=text)
-        return self._of_manifest(inspected.manifest, inspected)
-
-
-class RecordInspector(Inspector):
-    """Looks at every record of one file."""
+class RecordInspector(ABC):
+    """An inspector that sees every record of one file."""
 
     @abstractmethod
     def see(self, start: int, record: Record) -> None:
@@ -87,6 +48,10 @@ class RecordInspector(Inspector):
     @abstractmethod
     def see_bad_line(self, start: int, problem: str) -> None:
         """Take note of a line that is not a record."""
+
+    @abstractmethod
+    def __call__(self, inspected: Inspected) -> Finding:
+        """Return the finding; called once, after the pass over the records."""
 
 
 class EachRecord(RecordInspector):
@@ -113,7 +78,7 @@ class EachRecord(RecordInspector):
         self._violations.add(start, problem, "")
 
     @override
-    def finding(self, inspected: Inspected) -> Finding:
+    def __call__(self, inspected: Inspected) -> Finding:
         return finding_of(self._violations, inspected, self._fault)
 
 

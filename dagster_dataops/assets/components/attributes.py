@@ -10,11 +10,10 @@ from dagster.components.utils.translation import TranslationFn, TranslationFnRes
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import ErrorRates
 from dagster_dataops.assets.components.check_fields import (
+    CheckDeclaration,
     CheckModel,
     YamlChecks,
-    checks_by_result,
     constructed,
-    rate_of,
     resolve_checks,
 )
 from dagster_dataops.assets.components.operator_declaration import (
@@ -138,22 +137,24 @@ class PipelineAttributes(dg.Resolvable):
             return own or common
         return dict.fromkeys([node.name for node in self.operators], common) | own
 
-    def _checks(self) -> dict[str, Sequence[DeclaredCheck]]:
-        """Return the checks of the nodes and results that have any, by node or result."""
+    def _checks(self) -> dict[str, list[DeclaredCheck]]:
+        """Return the checks, by node, or by result for those of one output."""
         given = [(SOURCE, SOURCE, self.source_checks)]
         given += [(node.name, node.subject, node.checks) for node in self.operators]
-        return {
-            result: constructed(checks, subject)
-            for name, subject, all_checks in given
-            for result, checks in checks_by_result(name, all_checks).items()
-        }
+        found: dict[str, list[DeclaredCheck]] = {}
+        for name, subject, checks in given:
+            for one in checks:
+                output = one.output if isinstance(one, CheckDeclaration) else ""
+                result = f"{name}.{output}" if output else name
+                found.setdefault(result, []).append(constructed(one, subject))
+        return found
 
     def _error_rates(self, given: Any) -> dict[str, ErrorRates]:
         """Return one rate for all nodes, or rates by node; empty without any."""
         nodes = [node for node in self.operators if node.max_error_rate is not None]
-        own = {node.name: rate_of(node.max_error_rate, node.subject) for node in nodes}
+        own = {node.name: constructed(node.max_error_rate, node.subject) for node in nodes}
         if given is None:
             return {"max_error_rate": own} if own else {}
-        common = rate_of(given, "max_error_rate")
+        common = constructed(given, "max_error_rate")
         by_node = dict.fromkeys([node.name for node in self.operators], common) | own
         return {"max_error_rate": by_node if own else common}

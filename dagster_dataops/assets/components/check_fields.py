@@ -1,9 +1,9 @@
 """Fields of a defs.yaml for checks: declared checks, and the error rate."""
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias
 
 import dagster as dg
@@ -19,6 +19,7 @@ from dagster_dataops.assets.components.source_position import (
     beside,
     or_template,
     rendered,
+    written,
 )
 from dagster_dataops.errors import DataOpsError
 
@@ -126,68 +127,55 @@ _OPTIONS: Final = ("name", "severity", "blocking")
 
 @dataclass(frozen=True, slots=True)
 class CheckDeclaration:
-    """A check in a defs.yaml; the check is constructed later, with the definitions.
+    """A check or an error rate in a defs.yaml; it is constructed later, with the definitions.
 
     If construction fails while Dagster resolves a defs.yaml, Dagster shows a traceback without the
     line.
 
     Attributes:
-        kind: The kind of the check.
-        value: The value of the field that is named after the kind.
-        options: ``name``, ``severity`` and ``blocking``, as far as they are given.
-        place: The position of the check.
+        make: Constructs it.
+        place: Its position.
+        kind: The field at that position that errors are about; empty for the position itself.
         output: The output to check; empty for each result.
     """
 
-    kind: str
-    value: Any
-    options: Mapping[str, Any]
+    make: Callable[[], Any]
     place: YamlPlace
+    kind: str = ""
     output: str = ""
 
-    def construct(self, subject: str) -> DeclaredCheck:
-        """Return the check.
+    def construct(self, subject: str) -> Any:
+        """Return the check or the error rate.
 
         Args:
-            subject: The name of the asset in errors.
+            subject: The name of the asset or pipeline in errors.
 
         Raises:
             DefsYamlError: The declaration is invalid; with file and line.
         """
         try:
-            return self._declared()
+            return self.make()
         except (DataOpsError, TypeError, ValueError) as error:
-            raise _blamed(self.place, error, self.kind).error(subject, error) from None
+            raise self._blamed(error).error(subject, error) from None
 
-    def _declared(self) -> DeclaredCheck:
-        declare, yaml = CHECK_KINDS[self.kind]
-        if "properties" in yaml:
-            return declare(**self.value, **self.options)
-        if "array" in yaml["type"]:
-            values = [self.value] if isinstance(self.value, str) else self.value
-            return declare(*values, **self.options)
-        return declare(self.value, **self.options)
+    def _blamed(self, error: Exception) -> YamlPlace:
+        """Return the position of the field that causes an error."""
+        setting = getattr(error, "setting", "")
+        field = {"name of a check": "name", "severity": "severity"}.get(setting, self.kind)
+        return self.place.at(field) if self.kind else self.place
 
 
 YamlChecks: TypeAlias = "Sequence[DeclaredCheck | CheckDeclaration]"
+YamlErrorRate: TypeAlias = "ErrorRate | CheckDeclaration"
 
 
-def checks_by_result(node: str, given: YamlChecks) -> dict[str, YamlChecks]:
-    """Return the checks of a node by the result that they apply to; by the node for each result."""
-    found: dict[str, list[DeclaredCheck | CheckDeclaration]] = {}
-    for one in given:
-        output = one.output if isinstance(one, CheckDeclaration) else ""
-        found.setdefault(f"{node}.{output}" if output else node, []).append(one)
-    return dict(found)
-
-
-def constructed(given: YamlChecks, subject: str) -> Sequence[DeclaredCheck]:
-    """Return the checks of one asset.
+def constructed(given: Any, subject: str) -> Any:
+    """Return a check or an error rate; values of Python are returned as they are.
 
     Raises:
         DefsYamlError: A declaration is invalid; with file and line.
     """
-    return [one.construct(subject) if isinstance(one, CheckDeclaration) else one for one in given]
+    return given.construct(subject) if isinstance(given, CheckDeclaration) else given
 
 
 def resolve_checks(context: dg.ResolutionContext, models: Sequence[CheckModel]) -> YamlChecks:
@@ -196,57 +184,24 @@ def resolve_checks(context: dg.ResolutionContext, models: Sequence[CheckModel]) 
 
 
 def _declared(context: dg.ResolutionContext, model: CheckModel) -> CheckDeclaration:
-    given: dict[str, Any] = rendered(context, model.model_dump(exclude_unset=True))
+    given = written(context, model)
     kind = next(kind for kind in CHECK_KINDS if given.get(kind) is not None)
     value = given[kind]
     if CHECK_KINDS[kind].yaml.get("format") == "path" and isinstance(value, str):
         value = beside(context, value)
     options = {name: value for name, value in given.items() if name in _OPTIONS}
-    return CheckDeclaration(kind, value, options, YamlPlace(context), given.get("output") or "")
+    make = partial(_check_of, kind, value, options)
+    return CheckDeclaration(make, YamlPlace(context), kind, given.get("output") or "")
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorRateDeclaration:
-    """The error rate in a defs.yaml.
-
-    Attributes:
-        given: The share of records that may fail, or the arguments of `ErrorRateCheck`.
-        place: Its position.
-    """
-
-    given: Any
-    place: YamlPlace
-
-    def construct(self, subject: str) -> ErrorRate:
-        """Return the share, or the check; ``None`` for no check.
-
-        Args:
-            subject: The name of the asset or pipeline in errors.
-
-        Raises:
-            DefsYamlError: The declaration is invalid; with file and line.
-        """
-        if self.given == UNCHECKED:
-            return None
-        whole = isinstance(self.given, Mapping)
-        try:
-            check = ErrorRateCheck(**self.given) if whole else ErrorRateCheck(self.given)
-        except (DataOpsError, TypeError, ValueError) as error:
-            place = _blamed(self.place, error, "max_error_rate") if whole else self.place
-            raise place.error(subject, error) from None
-        return check if whole else check.max_error_rate
-
-
-YamlErrorRate: TypeAlias = "float | ErrorRateCheck | ErrorRateDeclaration | None"
-
-
-def rate_of(given: YamlErrorRate, subject: str) -> ErrorRate:
-    """Return the error rate.
-
-    Raises:
-        DefsYamlError: The declaration is invalid; with file and line.
-    """
-    return given.construct(subject) if isinstance(given, ErrorRateDeclaration) else given
+def _check_of(kind: str, value: Any, options: Mapping[str, Any]) -> DeclaredCheck:
+    declare, yaml = CHECK_KINDS[kind]
+    if "properties" in yaml:
+        return declare(**value, **options)
+    if "array" in yaml["type"]:
+        values = [value] if isinstance(value, str) else value
+        return declare(*values, **options)
+    return declare(value, **options)
 
 
 def resolve_error_rate(
@@ -255,11 +210,13 @@ def resolve_error_rate(
     """Return the declared error rate, with templates filled in; ``None`` if there is none."""
     if model is None:
         return None
-    given = model.model_dump(exclude_unset=True) if isinstance(model, dg.Model) else model
-    return ErrorRateDeclaration(rendered(context, given), YamlPlace(context))
+    given = written(context, model) if isinstance(model, dg.Model) else rendered(context, model)
+    kind = "max_error_rate" if isinstance(given, Mapping) else ""
+    return CheckDeclaration(partial(_rate_of, given), YamlPlace(context), kind)
 
 
-def _blamed(place: YamlPlace, error: Exception, kind: str) -> YamlPlace:
-    """Return the position of the field that causes an error."""
-    setting = getattr(error, "setting", kind)
-    return place.at({"name of a check": "name", "severity": "severity"}.get(setting, kind))
+def _rate_of(given: Any) -> ErrorRate:
+    """Return the largest share, or the check; ``None`` for no check."""
+    if isinstance(given, Mapping):
+        return ErrorRateCheck(**given)
+    return None if given == UNCHECKED else ErrorRateCheck(given).max_error_rate

@@ -28,7 +28,7 @@ from dagster_dataops.graph.graph import SOURCE
 
 @dg.scaffold_with(OperatorPipelineScaffolder)
 @dataclass(kw_only=True)
-class OperatorPipelineComponent(PipelineAttributes, dg.Component):
+class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Component):
     """A pipeline of data operators. Each operator is an asset whose result is a jsonl file.
 
     The definitions equal those of `build_definitions` for the same pipeline in Python.
@@ -91,7 +91,7 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
         ppl = assembled(name, self.operators, self._place)
         try:
             options = self.keywords()
-            options["dagster_dataops_translator"] = _ComponentTranslator(self)
+            options["dagster_dataops_translator"] = self
             return build_definitions(ppl, source=source, **options)
         except ConfigurationError as error:
             raise self._place.at(error.setting).error(error.setting, error) from None
@@ -107,21 +107,11 @@ class OperatorPipelineComponent(PipelineAttributes, dg.Component):
             return self._place.at("source_checks").error(SOURCE, error)
         return self._place.error(f"pipeline {name!r}", error)
 
-    def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
-        """Return the asset spec of one operator: the default, changed by ``translation``."""
-        spec = DataOpsTranslator().get_asset_spec(data)
-        return self.translation(spec, data) if self.translation else spec
-
-
-class _ComponentTranslator(DataOpsTranslator):
-    """Calls the component's `get_asset_spec`, which subclasses override."""
-
-    def __init__(self, component: OperatorPipelineComponent) -> None:
-        self._component = component
-
     @override
     def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
-        return self._component.get_asset_spec(data)
+        """Return the asset spec of one operator: the default, changed by ``translation``."""
+        spec = super().get_asset_spec(data)
+        return self.translation(spec, data) if self.translation else spec
 
 
 def import_modules(

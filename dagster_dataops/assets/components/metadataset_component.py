@@ -17,7 +17,7 @@ from dagster_dataops.errors import ConfigurationError
 
 
 def _path(context: dg.ResolutionContext, path: str) -> str:
-    return path if "://" in path else str(beside(context, path))
+    return str(beside(context, path))
 
 
 @dataclass(kw_only=True)

@@ -94,7 +94,7 @@ class _OperatorModel(dg.Model):
         min_length=1,
         description="Record operators that make one operator, in place of `operator`: each takes "
         "the records of the one before it, and only the last writes a result.",
-        examples=[[{"operator": "text.Normalize"}, {"operator": "text.KeepLength"}]],
+        examples=[[{"operator": "text.Normalize"}, {"operator": "text.LengthFilter"}]],
     )
     options: Annotated[dict[str, Any], WithJsonSchema({"type": "object"})] = Field(
         default={},
@@ -271,17 +271,13 @@ class OperatorDeclaration:
 def _registered(name: str) -> Any:
     """Return the operator class of a group and name."""
     group, _, own = name.removeprefix("data.").partition(".")
-    known = {
-        f"{known}.{operator}": data_register.operator(known, operator)
-        for known in data_register.groups()
-        for operator in data_register.operators(known)
-    }
-    found = known.get(f"{group}.{own}")
-    if found is None:
-        unknown = unknown_operator(name, list(known))
-        hint = "" if group in data_register.groups() else _OWN
-        raise UnknownOperatorError(unknown.wanted, f"{unknown.known}{hint}")
-    return found
+    if own in data_register.operators(group):
+        return data_register.operator(group, own)
+    groups = data_register.groups()
+    known = [f"{each}.{operator}" for each in groups for operator in data_register.operators(each)]
+    unknown = unknown_operator(name, known)
+    hint = "" if group in groups else _OWN
+    raise UnknownOperatorError(unknown.wanted, f"{unknown.known}{hint}")
 
 
 def _said_of_settings(

@@ -9,7 +9,7 @@ import dagster as dg
 from pydantic import Field, create_model
 
 from dagster_dataops.assets.automation.sensors import NewFiles
-from dagster_dataops.assets.components.source_position import rendered
+from dagster_dataops.assets.components.source_position import written
 from dagster_dataops.operators.options.docstrings import described_parameters
 
 _PARTITIONS: Final[Mapping[str, type[dg.PartitionsDefinition]]] = {
@@ -43,7 +43,7 @@ def resolve_partitions(
     context: dg.ResolutionContext, model: PartitionsModel
 ) -> dg.PartitionsDefinition:
     """Return the partitions."""
-    given: dict[str, Any] = rendered(context, model.model_dump(exclude_unset=True))
+    given = written(context, model)
     kind = given.pop("type")
     if kind == "time_window":
         given = {{"start_date": "start", "end_date": "end"}.get(k, k): v for k, v in given.items()}
@@ -67,12 +67,9 @@ def _new_files_model() -> type[dg.Model]:
 NewFilesModel = _new_files_model()
 
 
-def resolve_new_files(
-    context: dg.ResolutionContext,  # noqa: ARG001
-    model: dg.Model,
-) -> NewFiles:
+def resolve_new_files(context: dg.ResolutionContext, model: dg.Model) -> NewFiles:
     """Return how new files become partitions."""
-    return NewFiles(**model.model_dump())
+    return NewFiles(**written(context, model))
 
 
 class BackfillPolicyModel(dg.Model):

@@ -4,7 +4,6 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -40,6 +39,7 @@ from dagster_dataops.assets.components.source_position import (
     beside,
     in_project,
     rendered,
+    written,
 )
 from dagster_dataops.assets.definitions import PipelineOptions
 from dagster_dataops.assets.planning.option_keywords import option_fields
@@ -49,6 +49,7 @@ from dagster_dataops.assets.steps.source_assets import Source  # noqa: TC001 - t
 from dagster_dataops.cluster.ray_cluster import RayCluster
 from dagster_dataops.configuration import bucket_of, root_setting
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.operators.options.ranges import UNIONS
 
 Modules: TypeAlias = Iterable[object]
 _Class = TypeVar("_Class")
@@ -103,8 +104,7 @@ def resolve_source(
 ) -> "Source | SourceFunction":
     """Return the source; a path is taken from the folder of the defs.yaml."""
     if isinstance(model, str):
-        place = str(rendered(context, model))
-        return place if "://" in place else beside(context, place)
+        return beside(context, str(rendered(context, model)))
     if model.asset is not None:
         return dg.AssetKey.from_user_string(rendered(context, model.asset))
     return SourceFunction(str(rendered(context, model.function)), YamlPlace(context))
@@ -189,7 +189,7 @@ ClientModel: Any = _resource_model(LLMResource, api_key=EnvironmentVariable)
 
 def resolve_resource(context: dg.ResolutionContext, model: dg.Model) -> DataOpsResource:
     """Return the resource; its root is taken from the folder of the project."""
-    given = rendered(context, _given(model))
+    given = written(context, model)
     if given.get("root"):
         options = given.get("storage_options") or {}
         if bucket_of(root_setting("root", given["root"], options)) is None:
@@ -203,11 +203,7 @@ def resolve_clients(
     context: dg.ResolutionContext, models: Mapping[str, dg.Model]
 ) -> dict[str, LLMResource]:
     """Return the clients of language models by name."""
-    return {name: _client(rendered(context, _given(model))) for name, model in models.items()}
-
-
-def _given(model: dg.Model) -> dict[str, Any]:
-    return model.model_dump(exclude_unset=True)
+    return {name: _client(written(context, model)) for name, model in models.items()}
 
 
 def _client(given: dict[str, Any]) -> LLMResource:
@@ -237,12 +233,10 @@ _WRITTEN: Final[Mapping[str, YamlField]] = {
     "automation_condition": YamlField(str, examples=("{{ dg.AutomationCondition.eager() }}",)),
     "backfill_policy": YamlField(BackfillPolicyModel, resolve_backfill_policy),
     "clients": YamlField(dict[str, ClientModel], resolve_clients),
-    "executor": YamlField(Literal["in_process", "multiprocess"]),
     "freshness_policy": YamlField(str),
     "max_error_rate": YamlField(ErrorRateField, resolve_error_rate),
     "new_files": YamlField(NewFilesModel, resolve_new_files),
     "partitions_def": YamlField(PartitionsModel, resolve_partitions),
-    "pools": YamlField(str),
     "resource": YamlField(ResourceModel, resolve_resource),
     "retry_policy": YamlField(RetryPolicyModel, resolve_retry_policy),
 }
@@ -261,13 +255,10 @@ def _yaml_fields() -> dict[str, YamlField]:
 
 
 def _plain_type(annotation: Any) -> Any:
-    """Return the type without ``None`` if it is plain or a choice of texts, else ``None``."""
-    union = get_origin(annotation) in {Union, UnionType}
-    members = (
-        [one for one in get_args(annotation) if one is not NoneType] if union else [annotation]
-    )
-    inner = members[0] if len(members) == 1 else None
-    return inner if inner in _PLAIN or get_origin(inner) is Literal else None
+    """Return the only plain type or choice of texts in a type, ``None`` if there is none."""
+    members = get_args(annotation) if get_origin(annotation) in UNIONS else [annotation]
+    plain = [one for one in members if one in _PLAIN or get_origin(one) is Literal]
+    return plain[0] if len(plain) == 1 else None
 
 
 YAML_FIELDS: Final = _yaml_fields()

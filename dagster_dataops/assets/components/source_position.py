@@ -78,8 +78,16 @@ def rendered(context: dg.ResolutionContext, value: Any) -> Any:
     return value
 
 
-def beside(context: dg.ResolutionContext, path: str) -> Path:
-    """Return ``path`` relative to the folder of the defs.yaml."""
+def written(context: dg.ResolutionContext, model: dg.Model) -> dict[str, Any]:
+    """Return the fields that a defs.yaml sets, with templates filled in."""
+    found: dict[str, Any] = rendered(context, model.model_dump(exclude_unset=True))
+    return found
+
+
+def beside(context: dg.ResolutionContext, path: str) -> Path | str:
+    """Return ``path`` relative to the folder of the defs.yaml; a URL is returned as it is."""
+    if "://" in path:
+        return path
     tree = context.source_position_tree
     folder = Path(tree.position.filename).parent if tree else Path()
     return Path(os.path.normpath(folder / Path(path).expanduser()))

@@ -1,14 +1,26 @@
 """JSON schemas as types of Dagster's config; the remaining limits of each schema in words."""
 
-import enum
-import types
-import typing
-from collections.abc import Mapping
-from typing import Any, Final, Literal, Optional
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import dagster as dg
 
 from dagster_dataops.quantities import counted
 
-_PLAIN: Final = {"string": str, "integer": int, "number": float, "boolean": bool}
+ANY: Final = dg.Field(Any).config_type
+_MAPPING: Final = dg.Field(dict).config_type
+PLAIN_TYPES: Final[Mapping[type, Any]] = {
+    str: dg.StringSource,
+    int: dg.IntSource,
+    float: dg.Field(float).config_type,
+    bool: dg.BoolSource,
+}
+_JSON_TYPES: Final[Mapping[str, Any]] = {
+    "string": PLAIN_TYPES[str],
+    "integer": PLAIN_TYPES[int],
+    "number": PLAIN_TYPES[float],
+    "boolean": PLAIN_TYPES[bool],
+}
 _FORMATS: Final = {
     "date-time": "a date and time such as 2026-01-31T18:30:00",
     "date": "a date such as 2026-01-31",
@@ -35,96 +47,74 @@ _DEEPEST: Final = 8
 Schema = Mapping[str, Any]
 
 
-def config_type(schema: Schema, *, inside: bool = False, depth: int = 0) -> Any:
-    """Return the type for Dagster's config, ``Any`` if none fits.
+def config_type(schema: Schema, depth: int = 0) -> Any:
+    """Return the type for Dagster's config, `ANY` if none fits.
 
     Args:
         schema: JSON schema with its ``$defs``.
-        inside: Whether it is part of another type, where Dagster accepts no ``Literal``.
         depth: Number of enclosing types; limits a type that contains itself.
     """
     schema = resolved(schema)
     if depth > _DEEPEST:
-        return Any
+        return ANY
     if "enum" in schema or "const" in schema:
-        return _choice(schema.get("enum", [schema.get("const")]), inside=inside)
+        return _choice(schema.get("enum", [schema.get("const")]))
     if "anyOf" in schema:
         return _union(schema, depth)
-    return _composed(schema, depth) or _PLAIN.get(str(schema.get("type")), Any)
+    kind = str(schema.get("type"))
+    if kind in {"object", "array"}:
+        return _mapping(schema, depth) if kind == "object" else _list(schema, depth)
+    return _JSON_TYPES.get(kind, ANY)
 
 
-def _composed(schema: Schema, depth: int) -> Any:
-    """Return the type of lists and objects, ``None`` for others."""
-    if schema.get("type") == "object":
-        return _mapping(schema, depth)
-    if schema.get("type") != "array":
-        return None
+def _list(schema: Schema, depth: int) -> Any:
     members = schema.get("prefixItems") or [schema.get("items") or {}]
-    inner = {
-        config_type(_with_defs(member, schema), inside=True, depth=depth + 1) for member in members
-    }
+    inner = [config_type(_with_defs(member, schema), depth + 1) for member in members]
     # Dagster's list of any values accepts no null.
-    return list[inner.pop()] if len(inner) == 1 and Any not in inner else Any  # type: ignore[misc]
+    alike = len({one.key for one in inner}) == 1 and inner[0] is not ANY
+    return dg.Array(inner[0]) if alike else ANY
 
 
 def _mapping(schema: Schema, depth: int) -> Any:
     values = schema.get("additionalProperties")
     if not isinstance(values, Mapping) or "properties" in schema:
-        return dict
-    inner = config_type(_with_defs(values, schema), inside=True, depth=depth + 1)
-    return dict if inner is Any else dict[str, inner]  # type: ignore[valid-type]
+        return _MAPPING
+    inner = config_type(_with_defs(values, schema), depth + 1)
+    return _MAPPING if inner is ANY else dg.Map(str, inner)  # type: ignore[no-untyped-call]
 
 
 def _union(schema: Schema, depth: int) -> Any:
     members = [_with_defs(member, schema) for member in schema["anyOf"]]
     others = [member for member in members if resolved(member).get("type") != "null"]
     if len(others) != 1:
-        return Any
-    inner = config_type(others[0], inside=True, depth=depth + 1)
-    return inner if inner is Any else Optional[inner]  # noqa: UP045 - made at run time
+        return ANY
+    inner = config_type(others[0], depth + 1)
+    return inner if inner is ANY else nullable(inner)
 
 
-def _choice(values: list[Any], *, inside: bool) -> Any:
-    texts = [value for value in values if value is not None]
-    if all(type(value) is int for value in texts) and texts:
-        return int if len(texts) == len(values) else int | None
-    if not texts or not all(isinstance(value, str) for value in texts):
-        return Any
-    if not inside and len(texts) == len(values):
-        return Literal[tuple(texts)]
-    named = _named(texts)
-    return named if named is Any or len(texts) == len(values) else Optional[named]  # noqa: UP045
+def _choice(values: list[Any]) -> Any:
+    given = [value for value in values if value is not None]
+    kinds = {type(value) for value in given}
+    if kinds not in ({int}, {str}):
+        return ANY
+    config: Any = dg.IntSource if kinds == {int} else choice(given)
+    return config if len(given) == len(values) else dg.Noneable(config)
 
 
-def _named(texts: list[str]) -> Any:
-    """Return an enum whose members are ``texts``, the only choice Dagster accepts inside a type.
-
-    Dagster identifies the enum by its name and shows the name to the user.
-    """
+def choice(texts: Sequence[str]) -> dg.Enum:
+    """Return the type of one of some texts; Dagster shows its name to the user."""
     title = f"Literal[{', '.join(map(repr, texts))}]"
-    try:
-        return enum.Enum(title, {text: text for text in texts})
-    except (ValueError, TypeError):  # Python keeps some names, such as "mro"
-        return Any
+    return dg.Enum(title, list(map(dg.EnumValue, texts)))
 
 
-def optional(config: Any) -> Any:
+def nullable(config: Any) -> Any:
     """Return the config type that also accepts null."""
-    if typing.get_origin(config) is Literal:
-        config = _named(list(typing.get_args(config)))
-    if config is Any or typing.get_origin(config) in {typing.Union, types.UnionType}:
-        return config
-    return Optional[config]  # noqa: UP045 - made at run time
+    return config if isinstance(config, dg.Noneable) else dg.Noneable(config)
 
 
 def is_choice(config: Any) -> bool:
-    """Return whether a config type lists its values."""
-    members = [config, *typing.get_args(config)]
-    return any(
-        typing.get_origin(member) is Literal
-        or (isinstance(member, type) and issubclass(member, enum.Enum))
-        for member in members
-    )
+    """Return whether a config type lists its values, or those of its items."""
+    return any(isinstance(one, dg.Enum) for one in (config, getattr(config, "inner_type", None)))
 
 
 def resolved(schema: Schema) -> Schema:
@@ -157,7 +147,7 @@ def phrase(schema: Schema) -> str:
     if schema.get("uniqueItems"):
         found.append("a list in which nothing counts twice")
     values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
-    if schema.get("type") == "array" and config_type(schema) is Any and not found:
+    if schema.get("type") == "array" and config_type(schema) is ANY and not found:
         found.append("a list")
     if values:
         found.append(f"one of {', '.join(map(_shown, values))}")

@@ -1,12 +1,18 @@
-"""LaunchpadField: an option of an operator in the launchpad."""
+"""Options of operators as fields of Dagster's config.
+
+A field shows an option with its value of the pipeline.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+import dagster as dg
+
 from dagster_dataops.assets.launchpad.json_schema_types import (
+    ANY,
+    PLAIN_TYPES,
     config_type,
-    optional,
+    nullable,
     phrase,
     properties,
 )
@@ -14,30 +20,42 @@ from dagster_dataops.assets.launchpad.option_types import OptionType, option_typ
 from dagster_dataops.assets.launchpad.shown_values import is_showable, same_value
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.chains.chain import PartOptions
+from dagster_dataops.operators.options.artefact_options import referenced
 from dagster_dataops.operators.options.docstrings import option_descriptions
 from dagster_dataops.operators.options.secret_options import holds_secret, is_secret
 
-_PLAIN: Final = (str, int, float, bool)
+_FLOAT: Final = PLAIN_TYPES[float]
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchpadField:
-    """An option in the launchpad, or a field of one.
+def options_field(
+    subject: str, target: Any, annotations: Mapping[str, Any], options: Mapping[str, Any]
+) -> dg.Field | None:
+    """Return a field with a field for each option; ``None`` if none can be shown.
 
-    Attributes:
-        name: Name in the launchpad.
-        config: Type of Dagster's config, or the fields of the option.
-        default: JSON form of the pipeline's value; meaningless for an option with fields.
-        description: Text, with the allowed values.
+    Its description names the options that are left out, with the reason.
+
+    Args:
+        subject: The owner of the options, for the description.
+        target: The function or class whose docstring describes the options.
+        annotations: Types of the options by name, as far as they are known.
+        options: Values of the pipeline, by name.
     """
+    texts = option_descriptions(target)
+    found = {
+        name: option_field(name, annotations.get(name, Any), value, texts.get(name, ""))
+        for name, value in options.items()
+    }
+    fields = {name: one for name, one in found.items() if isinstance(one, dg.Field)}
+    if not fields:
+        return None
+    left_out = [f"`{name}` ({why})" for name, why in found.items() if isinstance(why, str)]
+    text = f"Options of {subject}."
+    if left_out:
+        text += f" Not shown, with their values of the pipeline: {', '.join(left_out)}."
+    return dg.Field(fields, description=text)
 
-    name: str
-    config: "Any | tuple[LaunchpadField, ...]"
-    default: Any
-    description: str
 
-
-def option_field(name: str, annotation: Any, value: Any, description: str) -> LaunchpadField | str:
+def option_field(name: str, annotation: Any, value: Any, description: str) -> dg.Field | str:
     """Return the field of an option, or the reason why it has none.
 
     Args:
@@ -46,70 +64,64 @@ def option_field(name: str, annotation: Any, value: Any, description: str) -> La
         value: Value of the pipeline.
         description: Text of the docstring, or empty.
     """
+    if nodes := ", ".join(referenced(value)):
+        return f"artefact of {nodes}"
     if isinstance(annotation, PartOptions):
-        return _part_field(name, annotation, value)
+        part = options_field(f"part {name}", annotation.target, annotation, value)
+        return part or "no options that can be shown"
     numeric = isinstance(value, (int, float))  # a number of tokens is not a secret
     if holds_secret(name, value) or (is_secret(name) and not numeric):
         return "secret"
-    if annotation in _PLAIN and type(value) is annotation and is_showable(value):
-        return LaunchpadField(name, annotation, value, description)
     kind = None if annotation is Any else option_type(annotation)
     if kind is not None:
-        return _typed(name, kind, value, description)
-    untold = value is None and annotation is not Any
-    return _name_of(annotation) if untold else _untyped(name, value, description)
+        return _typed(kind, value, description)
+    typed = value is not None or annotation is Any  # by its value
+    return _untyped(value, description) if typed else _name_of(annotation)
 
 
-def _part_field(
-    name: str, annotations: PartOptions, options: Mapping[str, Any]
-) -> LaunchpadField | str:
-    """Return the field of a part of a chain, with a field for each of its options."""
-    texts = option_descriptions(annotations.target)
-    found = {
-        one: option_field(one, annotations.get(one, Any), value, texts.get(one, ""))
-        for one, value in options.items()
-    }
-    fields = tuple(one for one in found.values() if isinstance(one, LaunchpadField))
-    if not fields:
-        return "no options that can be shown"
-    left_out = [f"`{one}` ({why})" for one, why in found.items() if isinstance(why, str)]
-    text = f"Options of part {name}."
-    text += f" Not shown: {', '.join(left_out)}." if left_out else ""
-    return LaunchpadField(name, fields, None, text)
-
-
-def _typed(name: str, kind: OptionType, value: Any, description: str) -> LaunchpadField | str:
+def _typed(kind: OptionType, value: Any, description: str) -> dg.Field | str:
     """Return the field of an option of a known type."""
     text = _with_allowed(description or kind.description, kind.allowed)
     if value is None:
-        return LaunchpadField(name, optional(kind.config), None, text)
+        return default_field(kind.config, None, text)
     dumped = _dumped(kind, value)
     if dumped is None:  # the value does not have the annotated type
-        field = _untyped(name, value, text)
-        return field if isinstance(field, str) else LaunchpadField(name, Any, value, text)
-    return LaunchpadField(name, _fields(kind, dumped) or kind.config, dumped, text)
+        return default_field(ANY, value, text) if is_showable(value) else _name_of(type(value))
+    if fields := _fields(kind, dumped):
+        return dg.Field(fields, description=text or None)
+    return default_field(kind.config, dumped, text)
 
 
-def _untyped(name: str, value: Any, description: str) -> LaunchpadField | str:
-    """Return the field of an option without a known annotation; its value has the type."""
+def _untyped(value: Any, description: str) -> dg.Field | str:
+    """Return the field of an option with the type of its value."""
     if not is_showable(value):
         return _name_of(type(value))
-    return LaunchpadField(name, type(value) if type(value) in _PLAIN else Any, value, description)
+    return default_field(PLAIN_TYPES.get(type(value), ANY), value, description)
 
 
-def _fields(kind: OptionType, dumped: Any) -> tuple[LaunchpadField, ...]:
-    """Return the fields of a dataclass or model, an empty tuple for other values."""
+def _fields(kind: OptionType, dumped: Any) -> dict[str, dg.Field]:
+    """Return the fields of a dataclass or model, empty for other values."""
     schemas = properties(kind.schema)
     if not isinstance(dumped, dict) or schemas.keys() != dumped.keys():
-        return ()
-    return tuple(
-        LaunchpadField(
-            name,
-            config_type(schema) if dumped[name] is not None else optional(config_type(schema)),
+        return {}
+    return {
+        name: default_field(
+            config_type(schema),
             dumped[name],
             _with_allowed(schema.get("description", ""), phrase(schema)),
         )
         for name, schema in schemas.items()
+    }
+
+
+def default_field(config: Any, default: Any, description: str) -> dg.Field:
+    """Return an optional field. It accepts null, unless it is a choice."""
+    chosen = isinstance(config, dg.Enum) and default is not None
+    return dg.Field(
+        config if chosen else nullable(config),
+        default_value=float(default) if config is _FLOAT and default is not None else default,
+        is_required=False,
+        description=description or None,
     )
 
 

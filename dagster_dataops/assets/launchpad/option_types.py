@@ -28,7 +28,7 @@ class OptionType:
     """The form of one Python type in the launchpad.
 
     Attributes:
-        config: Type of Dagster's config, ``Any`` if none fits.
+        config: Type of Dagster's config, `ANY` if none fits.
         allowed: Allowed values in words, if ``config`` does not name them.
         description: Text of ``Annotated``.
         schema: JSON schema of the type.
@@ -65,10 +65,9 @@ class OptionType:
 def option_type(annotation: Any) -> OptionType | None:
     """Return the launchpad form of an annotation, ``None`` if its values have no JSON form."""
     try:
-        hash(annotation)
-    except TypeError:  # such as Annotated[int, []]
+        return _remembered(annotation)
+    except TypeError:  # it has no hash, such as Annotated[int, []]
         return _option_type(annotation)
-    return _remembered(annotation)
 
 
 def _option_type(annotation: Any) -> OptionType | None:

@@ -110,15 +110,6 @@ def root_of(options: AssetOptions) -> Path | None:
     return None if resource is None else resource.defined_root
 
 
-def named_nodes(options: AssetOptions) -> dict[str, Collection[str]]:
-    """Return the nodes that options name, by option."""
-    condition = options.get("automation_condition")
-    return {
-        "automation_condition": condition if isinstance(condition, Mapping) else (),
-        "unpartitioned": options.get("unpartitioned", ()),
-    }
-
-
 def automation_condition_of(options: AssetOptions, node: str) -> Condition | None:
     """Return the automation condition of a node."""
     condition = options.get("automation_condition")

@@ -17,15 +17,13 @@ from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import (
     ErrorRateCheck,
     check_nodes,
-    error_rate_specs,
     error_rates_of,
 )
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
-from dagster_dataops.assets.launchpad.config_schema import Schema, config_schema
+from dagster_dataops.assets.launchpad.config_schema import config_schema
 from dagster_dataops.assets.planning.asset_options import (
     AssetOptions,
     automation_condition_of,
-    named_nodes,
     root_of,
 )
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
@@ -130,16 +128,17 @@ class AssetPlan:
         return str(self.spec.metadata[_IO_MANAGER_METADATA])
 
     @cached_property
-    def config_schema(self) -> Schema:
+    def config_schema(self) -> dict[str, dg.Field]:
         """The config fields of the node, equal in every step and job."""
-        return config_schema(self.node)
+        return config_schema(self.node.operator)
 
     @property
     def check_specs(self) -> list[dg.AssetCheckSpec]:
         """The specs of the checks that the operator's own step runs."""
         found: list[dg.AssetCheckSpec] = []
         for asset in self.checked_assets:
-            found += error_rate_specs(asset.key, self.error_rate)
+            if self.error_rate is not None:
+                found.append(self.error_rate.spec(asset.key))
             found += [check.spec(asset.key) for check in asset.checks]
         return found
 
@@ -181,10 +180,12 @@ def plan_assets(
         PipelineDefinitionError: An option names an unknown node.
     """
     options = options or {}
-    for option, names in named_nodes(options).items():
-        check_nodes(graph, names, option)
     root = root_of(options)
     unpartitioned = options.get("unpartitioned", ())
+    condition = options.get("automation_condition")
+    named = condition if isinstance(condition, Mapping) else ()
+    check_nodes(graph, named, "automation_condition")
+    check_nodes(graph, unpartitioned, "unpartitioned")
     rates = error_rates_of(graph, options.get("max_error_rate", ErrorRateCheck()))
     keys = {SOURCE: origin.key}
     specs: dict[str, dg.AssetSpec] = {}

@@ -8,7 +8,6 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from functools import cache, wraps
-from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -16,7 +15,6 @@ from typing import (
     Literal,
     NamedTuple,
     TypeVar,
-    Union,
     cast,
     get_args,
     get_origin,
@@ -24,14 +22,18 @@ from typing import (
 from typing import get_type_hints as type_hints
 
 import dagster as dg
-from typing_extensions import Doc, override
+from typing_extensions import Doc
 
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.operators.options.signature import nearest
+from dagster_dataops.operators.options.declared_columns import type_text
+from dagster_dataops.operators.options.ranges import UNIONS
+from dagster_dataops.operators.options.signature import ShownDefault, nearest
+from dagster_dataops.operators.options.type_checks import matches_type
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK: Final = "**options:"  # the line of a docstring that the options replace
 _WIDTH: Final = 96
+_DEFAULT: Final = ShownDefault("...")  # the description of the option explains it
 _OF_TRANSLATOR: Final = {*inspect.signature(dg.AssetSpec).parameters, "key_prefix"}
 
 
@@ -45,17 +47,6 @@ class OptionField(NamedTuple):
 
     annotation: Any
     description: str
-
-
-class _DescribedDefault:
-    """The default of an option in a signature, shown as ``...``: its description explains it."""
-
-    @override
-    def __repr__(self) -> str:
-        return "..."
-
-
-_DEFAULT: Final = _DescribedDefault()
 
 
 @cache
@@ -116,28 +107,20 @@ def _signature(function: Callable[..., Any], fields: dict[str, OptionField]) -> 
 def _check_type(name: str, value: Any, annotation: Any) -> None:
     """Raise `ConfigurationError` if a value is of another type; elements are not looked at."""
     kinds = _kinds(annotation)
-    if not any(_fits(value, kind) for kind in kinds):
+    if not any(matches_type(value, kind) for kind in kinds):
         raise ConfigurationError(name, value, " or ".join(dict.fromkeys(map(_named, kinds))))
 
 
 def _kinds(annotation: Any) -> list[Any]:
     """Return the classes and literal types that an annotation allows."""
-    origin = get_origin(annotation)
-    if origin in {Union, UnionType}:
-        return [kind for one in get_args(annotation) for kind in _kinds(one)]
-    return [annotation if origin is Literal else origin or annotation]
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    return kind is Any or isinstance(value, (int, float) if kind is float else kind)
+    members = get_args(annotation) if get_origin(annotation) in UNIONS else [annotation]
+    return [one if get_origin(one) is Literal else get_origin(one) or one for one in members]
 
 
 def _named(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
-    return "None" if kind is NoneType else str(kind.__name__)
+    return type_text(kind)
 
 
 def _unknown(function: str, name: str, known: list[str]) -> str:

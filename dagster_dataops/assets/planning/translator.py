@@ -76,7 +76,10 @@ class DataOpsTranslator:
             group_name=data.pipeline or "dataops",
             code_version=code_version(invocation),
             kinds={"python", _format_of(invocation)},
-            metadata={**definition_metadata(node), **_output_metadata(data.output)},
+            metadata={
+                **definition_metadata(node),
+                **({f"{METADATA_PREFIX}/output": data.output} if data.output else {}),
+            },
             partitions_def=data.partitions_def,
             automation_condition=data.automation_condition,
             freshness_policy=data.freshness_policy,
@@ -89,10 +92,6 @@ def _format_of(invocation: Invocation) -> str:
     if spec.kind == "export":
         return str(getattr(spec.target, "format", spec.name.lower()))
     return "artefact" if spec.kind == "artefact" else "json"
-
-
-def _output_metadata(output: str) -> Mapping[str, Any]:
-    return {f"{METADATA_PREFIX}/output": output} if output else {}
 
 
 def code_version(invocation: Invocation) -> str:
@@ -118,8 +117,8 @@ def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
 
 def options_table(invocation: Invocation) -> str:
     """Return a Markdown table of the options with their values and, if they differ, defaults."""
-    options = [option for option in invocation.spec.options if not option.required]
-    defaults = {option.name: option.default for option in options}
+    options = invocation.spec.options
+    defaults = {option.name: option.default for option in options if not option.required}
     rows = []
     for name, value in shown_options(invocation).items():
         given = invocation.options[name]

@@ -14,10 +14,11 @@ from dagster_dataops.models.replies.prices import Price
 
 
 class LLMResource(dg.ConfigurableResource[None]):
-    """Where language models are called, and how fast: a `ModelClient` as a resource.
+    """Address, key and limits of a server of language models: a `ModelClient` as a resource.
 
-    Nothing of it is part of the identity of operators: a new key or limit discards no finished
-    work. Give it as ``build_definitions(clients={"default": LLMResource(...)})``.
+    The fields have the meaning of those of `ModelClient`. None is part of the identity of
+    operators: a new key or limit discards no finished work. Give it as
+    ``build_definitions(clients={"default": LLMResource(...)})``.
     """
 
     base_url: str | None = Field(
@@ -29,6 +30,7 @@ class LLMResource(dg.ConfigurableResource[None]):
     )
     api_key: str | None = Field(
         default=None,
+        repr=False,
         description="The key, best as an environment variable. Left empty: OPENAI_API_KEY.",
     )
     requests_per_minute: float = Field(

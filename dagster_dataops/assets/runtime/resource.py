@@ -61,6 +61,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     )
     storage_options: dict[str, str] = Field(
         default={},
+        repr=False,  # may hold secrets
         description=(
             "Options of the object stores of root and source over those of the environment, such "
             "as endpoint, region, access_key_id and secret_access_key."

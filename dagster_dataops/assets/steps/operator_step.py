@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 import dagster as dg
 
 from dagster_dataops.assets.inputs.io_manager import OPERATOR_INPUT
-from dagster_dataops.assets.launchpad.config_schema import LazyField, field_of
+from dagster_dataops.assets.launchpad.config_schema import LazyField
 from dagster_dataops.assets.metadata.materialization import written_once
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
@@ -71,7 +71,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
             **dict.fromkeys(checks, _CHECKED),
         },
         description=spec.description,
-        config_schema=LazyField(lambda: field_of(plan.config_schema)),
+        config_schema=LazyField(lambda: dg.Field(plan.config_schema)),
         required_resource_keys={DATAOPS},
         tags=options.op_tags,
         retry_policy=options.retry_policy,

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.inputs.io_manager import OPERATOR_INPUT
-from dagster_dataops.assets.launchpad.config_schema import pipeline_schema
 from dagster_dataops.assets.metadata.materialization import written_once
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -91,7 +90,7 @@ def pipeline_step(
         name=name,
         specs=specs,
         ins=ins,
-        config_schema=dict(pipeline_schema([(plan.node, plan.config_schema) for plan in plans])),
+        config_schema={plan.node.name: _config_field(plan) for plan in plans},
         check_specs=[check for plan in plans for check in plan.check_specs],
         can_subset=True,
         retry_policy=options.retry_policy,
@@ -99,6 +98,11 @@ def pipeline_step(
         op_tags=options.op_tags,
         backfill_policy=options.backfills(specs[0]),
     )(_with_work(body, plans, tuple(ins)))
+
+
+def _config_field(plan: AssetPlan) -> dg.Field:
+    text = f"{plan.node.operator.__dataops__.spec.reference}, and how it is run."
+    return dg.Field(plan.config_schema, description=text)
 
 
 def _with_work(body: Body, plans: Sequence[AssetPlan], arguments: Sequence[str]) -> Body:

@@ -67,7 +67,7 @@ def run_step(
         loaded: Inputs that IO managers loaded, by argument.
     """
     step = _OperatorRun(context, plan, config, dataops, loaded)
-    if limit := limit_of(config.limit):
+    if limit := limit_of(config.get("limit")):
         step.preview(partitions_of(context, plan.spec), limit)
         return
     try:

@@ -6,11 +6,9 @@ from typing import Any, Final
 
 import dagster as dg
 
-from dagster_dataops.assets.checks.check_results import declared_results
-from dagster_dataops.assets.checks.checked_partitions import partitions_to_check
+from dagster_dataops.assets.checks.check_results import declared_results, partitions_to_check
 from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results, is_selected
 from dagster_dataops.assets.inputs.partitions import ResultsByPartition
-from dagster_dataops.assets.launchpad.config_schema import config_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
@@ -101,12 +99,11 @@ class _WorkRun:
         self._held |= dict.fromkeys(missing, _NO_RESULT)
 
     def _events_of(self, plan: AssetPlan) -> Iterator[StepEvent]:
-        given = self._work.given.get(plan.node.name, {})
-        config = config_of(plan.node, plan.config_schema, given)
+        config = self._work.given.get(plan.node.name, {})
         for key, source in plan.inputs:
             if not isinstance(source, str) or source in self._made:
                 continue
-            if config.limit and self._is_previewed(key):
+            if config.get("limit") and self._is_previewed(key):
                 continue  # the preview reads that preview
             self._made[source] = self._published(key)
         for event in run_step(self._context, plan, config, self._dataops, self._made):
@@ -114,7 +111,7 @@ class _WorkRun:
                 self._made[plan.arguments[event.asset_key]] = event.value
             yield event
         # Checks read published results only.
-        if not config.limit and not self._made.keys().isdisjoint(plan.arguments.values()):
+        if not config.get("limit") and not self._made.keys().isdisjoint(plan.arguments.values()):
             yield from self._declared(plan)
 
     def _is_previewed(self, key: dg.AssetKey) -> bool:
@@ -150,11 +147,11 @@ class _WorkRun:
             ResultMissingError: Nothing was published.
         """
         context, rate = self._context, plan.error_rate
-        for spec in plan.specs:
-            key = spec.key
+        for asset in plan.checked_assets:
+            key = asset.key
             if rate is None or not is_selected(context, key):
                 continue
-            partitions = partitions_to_check(context, key, spec.partitions_def)
+            partitions = partitions_to_check(context, asset, self._dataops)
             folders = [self._dataops.folder(key.path, partition) for partition in partitions]
             yield from error_rate_results(context, key, rate, list(map(_result_in, folders)))
 

@@ -7,7 +7,7 @@ spans take a fraction of a second.
 from array import array
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, compress, islice
-from operator import add, gt, lt
+from operator import add, eq, gt, lt
 from typing import Final, NamedTuple
 
 from dagster_dataops.checkpoints.journal.span import (
@@ -98,6 +98,24 @@ class SpanTable:
         columns = [*(self._columns[field] for field in _PLACE), self._segments, self._offsets]
         rows = self._order().rows
         return zip(*(map(column.__getitem__, rows) for column in columns), strict=True)
+
+    def only_segment(self) -> tuple[int, int] | None:
+        """Return the segment that holds the outputs of all spans, if it holds them in input order.
+
+        Returns:
+            Its number, and the bytes of the outputs, which begin at its start and have no gaps;
+            ``None`` if there is no such segment.
+        """
+        numbers = set(self._segments)
+        if len(numbers) != 1:
+            return None
+        rows = self._order().rows
+        results, errors = self._columns[OUTPUT], self._columns[ERRORS]
+        starts = accumulate((results[row] + errors[row] for row in rows), initial=0)
+        offsets = map(self._offsets.__getitem__, rows)
+        if not all(map(eq, offsets, starts)):
+            return None
+        return numbers.pop(), next(starts)
 
     def column(self, field: str) -> IntArray:
         """Return a field of all spans, in input order."""

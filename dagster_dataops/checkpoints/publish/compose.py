@@ -12,6 +12,7 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
+from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting, split
 from dagster_dataops.checkpoints.publish.error_rows import draft_quarantined, error_row
@@ -75,6 +76,7 @@ def compose(
         mapped = (traced or bool(folder.outputs)) and any(
             notes.table for notes in checkpoint.table.notes.values()
         )
+        _link_only_segment(checkpoint, drafts.only_file)
         if checkpoint.table.failed or mapped or outcomes:
             return _compose_keeping(folder, checkpoint, dataset, drafts, outcomes=outcomes)
         return _compose_plainly(checkpoint, drafts)
@@ -108,6 +110,17 @@ def _finish(drafts: DraftWriter, checkpoint: Checkpoint, *, outcomes: bool = Fal
     return drafts.finish(
         records=table.records, failed=table.failed, dropped=table.dropped, outcomes=outcomes
     )
+
+
+def _link_only_segment(checkpoint: Checkpoint, draft: JsonlWriter | None) -> None:
+    """Make the draft a link if one segment of this run holds all of it; this spares a copy."""
+    found = checkpoint.table.only_segment()
+    if draft is None or found is None or checkpoint.table.failed or checkpoint.resumed_records:
+        return
+    number, size = found
+    path = segment_path(checkpoint.folder, number)
+    if size and path.exists() and path.stat().st_size == size:
+        draft.link(path)
 
 
 def _compose_plainly(checkpoint: Checkpoint, drafts: DraftWriter) -> Drafts | list[int]:

@@ -134,6 +134,11 @@ class DraftWriter:
             raise TypeError(msg)
         return self._results
 
+    @property
+    def only_file(self) -> JsonlWriter | None:
+        """Writes the result, if it is one file."""
+        return self._results if isinstance(self._results, JsonlWriter) else None
+
     def write(self, lines: bytes, rows: int, notes: SpanNotes | None = None) -> None:
         """Append the lines of a span, each to the file of its output if there are several.
 

@@ -85,7 +85,12 @@ class Scheduler:
 
     @property
     def depth(self) -> int:
-        """Number of ranges for a worker: two if they are quick, so that it never waits."""
+        """Number of ranges for a worker: two if they are quick, so that it never waits.
+
+        The trial of a lone worker gives lines back. It is alone, so that they come next.
+        """
+        if self._measured < 2:
+            return 1
         many = self._left > _MIN_BYTES * self._workers
         quick = self._size * (self._seconds_per_byte or 1.0) < _QUICK_SECONDS
         return 2 if many and quick else 1

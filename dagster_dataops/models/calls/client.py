@@ -17,7 +17,7 @@ _MODES: Final = ("live", "record", "replay")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelClient(Operational):
-    """Where models are called, and how fast. Nothing of it changes the results of operators.
+    """Address, key and limits of a server of models. No field changes the results of operators.
 
     The limits hold for all processes of this machine whose results are below one root and that use
     the client under one name. Over the agents of a cluster each agent keeps to its share.

@@ -254,9 +254,8 @@ class Operator(metaclass=OperatorMeta):
                 gets the name of the operator or node. The file is replaced atomically after the
                 result is published. Partitioned nodes need a folder and write
                 ``<node>/<partition>.jsonl`` in it. An operator with several results needs a folder,
-                too, and writes ``<node>/<output>.jsonl`` in it, below a folder a partition if there
-                are partitions.
-                Previews export nothing.
+                too, and writes ``<node>/<output>.jsonl`` in it, with partitions in a folder for
+                each partition. Previews export nothing.
 
         Raises:
             ConfigurationError: ``path`` is a URL, or a file for several results.

@@ -114,7 +114,7 @@ def _default_text(option: OptionSpec) -> str:
     return "..." if len(text) > _LONGEST_DEFAULT else text
 
 
-class _Default:
+class ShownDefault:
     """A default value in a signature, shown by a given text."""
 
     def __init__(self, text: str) -> None:
@@ -140,7 +140,7 @@ def signature_of(
             option.name,
             _NAMED[option.name not in positional],
             annotation=plain_type(option.annotation),
-            default=REQUIRED if option.required else _Default(_default_text(option)),
+            default=REQUIRED if option.required else ShownDefault(_default_text(option)),
         )
         for option in sorted(options, key=lambda option: option.name not in positional)
     ]

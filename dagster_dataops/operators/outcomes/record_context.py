@@ -40,9 +40,9 @@ class Drop:
 
 
 class StopRun(BaseException):
-    """Raised by an operator to stop the run; a later run resumes at the open records.
+    """Raise it in an operator to stop the run; a later run resumes at the open records.
 
-    The record that raises it, and records that are not begun, stay open: they are no failures.
+    The record that raises it, and records that are not begun, stay open. None counts as failed.
 
     Args:
         reason: Why, and what to do.

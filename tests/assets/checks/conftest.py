@@ -20,6 +20,6 @@ def find(tmp_path: Path) -> Find:
     def find(check: DeclaredCheck, rows: list[dict[str, Any]]) -> Finding:
         dataset = JsonlDataset.of_file(write_jsonl(tmp_path / "rows.jsonl", rows))
         inspector = check.inspector()
-        return inspector.finding(inspect(dataset, None, [inspector]))
+        return inspector(inspect(dataset, None, [inspector]))
 
     return find

@@ -14,7 +14,7 @@ def test_lines_count_as_an_editor_counts_them_and_bad_ones_offend(tmp_path: Path
     declared = [checks.no_nulls("id"), checks.unique("id"), checks.row_count(max=4)]
     inspectors = [check.inspector() for check in declared]
     inspected = inspect(JsonlDataset.of_file(path), None, inspectors)
-    nulls, repeats, rows = (inspector.finding(inspected) for inspector in inspectors)
+    nulls, repeats, rows = (inspector(inspected) for inspector in inspectors)
     assert [row["line"] for row in nulls.rows()] == [3, 4, 5]
     assert [row["line"] for row in repeats.rows()] == [6]
     assert (rows.passed, rows.numbers) == (False, {"rows": 5})

@@ -71,3 +71,14 @@ def test_an_output_is_taken_from_the_folder_of_the_project(project):
     with project.component() as (component, _):
         output = component.operators[0].construct().__dataops__.output
         assert output == project.sandbox.project_root / "exports"
+
+
+def test_an_operator_imports_its_own_group_alone(run_python):
+    code = """
+import sys
+from dagster_dataops import OperatorDeclaration
+
+OperatorDeclaration(name="clean", operator="text.Normalize").construct()
+print("dagster_dataops.library.text" in sys.modules, "dagster_dataops.library.dedup" in sys.modules)
+"""
+    assert run_python(code) == "True False\n"

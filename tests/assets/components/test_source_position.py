@@ -113,26 +113,36 @@ def test_an_invalid_check_is_reported_with_its_line(project, written, reason):
     assert reason in error.reason
 
 
+NAMED = "checks:\n      - unique: [id]\n        name: not a name"
+WARNING = "checks:\n      - unique: [id]\n        blocking: true\n        severity: WARN"
+ASSET = "source: {asset: raw/texts}\nsource_checks: [{unique: id}]"
+
+
 @pytest.mark.parametrize(
-    ("given", "instead"),
+    ("given", "instead", "reason"),
     [
-        ("max_workers: 2", "checks:\n      - unique: [id]\n        name: not a name"),
-        (
-            "max_workers: 2",
-            "checks:\n      - unique: [id]\n        blocking: true\n        severity: WARN",
-        ),
-        ("max_workers: 2", "max_error_rate:\n      severity: GRAVE"),
-        ("max_workers: 2", "max_error_rate: 1.5"),
-        ("max_workers: 2", "max_error_rate: checked"),
-        ("name: docs", "max_error_rate: 1.5"),
-        ("name: docs", "source_checks:\n- json_schema: nowhere.json"),
+        ("max_workers: 2", NAMED, "ASCII letters, digits and underscores"),
+        ("max_workers: 2", WARNING, "ERROR for a check that blocks"),
+        ("max_workers: 2", "max_error_rate:\n      severity: GRAVE", "WARN or ERROR"),
+        ("max_workers: 2", "max_error_rate: 1.5", "in [0, 1]"),
+        ("max_workers: 2", "max_error_rate: checked", "is 'checked'; it must be in [0, 1]"),
+        ("name: docs", "max_error_rate: 1.5", "in [0, 1]"),
+        ("name: docs", "source_checks:\n- json_schema: nowhere.json", "the path of a JSON file"),
+        ("source: texts.jsonl", ASSET, "declare its checks there"),
+        ("name: second", "name: first_1", "two nodes are called 'first_1'"),
+        ("texts.jsonl", '"{partition}.jsonl"', "partitions"),
+        ("max_workers: 2", "max_workers: many", "must be "),
+        ("max_workers: 2", "retries: -1", "must be "),
+        ("max_workers: 2", "concurrency_mode: parallel", "must be "),
+        ("max_workers: 2", "timeout: soon", "must be "),
     ],
 )
-def test_an_invalid_severity_is_reported_with_its_line(project, given, instead):
+def test_an_invalid_value_is_reported_with_its_line(project, given, instead, reason):
     error, place = error_of(project, given, instead)
 
     assert isinstance(error, DefsYamlError)
     assert error.place == place
+    assert reason in error.reason
 
 
 def test_two_checks_of_one_name_are_an_error_at_the_checks_of_the_node(project):
@@ -142,31 +152,6 @@ def test_two_checks_of_one_name_are_an_error_at_the_checks_of_the_node(project):
 
     assert "two checks 'no_nulls_id'" in error.reason
     assert error.subject == "node 'second'"
-
-
-def test_checks_of_an_external_source_are_an_error_at_the_checks(project):
-    error, place = error_of(
-        project,
-        "source: texts.jsonl",
-        "source: {asset: raw/texts}\nsource_checks: [{unique: id}]",
-    )
-
-    assert error.place == place
-    assert "declare its checks there" in error.reason
-
-
-def test_two_nodes_of_one_name_are_an_error_at_the_second(project):
-    error, place = error_of(project, "name: second", "name: first_1")
-
-    assert "two nodes are called 'first_1'" in error.reason
-    assert error.place == place
-
-
-def test_an_error_of_a_build_is_reported_at_the_field_that_causes_it(project):
-    error, place = error_of(project, "texts.jsonl", '"{partition}.jsonl"')
-
-    assert isinstance(error, DefsYamlError)
-    assert error.place == place
 
 
 def test_a_cycle_is_reported_at_the_pipeline(project):
@@ -247,17 +232,6 @@ def test_a_check_of_two_kinds_is_reported_with_its_line(project):
 
     assert place in str(error)
     assert "a check is one of blend_shares, json_schema" in str(error)
-
-
-@pytest.mark.parametrize(
-    "instead", ["max_workers: many", "retries: -1", "concurrency_mode: parallel", "timeout: soon"]
-)
-def test_a_wrong_setting_is_reported_with_its_line(project, instead):
-    error, place = error_of(project, "max_workers: 2", instead)
-
-    assert isinstance(error, DefsYamlError)
-    assert error.place == place
-    assert "must be " in error.reason
 
 
 def test_an_unknown_template_name_is_reported_with_its_line(project):

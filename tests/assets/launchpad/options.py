@@ -11,8 +11,8 @@ from dagster._core.snap.snap_to_yaml import default_values_yaml_from_type_snap
 from dagster_shared.yaml_utils import load_run_config_yaml
 
 from dagster_dataops import Operator
-from dagster_dataops.assets.launchpad.operator_config import config_type_of, configured
-from dagster_dataops.graph.graph import SOURCE, OperatorNode
+from dagster_dataops.assets.launchpad.operator_config import configured
+from dagster_dataops.assets.launchpad.params import params_field
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of
 
@@ -47,16 +47,14 @@ def operator_of(annotation: Any, value: Any) -> Operator:
 
 
 def scaffolded(operator: Operator) -> Any:
-    """Return the Config of a launch with the run configuration that the launchpad proposes."""
+    """Return the configuration of a launch with what the launchpad proposes."""
     definitions = definitions_of(pipeline_of(node=operator), "texts.jsonl", Path("nowhere"))
     job = definitions.resolve_implicit_global_asset_job_def()
     snapshot = job.get_config_schema_snapshot()
     root = snapshot.get_config_snap(job.run_config_schema.run_config_schema_type.key)
     filled = load_run_config_yaml(default_values_yaml_from_type_snap(snapshot, root))
     resolved = dg.validate_run_config(job, as_a_page_has_it(filled))
-    return config_type_of(OperatorNode("node", operator, (SOURCE,)))(
-        **resolved["ops"]["docs__node"]["config"]
-    )
+    return resolved["ops"]["docs__node"]["config"]
 
 
 def as_a_page_has_it(value: Any) -> Any:
@@ -70,5 +68,16 @@ def as_a_page_has_it(value: Any) -> Any:
 
 
 def given_in_launchpad(operator: Operator, value: Any) -> Operator:
-    kind = config_type_of(OperatorNode("node", operator, (SOURCE,)))
-    return configured(operator, kind(params={"option": value}))
+    return configured(operator, {"params": {"option": value}})
+
+
+def params_of(operator: Operator) -> dg.Field:
+    """Return the field of all options."""
+    field = params_field(operator)
+    assert field is not None
+    return field
+
+
+def fields_of(field: dg.Field) -> dict[str, dg.Field]:
+    """Return the fields in a field."""
+    return field.config_type.fields  # type: ignore[attr-defined, no-any-return]

@@ -9,13 +9,8 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import Operator
-from dagster_dataops.assets.launchpad.operator_config import (
-    OperatorConfig,
-    SettingsConfig,
-    config_type_of,
-    configured,
-)
-from dagster_dataops.graph.graph import SOURCE, OperatorNode
+from dagster_dataops.assets.launchpad.config_schema import COMMON_FIELDS, config_schema
+from dagster_dataops.assets.launchpad.operator_config import configured
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     asset_of,
@@ -59,13 +54,15 @@ def run_tag(
     return result_of(root, "docs", "tag")
 
 
-def config_of(operator: Operator) -> OperatorConfig:
-    return config_type_of(OperatorNode("node", operator, (SOURCE,)))()
+def config_of(operator: Operator) -> dict[str, Any]:
+    """Return the configuration of a launch that changes nothing."""
+    fields = config_schema(operator)
+    return {name: one.default_value for name, one in fields.items() if one.default_provided}
 
 
 def params_of(operator: Operator) -> dict[str, Any]:
-    params = getattr(config_of(operator), "params", None)
-    return params.model_dump(by_alias=True) if params is not None else {}
+    params: dict[str, Any] = config_of(operator).get("params", {})
+    return params
 
 
 def test_params_are_the_options_with_their_values(tag: Any) -> None:
@@ -272,14 +269,14 @@ def test_secrets_are_not_offered_but_reach_the_operator(
     assert result_of(root, "docs", "node") == [{"made": ["sk-123", "big"]}]
 
 
-def test_nodes_without_options_share_one_config(
+def test_nodes_without_options_have_no_params(
     registry: OperatorRegistry,
 ) -> None:
     @registry("data.text")
     def node(record: dict) -> dict:
         return record
 
-    assert type(config_of(node())) is SettingsConfig
+    assert config_schema(node()) == COMMON_FIELDS
 
 
 def test_an_async_operator_offers_async_and_others_do_not(registry: OperatorRegistry) -> None:
@@ -288,14 +285,17 @@ def test_an_async_operator_offers_async_and_others_do_not(registry: OperatorRegi
         return record
 
     assert configured(node(), config_of(node())).__dataops__.resolved.concurrency_mode == "async"
-    kind = config_type_of(OperatorNode("node", node(), (SOURCE,)))
-    assert kind(concurrency_mode="async").concurrency_mode == "async"
+    field = dg.Field({"concurrency_mode": config_schema(node())["concurrency_mode"]})
+
+    @dg.op(config_schema=field)
+    def mode(context: dg.OpExecutionContext) -> Any:
+        return context.op_config["concurrency_mode"]
+
+    assert mode(dg.build_op_context(op_config={"concurrency_mode": "async"})) == "async"
 
 
 def test_settings_override_those_of_the_operator(tag: Any) -> None:
-    config = config_type_of(OperatorNode("node", tag(), (SOURCE,)))(
-        max_workers=5, concurrency_mode="single", ignore_errors=False
-    )
+    config = {"max_workers": 5, "concurrency_mode": "single", "ignore_errors": False}
     resolved = configured(tag(), config).__dataops__.resolved
     assert (resolved.max_workers, resolved.concurrency_mode) == (5, "single")
     assert resolved.ignore_errors is False
@@ -303,13 +303,13 @@ def test_settings_override_those_of_the_operator(tag: Any) -> None:
 
 def test_time_limits_and_tries_can_be_changed_and_lifted(tag: Any) -> None:
     operator = tag(_timeout=5, _retries=2, _retry_on=OSError, _backoff=1, _stop_after_failures=9)
-    kind = config_type_of(OperatorNode("node", operator, (SOURCE,)))
 
     def resolved(**given: Any) -> tuple[Any, ...]:
-        found = configured(operator, kind(**given)).__dataops__.resolved
+        found = configured(operator, given).__dataops__.resolved
         times = found.timeout, found.retries, found.retry_on, found.backoff
         return *times, found.stop_after_failures
 
+    assert resolved() == resolved(retry_on=[]) == resolved(retry_on=None)
     assert resolved() == (5, 2, (OSError,), 1, 9)
     lifted = resolved(timeout=0, retries=0, backoff=0, stop_after_failures=0)
     assert lifted == (None, 0, (OSError,), 0, 0)
@@ -353,14 +353,11 @@ def test_a_flaky_operator_gets_its_tries_from_the_launchpad(
 
 def test_an_operator_that_stops_at_errors_does_so_by_default_in_its_config(tag: Any) -> None:
     operator = tag(_ignore_errors=False)
-    assert config_of(operator).ignore_errors is False
-    assert configured(operator, config_of(operator)).__dataops__.resolved.ignore_errors is False
-
-
-def test_nodes_with_equal_operators_and_options_share_one_config(tag: Any) -> None:
-    assert type(config_of(tag(times=2))) is type(config_of(tag(times=2)))
-    assert type(config_of(tag(times=2))) is not type(config_of(tag(times=3)))
-    assert type(config_of(tag(_ignore_errors=False))) is not type(config_of(tag()))
+    assert config_of(operator)["ignore_errors"] is False
+    assert config_of(tag())["ignore_errors"] is True
+    assert configured(tag(), {}).__dataops__.resolved.ignore_errors is True
+    for config in ({}, config_of(operator)):
+        assert configured(operator, config).__dataops__.resolved.ignore_errors is False
 
 
 def test_a_refused_configuration_is_not_tried_again(

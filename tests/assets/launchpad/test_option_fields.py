@@ -5,11 +5,8 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from dagster_dataops.assets.launchpad.params import params_class
 from dagster_dataops.operators.registry import OperatorRegistry
-from tests.assets.launchpad.options import (
-    Model,
-)
+from tests.assets.launchpad.options import Model, fields_of, params_of
 
 
 def test_descriptions_come_from_docstring_annotation_and_type() -> None:
@@ -24,9 +21,7 @@ def test_descriptions_come_from_docstring_annotation_and_type() -> None:
 
     node.__doc__ = "Do.\n\nArgs:\n    size: Width and height."
 
-    params = params_class(OperatorRegistry(lambda *_: None)("data.text")(node)(), "Node")
-    assert params is not None
-    fields = params.to_fields_dict()
+    fields = fields_of(params_of(OperatorRegistry(lambda *_: None)("data.text")(node)()))
     found = {name: field.description for name, field in fields.items()}
     assert found == {
         "size": "Width and height.\n\nExactly 2 items.",
@@ -34,5 +29,5 @@ def test_descriptions_come_from_docstring_annotation_and_type() -> None:
         "tone": "How it sounds.",
         "model": None,
     }
-    size = fields["model"].config_type.fields["size"]  # type: ignore[attr-defined]
+    size = fields_of(fields["model"])["size"]
     assert size.description == "Of it, in billions.\n\nAt least 1."

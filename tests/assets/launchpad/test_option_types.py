@@ -9,23 +9,22 @@ import pytest
 
 from dagster_dataops import Operator
 from dagster_dataops.assets.launchpad.option_types import option_type
-from dagster_dataops.assets.launchpad.params import params_class
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.options.ranges import Fraction
 from tests.assets.launchpad.options import (
     Color,
     Model,
     Sampling,
+    fields_of,
     given_in_launchpad,
     operator_of,
+    params_of,
 )
 
 
 def shown(operator: Operator) -> Any:
     """The schema's field of the option."""
-    params = params_class(operator, "Node")
-    assert params is not None
-    return params.to_fields_dict()["option"]
+    return fields_of(params_of(operator))["option"]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +67,7 @@ def test_launchpad_values_are_converted_to_option_values(
         (Literal["a", "b"] | None, None, "Literal['a', 'b']"),
         (Color, Color.RED, "Literal['RED', 'BLUE']"),
         (list[Color], [Color.RED], "Literal['RED', 'BLUE']"),
+        (list[Literal["mro", ""]], ["mro"], "Literal['mro', '']"),
     ],
     ids=str,
 )

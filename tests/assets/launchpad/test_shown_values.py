@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dagster_dataops.assets.launchpad.operator_config import configured
-from dagster_dataops.assets.launchpad.params import params_class
 from dagster_dataops.operators.registry import OperatorRegistry
-from tests.assets.launchpad.options import Client, operator_of, scaffolded
+from tests.assets.launchpad.options import Client, fields_of, operator_of, params_of, scaffolded
 
 
 def test_left_out_options_are_named() -> None:
@@ -21,10 +20,9 @@ def test_left_out_options_are_named() -> None:
     ) -> dict:
         return record
 
-    params = params_class(OperatorRegistry(lambda *_: None)("data.text")(node)(), "Node")
-    assert params is not None
-    assert list(params.to_fields_dict()) == ["plain"]
-    said = params.__doc__ or ""
+    params = params_of(OperatorRegistry(lambda *_: None)("data.text")(node)())
+    assert list(fields_of(params)) == ["plain"]
+    said = params.description or ""
     assert said.startswith(
         "Options of data.text.node. Not shown, with their values of the pipeline: "
     )

@@ -8,13 +8,12 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import DataOpsTranslator
-from dagster_dataops.assets.launchpad.operator_config import config_type_of
+from dagster_dataops.assets.launchpad.config_schema import config_schema
 from dagster_dataops.assets.planning.translator import (
     DataOpsTranslatorData,
     options_table,
     shown_options,
 )
-from dagster_dataops.graph.graph import OperatorNode
 from dagster_dataops.operators.options.secret_options import is_secret
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
@@ -218,11 +217,8 @@ def test_the_launchpad_of_each_operator_has_its_own_timeout(registry: OperatorRe
     def ask(record: dict, timeout: float = 30) -> dict:
         return record
 
-    shown = [
-        config_type_of(OperatorNode("node", ask(timeout=seconds), ())).model_fields["params"]
-        for seconds in (5.0, 7.0)
-    ]
-    assert [field.default.model_dump(by_alias=True)["timeout"] for field in shown] == [5.0, 7.0]
+    shown = [config_schema(ask(timeout=seconds))["params"] for seconds in (5.0, 7.0)]
+    assert [field.default_value["timeout"] for field in shown] == [5.0, 7.0]
 
 
 def test_zero_workers_are_shown_as_the_default(upper: Any, root: Path) -> None:

@@ -97,6 +97,11 @@ def test_a_refused_key_fails_the_run_without_error_rows(
     assert not list(root.rglob("*_error.jsonl"))
 
 
+def test_resources_do_not_show_their_secrets():
+    assert "sk-1" not in repr(LLMResource(api_key="sk-1"))
+    assert "sk-1" not in repr(DataOpsResource(storage_options={"secret_access_key": "sk-1"}))
+
+
 def test_prices_are_plain_values_in_the_launchpad():
     resource = LLMResource(prices={"a": Price(1.0), "b": {"input": 2.0, "output": 3.0}})
 

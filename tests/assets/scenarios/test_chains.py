@@ -8,7 +8,7 @@ import pytest
 from dagster.components.core.component_tree import ComponentTreeException
 
 from dagster_dataops import chain, data, data_register, pipeline
-from dagster_dataops.assets.launchpad.params import params_class
+from dagster_dataops.assets.launchpad.params import params_field
 from tests.assets.component_project import WARNED_OF, Project
 from tests.assets.helpers import (
     definitions_of,
@@ -127,18 +127,18 @@ def test_secrets_and_objects_of_a_part_are_left_out_of_the_launchpad(
     execute(definitions, instance, config)
     row = read_jsonl(root / "docs/clean/clean_results.jsonl")[0]
     assert (row["model"], row["keyed"]) == ("large", True)
-    (field,) = fields_of(params_class(ppl.graph.last.operator, "Clean"))
-    assert "Not shown: `api_key` (secret)" in field.description
-    (inner,) = fields_of(field.annotation)
-    assert (inner.alias, inner.description) == ("model", "Name of the model.")
+    ((_, field),) = fields_of(params_field(ppl.graph.last.operator))
+    assert "Not shown, with their values of the pipeline: `api_key` (secret)" in field.description
+    ((name, inner),) = fields_of(field)
+    assert (name, inner.description) == ("model", "Name of the model.")
     with pytest.raises(dg.DagsterInvalidConfigError):
         wrong = {"ops": {"docs__clean": {"config": {"params": {"call": {"api_key": "x"}}}}}}
         execute(definitions, instance, wrong)
     assert "sk-secret" not in str(spec_of(definitions, "docs", "clean"))
 
 
-def fields_of(model: Any) -> list[Any]:
-    return list(model.model_fields.values())
+def fields_of(field: Any) -> list[tuple[str, Any]]:
+    return list(field.config_type.fields.items())
 
 
 def test_another_option_of_a_part_is_another_code_version(root: Path, source: Path) -> None:

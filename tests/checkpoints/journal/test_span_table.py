@@ -37,6 +37,26 @@ def test_outputs_of_one_frame_lie_one_after_the_other() -> None:
     assert [(segment, offset) for _, segment, offset in table.ordered()] == [(3, 100), (3, 107)]
 
 
+def test_one_segment_with_all_outputs_in_input_order_is_found() -> None:
+    table = SpanTable()
+    assert table.only_segment() is None
+    table.add(SpansEntry.of(3, 0, [span(0, 5, output=7), span(5, 5, output=9)]))
+    assert table.only_segment() == (3, 16)
+    table.add(SpansEntry.of(3, 16, [span(10, 5, output=1)]))
+    assert table.only_segment() == (3, 17)
+
+
+def test_a_segment_with_gaps_or_another_order_or_one_of_several_is_not_the_result() -> None:
+    gap = table_of(span(0, 5, output=7))
+    gap.add(SpansEntry.of(0, 8, [span(5, 5, output=9)]))
+    turned = SpanTable()
+    turned.add(SpansEntry.of(0, 0, [span(5, 5, output=7), span(0, 5, output=9)]))
+    late = SpanTable()
+    late.add(SpansEntry.of(0, 1, [span(0, 5)]))
+    for table in (gap, turned, late, table_of(span(0, 5), span(5, 5))):
+        assert table.only_segment() is None
+
+
 def test_gaps_are_the_intervals_that_no_span_covers() -> None:
     table = table_of(span(10, 10), span(40, 20))
     assert table.gaps(Interval(0, 100)) == [Interval(0, 10), Interval(20, 40), Interval(60, 100)]

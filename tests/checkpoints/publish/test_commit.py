@@ -129,12 +129,13 @@ def test_a_death_while_publishing_leaves_the_old_result_or_the_new_one(
     _check_new(folder)
 
 
-# Without failures, two files fewer are renamed: the error file and the kept journal.
+# Without failures, two files fewer are renamed: the error file and the kept journal. The segment
+# becomes the result, so that only the journal is deleted.
 _SOUND = {**_STEPS, **dict(list(_RENAMES.items())[:2])}
 del _SOUND["after the error file's draft"]
 
 
-@pytest.mark.parametrize("step", [*_SOUND, *_DELETIONS])
+@pytest.mark.parametrize("step", [*_SOUND, next(iter(_DELETIONS))])
 def test_a_death_while_publishing_leaves_no_error_file_of_an_older_result(
     tmp_path: Path, step: str
 ) -> None:

@@ -1,13 +1,18 @@
 """Results made of settled spans that may be damaged."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dagster_dataops.checkpoints.checkpoint import (
     CheckpointContent,
 )
+from dagster_dataops.checkpoints.publish.compose import compose
+from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.execution.runners import record_runner
 from tests.execution.helpers import (
     MODES,
     SMALL,
@@ -115,3 +120,64 @@ def test_spans_done_again_replace_the_damaged_ones_after_another_kill(
     assert report.manifest.resumed == len(_RECORDS)
     assert not any("damaged" in note for note in report.notes)
     assert node(tmp_path).result.read_bytes() == expected_results(_RECORDS)
+
+
+def _composed_after(
+    tmp_path: Path, patch: pytest.MonkeyPatch, action: Callable[[Path], None], runs: list[str]
+) -> list[Path]:
+    """Run records in one thread; return the files that were linked to the draft of the result.
+
+    ``action`` gets the checkpoint before its result is composed for the first time.
+    """
+    records = plan(runs)
+    dataset = write_input(tmp_path / "input.jsonl", records)
+    linked: list[Path] = []
+    link, todo = JsonlWriter.link, [action]
+
+    def acted(*given: Any, **named: Any) -> object:
+        if todo:
+            todo.pop()(node(tmp_path).checkpoints / "1")
+        return compose(*given, **named)
+
+    def noted(self: JsonlWriter, source: Path) -> None:
+        linked.append(source)
+        link(self, source)
+
+    patch.setattr(record_runner, "compose", acted)
+    patch.setattr(JsonlWriter, "link", noted)
+    run(operator_for("single", 1), dataset, node(tmp_path))
+    assert node(tmp_path).result.read_bytes() == expected_results(records)
+    assert [row["index"] for row in error_rows(node(tmp_path))] == expected_failures(records)
+    return linked
+
+
+@pytest.mark.parametrize("kinds", [["keep"], ["keep", "expand", "drop"]])
+def test_a_segment_that_holds_the_whole_result_becomes_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: list[str]
+) -> None:
+    linked = _composed_after(tmp_path, monkeypatch, lambda _: None, kinds * 20)
+    assert [path.name for path in linked] == ["segment-00001.jsonl"]
+    assert node(tmp_path).result.stat().st_nlink == 1
+
+
+def test_a_segment_with_error_lines_does_not_become_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not _composed_after(tmp_path, monkeypatch, lambda _: None, ["keep", "fail"] * 20)
+
+
+@pytest.mark.parametrize("damage", ["flipped", "longer", "removed"])
+def test_a_damaged_segment_does_not_become_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    def hurt(checkpoint: Path) -> None:
+        segment = checkpoint / "segment-00001.jsonl"
+        if damage == "flipped":
+            _flip(segment, random.Random(1))
+        elif damage == "longer":
+            segment.write_bytes(segment.read_bytes() + b"{}\n")
+        else:
+            segment.unlink()
+
+    linked = _composed_after(tmp_path, monkeypatch, hurt, ["keep"] * 20)
+    assert [path.name for path in linked[-1:]] != ["segment-00001.jsonl"]

@@ -5,7 +5,7 @@ from inspect import signature
 
 import pytest
 
-from dagster_dataops.assets.launchpad.operator_config import AsyncMode, Mode
+from dagster_dataops.assets.launchpad.config_schema import COROUTINE_MODE_TYPE, MODE_TYPE
 from dagster_dataops.execution.backends.backend import BACKENDS, Backend
 from dagster_dataops.operators.options.concurrency_modes import MODES
 
@@ -21,5 +21,7 @@ def test_every_backend_runs_a_job(module):
 
 
 def test_the_launchpad_offers_every_mode_that_an_operator_can_have():
-    assert list(AsyncMode) == list(MODES)
-    assert list(Mode) == [name for name, mode in MODES.items() if not mode.only_coroutines]
+    assert COROUTINE_MODE_TYPE.config_values == list(MODES)
+    assert MODE_TYPE.config_values == [
+        name for name, mode in MODES.items() if not mode.only_coroutines
+    ]

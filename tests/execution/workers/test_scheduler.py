@@ -76,6 +76,17 @@ def test_a_lone_worker_then_gets_a_large_range_for_a_moment(tmp_path: Path) -> N
         assert trial.patience < first.patience / 10
 
 
+def test_a_lone_worker_gets_no_range_ahead_of_its_trial(tmp_path: Path) -> None:
+    with _schedule(tmp_path / "input", b"abc\n" * 2_000_000, 2) as schedule:
+        schedule.take(1)
+        schedule.measured(4, 1e-6)
+        trial = schedule.take(1)
+        assert trial is not None
+        assert schedule.depth == 1  # the lines that it gives back come next
+        schedule.measured(trial.end - trial.start, 0.008)
+        assert schedule.depth == 2
+
+
 def test_workers_that_share_get_small_first_ranges(tmp_path: Path) -> None:
     with _schedule(tmp_path / "input", b"abc\n" * 1000, 2) as schedule:
         assert schedule.take(1)

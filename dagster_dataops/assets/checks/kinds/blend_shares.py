@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck, check_kind, declared
-from dagster_dataops.assets.checks.findings import Finding
-from dagster_dataops.assets.checks.inspectors import Inspected, WholeFile
+from dagster_dataops.assets.checks.findings import Finding, unknown
+from dagster_dataops.assets.checks.inspectors import Inspected
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.assets.metadata.leaf_metadata import share_of
 from dagster_dataops.errors import ConfigurationError
@@ -44,8 +44,7 @@ def blend_shares(
         leaves = inspected.manifest.leaves if inspected.manifest else []
         wanted = [leaf for leaf in leaves if leaf["wanted"] is not None]
         if not wanted:
-            text = "The shares are unknown: the result is no mixture, or it was edited."
-            return Finding(passed=False, text=text)
+            return unknown("The shares", "the result is no mixture, or it was edited")
         total = sum(leaf["samples"] for leaf in leaves)
         worst = max(wanted, key=lambda leaf: _excess(leaf, total, tolerance))
         passed = _excess(worst, total, tolerance) <= 0
@@ -64,7 +63,7 @@ def blend_shares(
 
     allowed = "random draws allow" if tolerance is None else f"{percentage(tolerance)} points"
     text = f"No dataset's share differs from its wanted one by more than {allowed}."
-    return declared(name, text, lambda: WholeFile(finding), severity, blocking=blocking)
+    return declared(name, text, lambda: finding, severity, blocking=blocking)
 
 
 def _excess(leaf: dict[str, Any], total: int, tolerance: float | None) -> float:

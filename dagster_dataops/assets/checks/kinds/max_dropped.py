@@ -1,10 +1,9 @@
 """The check ``max_dropped``."""
 
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck, check_kind, declared
-from dagster_dataops.assets.checks.findings import Finding
-from dagster_dataops.assets.checks.inspectors import Inspected, WholeManifest
+from dagster_dataops.assets.checks.findings import Finding, unknown
+from dagster_dataops.assets.checks.inspectors import Inspected
 from dagster_dataops.assets.checks.severity import Severity
-from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.quantities import counted, percentage
 
@@ -31,7 +30,10 @@ def max_dropped(
     if not 0 <= share <= 1:
         raise ConfigurationError("max_dropped", share, "in [0, 1]")
 
-    def finding(manifest: Manifest, _: Inspected) -> Finding:
+    def finding(inspected: Inspected) -> Finding:
+        manifest = inspected.manifest
+        if manifest is None:
+            return unknown("The dropped records")
         if manifest.new_records:
             return Finding(passed=True, text=f"{manifest.made_text}; none is dropped.")
         dropped = manifest.dropped / manifest.rows_in if manifest.rows_in else 0.0
@@ -42,10 +44,4 @@ def max_dropped(
         )
 
     text = f"At most {percentage(share)} of the input records are dropped."
-    return declared(
-        name,
-        text,
-        lambda: WholeManifest("The dropped records", finding),
-        severity,
-        blocking=blocking,
-    )
+    return declared(name, text, lambda: finding, severity, blocking=blocking)

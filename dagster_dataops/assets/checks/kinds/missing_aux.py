@@ -6,8 +6,8 @@ from typing import Final
 import orjson
 
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck, check_kind, declared
-from dagster_dataops.assets.checks.findings import Finding
-from dagster_dataops.assets.checks.inspectors import Inspected, WholeManifest
+from dagster_dataops.assets.checks.findings import Finding, unknown
+from dagster_dataops.assets.checks.inspectors import Inspected
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.errors import AuxFileMissingError, ConfigurationError
@@ -37,8 +37,10 @@ def missing_aux(
     if max < 0:
         raise ConfigurationError("missing_aux", max, "at least 0")
 
-    def finding(manifest: Manifest, inspected: Inspected) -> Finding:
-        messages = _messages(manifest, NodeFolder.at(inspected.dataset.path))
+    def finding(inspected: Inspected) -> Finding:
+        if inspected.manifest is None:
+            return unknown("The failed records")
+        messages = _messages(inspected.manifest, NodeFolder.at(inspected.dataset.path))
         count = messages.total()
         text = f"{counted(count, 'records')} failed because a file is missing"
         if count:
@@ -46,13 +48,7 @@ def missing_aux(
         return Finding(passed=count <= max, text=f"{text}.", numbers={"missing_files": count})
 
     text = f"At most {counted(max, 'records')} may fail because a file of a store is missing."
-    return declared(
-        name,
-        text,
-        lambda: WholeManifest("The failed records", finding),
-        severity,
-        blocking=blocking,
-    )
+    return declared(name, text, lambda: finding, severity, blocking=blocking)
 
 
 def _messages(manifest: Manifest, folder: NodeFolder) -> Counter[str]:

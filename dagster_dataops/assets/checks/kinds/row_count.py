@@ -2,7 +2,7 @@
 
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck, check_kind, declared
 from dagster_dataops.assets.checks.findings import Finding
-from dagster_dataops.assets.checks.inspectors import Inspected, WholeFile
+from dagster_dataops.assets.checks.inspectors import Inspected
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.quantities import counted
@@ -47,4 +47,4 @@ def row_count(
     bounds = [f"at least {min:,}"] if min is not None else []
     bounds += [f"at most {max:,}"] if max is not None else []
     text = f"There are {' and '.join(bounds)} records."
-    return declared(name, text, lambda: WholeFile(finding), severity, blocking=blocking)
+    return declared(name, text, lambda: finding, severity, blocking=blocking)

@@ -58,7 +58,7 @@ class _Duplicates(RecordInspector):
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = columns
         self._digests: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
-        weakref.finalize(self, self._digests.close)  # `finding` is not called after an error
+        weakref.finalize(self, self._digests.close)  # no finding after an error
         self._write = self._digests.write
 
     @override
@@ -74,7 +74,7 @@ class _Duplicates(RecordInspector):
         self._write(xxhash.xxh3_128_digest(b"at %d" % start))  # equals no other record
 
     @override
-    def finding(self, inspected: Inspected) -> Finding:
+    def __call__(self, inspected: Inspected) -> Finding:
         # Imported here, because it imports all operators of the library.
         from dagster_dataops.library.first_seen import first_of_equals
 
