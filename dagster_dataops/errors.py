@@ -22,13 +22,13 @@
  |-- SelectedElementError         a function failed on an element; also a RuntimeError
  |-- DataPipelineError            a stream cannot continue; also a RuntimeError
  |   |-- StreamItemError              an item is not a valid record
-  |   |-- StreamSourceError            the source cannot be read; also an InputError
-  |   |   |-- DuplicateKeyError            a key or a part of a sample occurs twice
-  |   |   `-- IndexOutdatedError           a file was changed after it was indexed
-  |   `-- StreamWorkerError            its worker processes cannot run it; also a WorkerError
-  |-- AuxFileMissingError          a file store has no such file; also a KeyError
-  |-- PathEscapeError              a name leaves its file store; also a ValueError
-  |-- UnknownSampleError           a dataset has no such sample; also a KeyError
+ |   |-- StreamSourceError            the source cannot be read; also an InputError
+ |   |   |-- DuplicateKeyError            a key or a part of a sample occurs twice
+ |   |   `-- IndexOutdatedError           a file was changed after it was indexed
+ |   `-- StreamWorkerError            its worker processes cannot run it; also a WorkerError
+ |-- AuxFileMissingError          a file store has no such file; also a KeyError
+ |-- PathEscapeError              a name leaves its file store; also a ValueError
+ |-- UnknownSampleError           a dataset has no such sample; also a KeyError
  |-- StreamStateError             a state does not belong to the stream; also a ValueError
  |-- UnencodableError             JSON cannot hold a value
  |-- OperatorError                an operator failed

@@ -20,8 +20,8 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
-from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry, columns_of
-from dagster_dataops.checkpoints.journal.span_notes import SpanNotes, add_counts
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
+from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.concurrency.background import background
 from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
@@ -61,7 +61,7 @@ class CheckpointContent:
         content = cls(folder, None, [], SpanTable())
         for entry in read_journal(folder / name):
             if isinstance(entry, SpansEntry):
-                content.table.add(entry.columns, entry.segment, entry.offset, entry.notes)
+                content.table.add(entry)
                 content.digests = content.digests or entry.digests is not None
             elif isinstance(entry, ReopenedEntry):
                 content.table = content.table.without(entry.starts)
@@ -197,31 +197,11 @@ class Checkpoint:
         """Return the writer of a new segment."""
         return SegmentWriter(self.folder, self.take_segment_number())
 
-    def settle(
-        self,
-        segment: int,
-        offset: int,
-        spans: list[Span],
-        digests: list[bytes] | None = None,
-        notes: Sequence[SpanNotes | None] = (),
-    ) -> None:
-        """Journal spans whose outputs are stored one after another from ``offset`` of ``segment``.
-
-        Args:
-            segment: Number of the segment.
-            offset: Where in it.
-            spans: In that order.
-            digests: Of their input, from `span_digests`, if outcomes are to be found by it.
-            notes: Of each span; empty if none has any.
-        """
-        if len(spans) == 1:  # the usual case with calls in flight
-            self._journal.span(segment, offset, spans[0], digests, notes)
-            self.table.add_one(spans[0], segment, offset, notes[0] if notes else None)
-        else:
-            columns = columns_of(spans)
-            self._journal.spans(segment, offset, columns, digests, notes)
-            self.table.add(columns, segment, offset, notes)
-        self._dirty.add(segment)
+    def settle(self, entry: SpansEntry) -> None:
+        """Journal spans whose outputs are stored."""
+        self._journal.spans(entry)
+        self.table.add(entry)
+        self._dirty.add(entry.segment)
 
     def sync_if_due(self, now: float) -> None:
         """Make settled spans survive a power loss, every ``flush_seconds`` or less often.
@@ -280,28 +260,18 @@ class Checkpoint:
         """Forget spans whose output is damaged; they are open again."""
         self.table = self.table.without(starts)
 
-    def reopen(
-        self,
-        entry: ReopenedEntry,
-        segment: int,
-        offset: int,
-        spans: list[Span],
-        notes: Sequence[SpanNotes | None] = (),
-    ) -> None:
+    def reopen(self, entry: ReopenedEntry, parts: SpansEntry | None) -> None:
         """Replace spans in one step. Records that the new spans do not hold are open again.
 
         Args:
             entry: The replaced spans.
-            segment: Number of the segment with the outputs of the new spans.
-            offset: Where in the segment these outputs lie, one after the other.
-            spans: The new spans, in that order.
-            notes: Of each new span; empty if none has any.
+            parts: The new spans; ``None`` for none.
         """
         self.table = self.table.without(entry.starts)
-        if spans:
-            self.table.add(columns_of(spans), segment, offset, notes)
-            self._dirty.add(segment)
-        self._journal.reopened(entry, segment, offset, spans, notes)
+        if parts is not None:
+            self.table.add(parts)
+            self._dirty.add(parts.segment)
+        self._journal.reopened(entry, parts)
         self.content.retries = self.content.retries or entry.retries
         self.count_resumed()
 

@@ -7,38 +7,26 @@ journal; no lock with a time-out is trusted. A run that was overtaken finds out 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.configuration import bucket_of
 
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.home_claim import HomeClaim
 
-class Claim(Protocol):
-    """The right to change the results of a node, from construction until `release`.
+Claim: TypeAlias = "DiskClaim | HomeClaim"
+"""Held from its construction until `release`."""
 
-    Attributes:
-        descriptor: Of the lock of the folder; a forked child closes it.
-    """
 
-    descriptor: int
-
-    def check(self) -> None:
-        """Check that this run still has it.
-
-        Raises:
-            StorageError: It does not.
-        """
-        ...
-
-    def release(self) -> None:
-        """Give it back; safe to call twice."""
-        ...
+class DiskClaim(FolderLock):
+    """A claim on a folder of a local disk, where a file is published by its new name."""
 
     def journal(self, path: Path) -> JournalWriter:
         """Return the writer of the journal of a checkpoint."""
-        ...
+        return JournalWriter(path)
 
     def publishing(
         self, files: Mapping[Path, Path], manifest: bytes
@@ -52,20 +40,6 @@ class Claim(Protocol):
         Raises:
             LostError: Another run has taken over.
         """
-        ...
-
-
-class DiskClaim(FolderLock):
-    """A claim on a folder of a local disk, where a file is published by its new name."""
-
-    def journal(self, path: Path) -> JournalWriter:
-        """Return the writer of the journal of a checkpoint."""
-        return JournalWriter(path)
-
-    def publishing(
-        self, files: Mapping[Path, Path], manifest: bytes
-    ) -> AbstractContextManager[None]:
-        """Return a block that does nothing: the files are put in place inside it."""
         del files, manifest
         return nullcontext()
 

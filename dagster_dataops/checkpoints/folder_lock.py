@@ -50,12 +50,12 @@ class FolderLock:
             # Do not follow a link: it could point to another file, which would be overwritten.
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             self.descriptor = os.open(self.path, flags, 0o666)
-        self._said = b""
+        self._holder_entry = b""
         _HELD.add(self)
         try:
             self._wait(folder, wait_seconds)
             self.check()
-            self._say_who(run)
+            self._write_holder(run)
         except BaseException:
             self.release()
             raise
@@ -74,14 +74,14 @@ class FolderLock:
             raise StorageError(str(self.path.parent), "go on", reason)
         with storage(self.path, "read the lock file"), self.path.open("rb") as file:
             found = file.read(_LONGEST)  # opened anew: a shared file system then asks its server
-        if not found.startswith(self._said):
+        if not found.startswith(self._holder_entry):
             reason = (
                 f"{_holder_in(found)} has locked the folder too: locks of this file system do not "
                 "hold between machines; mount it with locks, or run on one machine at a time"
             )
             raise StorageError(str(self.path.parent), "go on", reason)
 
-    def _say_who(self, run: str) -> None:
+    def _write_holder(self, run: str) -> None:
         holder = {
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -90,9 +90,9 @@ class FolderLock:
         }
         with storage(self.path, "write the lock file"):
             # Overwrite the entry of the last holder. Truncating the file would wait for the disk.
-            self._said = orjson.dumps(holder)
+            self._holder_entry = orjson.dumps(holder)
             before = os.fstat(self.descriptor).st_size
-            os.pwrite(self.descriptor, self._said.ljust(min(before, _LONGEST)), 0)
+            os.pwrite(self.descriptor, self._holder_entry.ljust(min(before, _LONGEST)), 0)
 
     def _wait(self, folder: Path, wait_seconds: float) -> None:
         began = time.monotonic()

@@ -22,7 +22,7 @@ from dagster_dataops.checkpoints.journal.positions import (
     Extent,
     Position,
     StageParts,
-    borne_out,
+    confirmed,
     intact,
 )
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
@@ -119,7 +119,7 @@ class StreamCheckpoint(Checkpoint):
         Raises:
             StorageError: The file differs from the written content.
         """
-        if not borne_out(self.quarantine, {self._quarantined}):
+        if not confirmed(self.quarantine, {self._quarantined}):
             reason = "differs from the written content; check the disk, then run again"
             raise StorageError(str(self.quarantine), "read back the failed items", reason)
 

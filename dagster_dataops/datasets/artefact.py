@@ -128,7 +128,7 @@ def damage(version: Path) -> str:
     wrong += [
         f"{name} was changed"
         for name, row in known.items()
-        if name in found and not _is_unchanged(version / name, row, found[name], written_ns)
+        if name in found and not is_unchanged(version / name, row, found[name], written_ns)
     ]
     more = len(wrong) - _MAX_LISTED
     listed = ", ".join(wrong[:_MAX_LISTED]) + (f" and {more:,} more" if more > 0 else "")
@@ -213,7 +213,15 @@ def _entries(folder: Path, prefix: str = "") -> Iterator[tuple[str, os.stat_resu
             raise ValueError(msg)
 
 
-def _is_unchanged(path: Path, row: Record, status: os.stat_result, written_ns: int) -> bool:
+def is_unchanged(path: Path, row: Record, status: os.stat_result, written_ns: int) -> bool:
+    """Return whether a file is as its row in a listing; it is read only if it may have changed.
+
+    Args:
+        path: The file, or an empty folder.
+        row: The row.
+        status: The status of the file.
+        written_ns: Change time of the file with the listing.
+    """
     if not row["digest"]:
         return True
     if status.st_size != row["size_bytes"]:

@@ -181,7 +181,7 @@ class JsonlDataset:
                 try:
                     yield decode(line.text)
                 except ValueError as error:
-                    number = self._line_number(line.start)
+                    number = LineCounter(source).line_at(line.start)
                     place = f"{shown_place(self.path)}, line {number}"
                     raise InputError(place, str(error)) from None
 
@@ -214,7 +214,3 @@ class JsonlDataset:
 
         here = self.download()
         return read_result(here.path, here.size_bytes, here.fingerprint, here.state)
-
-    def _line_number(self, offset: int) -> int:
-        with opened(self.path) as source:
-            return LineCounter(source).line_at(offset)

@@ -13,16 +13,14 @@ a result is replaced by one rename, that of the link, like a result that is one 
 import os
 import shutil
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import xxhash
 
 from dagster_dataops.byte_ranges import part_name
 from dagster_dataops.concurrency.background import deleting
-from dagster_dataops.datasets.artefact import damage, digest_of_listing, listing_of
+from dagster_dataops.datasets.artefact import damage
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import (
     draft_of,
@@ -30,14 +28,15 @@ from dagster_dataops.datasets.durable_files import (
     make_folder_durably,
     storage,
     sync_folder,
-    write_durably,
 )
 from dagster_dataops.datasets.lines import split_lines
+from dagster_dataops.datasets.version_folders import discard, put_version
 from dagster_dataops.datasets.writer import JsonlWriter
-from dagster_dataops.records import Record, encode
+
+if TYPE_CHECKING:
+    from dagster_dataops.records import Record
 
 _DRAFT: Final = ".draft"
-_REMOVED: Final = ".removed-"
 
 
 class PartedWriter:
@@ -88,20 +87,12 @@ class PartedWriter:
             self._part.write(b"".join(taken), len(taken))
 
     def finish(self) -> JsonlDataset:
-        """Make the parts and the link durable; return the handle after publication.
-
-        Parts that equal published ones are removed, and these stay.
-        """
+        """Make the parts and the link durable; return the handle after publication."""
         self._finish_part()
-        self.version = version = digest_of_listing(self._listing)
-        place = self._parts / version
         with storage(self._draft, "publish the parts"):
             sync_folder(self._draft)
-            if damage(place):
-                _discard(place)
-                write_durably(listing_of(place), b"".join(map(encode, self._listing)))
-                self._draft.rename(place)
-                sync_folder(self._parts)
+            place = put_version(self._draft, self._listing)
+            self.version = place.name
             link_draft(self.path, place)
         return JsonlDataset(
             path=self.path,
@@ -130,13 +121,8 @@ class PartedWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._part.__exit__(kind, error, traceback)
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._part.__exit__()
         shutil.rmtree(self._draft, ignore_errors=True)
         if kind is not None:
             with suppress(OSError):
@@ -181,17 +167,6 @@ def remove_other_parts(parts: Path, version: str) -> None:
         return
     for path in list(parts.iterdir()):
         if path.name not in {version, f"{version}.jsonl"}:
-            _discard(path)
+            discard(path)
     if not version:
         deleting.run(parts.rmdir)
-
-
-def _discard(path: Path) -> None:
-    """Remove a folder of parts with its listing, or any other entry."""
-    if path.is_dir():
-        removed = path.with_name(f"{_REMOVED}{os.urandom(6).hex()}")
-        with suppress(FileNotFoundError):  # an earlier deletion goes on in the background
-            path.rename(removed)
-        deleting.run(partial(shutil.rmtree, removed, ignore_errors=True))
-        path = listing_of(path)
-    path.unlink(missing_ok=True)

@@ -101,11 +101,7 @@ def _first_line(descriptor: Readable, interval: Interval) -> list[bytes]:
 
 
 def _lines(block: bytes) -> list[bytes]:
-    return list(_non_blank(block))
-
-
-def _non_blank(block: bytes) -> Iterator[bytes]:
-    return filterfalse(bytes.isspace, split_lines(block))
+    return list(filterfalse(bytes.isspace, split_lines(block)))
 
 
 def _spread(lines: list[bytes], count: int) -> list[bytes]:

@@ -233,14 +233,13 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
     fingerprint, checkpoint = runner.fingerprint, attempt.checkpoint
     run, spec = attempt.context.run, attempt.operator.__dataops__.spec
     return Manifest(
+        **drafts.facts(),
         operator=attempt.name,
         rows_in=drafts.records,
         rows_out=drafts.dataset.rows or 0,
         dropped=0 if spec.new_records else drafts.dropped,
-        failed=drafts.failed,
         resumed=checkpoint.resumed_records if checkpoint else 0,
         size_bytes=drafts.dataset.size_bytes,
-        modified_ns=drafts.modified_ns,
         fingerprint=drafts.dataset.fingerprint or "",
         run=run,
         attempts=checkpoint.content.attempts if checkpoint else [run],
@@ -248,23 +247,11 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         made_from=fingerprint.to_json(),
         kept_from=checkpoint.content.kept_from if checkpoint else [],
         resumed_from=checkpoint.resumed_from if checkpoint else [],
-        seeds=drafts.seeds,
-        outcomes=drafts.outcomes,
-        outputs=drafts.outputs,
-        mapped=drafts.mapped,
         inputs=attempt.sources,
-        counts=drafts.summary.counts,
-        drops=drafts.summary.drops,
-        drop_examples=drafts.summary.drop_examples,
-        artefact=drafts.artefact,
-        parted=drafts.parted,
-        part_records=drafts.part_records,
-        funnel=drafts.summary.funnel,
+        part_records=attempt.folder.part_records,
         kind=spec.kind,
         new_records=spec.new_records,
         traced=attempt.settings.trace,
-        combined=drafts.combined,
-        leaves=drafts.leaves,
     )
 
 

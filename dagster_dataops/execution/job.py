@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from dagster_dataops.byte_ranges import Readable, opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
-from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
 from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
@@ -121,7 +121,7 @@ class Job:
     ) -> None:
         """Journal finished spans; their outputs start at ``offset`` of ``segment``, in a row."""
         digests = digests_in(self.dataset.path, spans) if self.keeps_outcomes else None
-        self.checkpoint.settle(segment, offset, spans, digests, notes if any(notes) else ())
+        self.checkpoint.settle(SpansEntry.of(segment, offset, spans, digests, notes))
 
     def state(self) -> ProgressState:
         """Return the progress of the job."""

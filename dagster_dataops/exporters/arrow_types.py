@@ -146,22 +146,13 @@ class ArrowTable:
 
     def _with(self, known: Any, names: list[str], start: int, batch: list[Record]) -> Any:
         """Return the schema that also fits a batch."""
-        fields = []
         for name in names:
-            kind = self._given.get(name)
             try:
-                fields.append((name, kind or _type_of(_values(name, batch))))
+                kind = self._given.get(name) or _type_of(_values(name, batch))
+                known = _unified(known, name, kind)
             except _ERRORS:
                 raise self._unfit(name, known, start, batch) from None
-        try:
-            return pa.unify_schemas([known, pa.schema(fields)], promote_options="permissive")
-        except _ERRORS:
-            for name, kind in fields:
-                try:
-                    _unified(known, name, kind)
-                except _ERRORS:
-                    raise self._unfit(name, known, start, batch) from None
-            raise
+        return known
 
     def _unfit(self, name: str, known: Any, start: int, batch: list[Record]) -> UnfitValueError:
         """Return the error for the first record whose value does not fit those before it."""

@@ -17,9 +17,8 @@ from typing import Final, Self
 import orjson
 import xxhash
 
-from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.concurrency.file_lock import lock_at_once, unused
-from dagster_dataops.datasets.artefact import list_files
+from dagster_dataops.datasets.artefact import is_unchanged, list_files
 from dagster_dataops.datasets.durable_files import (
     make_folder_durably,
     read_if_there,
@@ -29,10 +28,10 @@ from dagster_dataops.datasets.durable_files import (
     write_durably,
 )
 from dagster_dataops.datasets.published_files import RESULT
-from dagster_dataops.errors import ExportError, InputError, StorageError
+from dagster_dataops.errors import ExportError, StorageError
 from dagster_dataops.exporters.exporter import Exporter, ExportRecords, UnfitValueError
 from dagster_dataops.exporters.folder_swap import replace_folder
-from dagster_dataops.hashing.file_digests import cached_digest, has_content
+from dagster_dataops.hashing.file_digests import has_content
 from dagster_dataops.records import Record
 
 _SHOWN: Final = 3  # foreign files in an error
@@ -269,16 +268,11 @@ def _names_in(folder: Path) -> set[str]:
 
 
 def _is_unchanged(path: Path, row: Record, written_ns: int) -> bool:
-    """Return whether a file is as its receipt says; it is read only if it may have changed."""
     try:
         status = path.stat(follow_symlinks=False)
-        if status.st_size != row["size_bytes"]:
-            return False
-        if status.st_ctime_ns < written_ns:
-            return True
-        return cached_digest(path, FileState.of(status)) == row["digest"]
-    except (OSError, InputError):
+    except OSError:
         return False
+    return is_unchanged(path, row, status, written_ns)
 
 
 def _is_locked(descriptor: int) -> bool:

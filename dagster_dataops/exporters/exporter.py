@@ -73,8 +73,24 @@ class ExportRecords:
         return self._dataset.sample(count)
 
     def place_of(self, index: int) -> tuple[Path, int]:
-        """Return the file of a record and its line, from 1."""
-        return self.path, line_of_record(self._dataset, index)
+        """Return the file of a record and its line, from 1; lines that are no records do not count.
+
+        Raises:
+            IndexError: There is no such record.
+        """
+        with opened(self.path) as source:
+            counter = LineCounter(source)
+            remaining = index
+            for line in iterate_lines(source, [content_interval(self.path)]):
+                try:
+                    decode(line.text)
+                except ValueError:
+                    continue
+                if not remaining:
+                    return self.path, counter.line_at(line.start)
+                remaining -= 1
+        msg = f"{self.path} has no record {index}"
+        raise IndexError(msg)
 
     def lines(self) -> Iterator[bytes]:
         """Yield the records as JSON lines; one or several whole lines at a time."""
@@ -108,25 +124,3 @@ class Exporter(Protocol):
             UnfitValueError: The format cannot hold a record.
         """
         ...
-
-
-def line_of_record(dataset: JsonlDataset, index: int) -> int:
-    """Return the line, from 1, of a record.
-
-    Args:
-        dataset: The dataset.
-        index: Of the record, from 0; lines that are not records do not count.
-    """
-    with opened(dataset.path) as source:
-        counter = LineCounter(source)
-        remaining = index
-        for line in iterate_lines(source, [content_interval(dataset.path)]):
-            try:
-                decode(line.text)
-            except ValueError:
-                continue
-            if not remaining:
-                return counter.line_at(line.start)
-            remaining -= 1
-    msg = f"{dataset.path} has no record {index}"
-    raise IndexError(msg)

@@ -18,7 +18,7 @@ from dagster_dataops.operators.chains.chain_calls import (
     chain_function,
 )
 from dagster_dataops.operators.definition.operator import Operator, init_parameters
-from dagster_dataops.operators.outcomes.named_outputs import routed, routed_async
+from dagster_dataops.operators.outcomes.named_outputs import routing
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
 
@@ -43,20 +43,29 @@ def record_function(
     spec = operator.__dataops__.spec
     if isinstance(operator, Chain):
         return _through_parts(operator, context, times or PartTimes(len(operator.parts)))
-    if spec.kind != "selection":
-        forward = plain_function(operator)
-        forward = functools.partial(forward, context=context) if spec.takes_context else forward
-        route = routed_async if spec.asynchronous else routed
-        return route(forward, spec.outputs, batch=bool(spec.batch)) if spec.outputs else forward
-    sketch = plain_function(operator)
-    wrapped = _sketches if spec.batch else _sketch
-    if not spec.asynchronous:
-        return lambda given: wrapped(sketch(given))
+    function = plain_function(operator)
+    if spec.takes_context:
+        function = functools.partial(function, context=context)
+    if spec.kind == "selection":
+        change: Callable[[Any, Any], Any] = _sketches if spec.batch else _sketch
+    elif spec.outputs:
+        change = routing(spec.outputs, batch=bool(spec.batch))
+    else:
+        return function
+    return _followed(function, change, asynchronous=spec.asynchronous)
 
-    async def sketched(given: Any) -> Any:
-        return wrapped(await sketch(given))
 
-    return sketched
+def _followed(
+    function: Callable[[Any], Any], change: Callable[[Any, Any], Any], *, asynchronous: bool
+) -> Callable[[Any], Any]:
+    """Return ``function`` with ``change`` of what it returned and was given as its result."""
+    if not asynchronous:
+        return lambda given: change(function(given), given)
+
+    async def followed(given: Any) -> Any:
+        return change(await function(given), given)
+
+    return followed
 
 
 def _through_parts(
@@ -75,7 +84,12 @@ def _through_parts(
 
 
 def plain_function(operator: Operator) -> Callable[..., Any]:
-    """Return ``forward`` as it is written, with all options bound; or ``forward_batch``."""
+    """Return the method that processes data as it is written, with all options bound.
+
+    Arguments and return value depend on the kind: ``forward`` takes a record, ``forward_batch`` a
+    list of them, ``forward_batch_input`` the datasets, ``stream`` the input streams, ``build``
+    iterators over the inputs and the folder, ``write`` the records and the place.
+    """
     return _bound(operator, operator.__dataops__.spec.method)
 
 
@@ -97,31 +111,11 @@ def change_function(operator: Operator) -> Callable[[Record, Any], Any] | None:
     return _bound(operator, CHANGE) if hasattr(operator, CHANGE) else None
 
 
-def dataset_function(operator: Operator) -> Callable[..., Any]:
-    """Return ``forward_batch_input`` as a function of the datasets."""
-    return _bound(operator, "forward_batch_input")
-
-
-def build_function(operator: Operator) -> Callable[..., Any]:
-    """Return ``build`` as a function of iterators over the inputs, and of the folder."""
-    return _bound(operator, "build")
-
-
-def write_function(operator: Operator) -> Callable[..., Any]:
-    """Return ``write`` of an export operator as a function of the records and the place."""
-    return _bound(operator, "write")
-
-
-def stream_function(operator: Operator) -> Callable[..., Any]:
-    """Return ``stream`` as a function of the input streams."""
-    return _bound(operator, "stream")
-
-
-def _sketch(found: Any) -> dict[str, Any]:
+def _sketch(found: Any, _: object) -> dict[str, Any]:
     return {SKETCH: found}
 
 
-def _sketches(found: Any) -> Any:
+def _sketches(found: Any, _: object) -> Any:
     """Return the sketches of a batch; an exception stands for a record that failed."""
     if not isinstance(found, list):
         return found

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.operators.chains.chain import Chain, Part, chain_of
+from dagster_dataops.operators.definition.decorated_function import named_as
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.options.declared_columns import NOTHING
@@ -85,9 +86,7 @@ class _PickledOperator:
 
 def _importable_target(target: Any) -> Any:
     """Return the `RegisteredFunction` that replaces ``target`` in its module; else ``target``."""
-    found: Any = sys.modules.get(target.__module__)
-    for name in target.__qualname__.split("."):
-        found = getattr(found, name, None)
+    found = named_as(target)
     return found if getattr(found, "function", None) is target else target
 
 

@@ -14,7 +14,7 @@ from dagster_dataops.errors import (
     OperatorDefinitionError,
     OperatorOptionError,
 )
-from dagster_dataops.operators.bound_methods import dataset_function, plain_function
+from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.decorated_function import P, R, RegisteredFunction
 from dagster_dataops.operators.definition.operator import (
     OUTPUTS,
@@ -27,10 +27,10 @@ from dagster_dataops.operators.definition.spec import OperatorSpec
 from dagster_dataops.operators.definition.spec_builder import (
     KINDS,
     Method,
+    OperatorTerms,
     checked_name,
     spec_of_class,
     spec_of_function,
-    with_outputs,
 )
 from dagster_dataops.operators.options.declared_columns import (
     DECLARATIONS,
@@ -136,27 +136,23 @@ class OperatorRegistry:
         if window is not None:
             settings["_batch_size"] = window
         _check_registration(name, rewrite_func, settings)
-        declared = ColumnDeclarations(reads=reads, writes=writes, columns=columns)
-        given = (name, rewrite_func, settings, declared, outputs)
-        return Registration(self, *given, new_records=new_records)
+        terms = OperatorTerms(
+            group=name,
+            method=rewrite_func,
+            settings=settings,
+            declared=ColumnDeclarations(reads=reads, writes=writes, columns=columns),
+            outputs=outputs,
+        )
+        return Registration(self, terms, new_records=new_records)
 
     def forward_batch_input(self, group: str, **given: Any) -> "Registration":
         """Return ``self(group, rewrite_func="forward_batch_input")``, LazyLLM's notation."""
         return self(group, rewrite_func="forward_batch_input", **given)
 
-    def add(
-        self,
-        target: Any,
-        group: str,
-        method: Method,
-        settings: dict[str, Any],
-        declared: ColumnDeclarations,
-        outputs: Outputs = (),
-    ) -> Any:
+    def add(self, target: Any, terms: OperatorTerms) -> Any:
         """Register a function or a plain class; return the object that replaces it."""
-        if inspect.isclass(target):
-            return self._add_plain_class(target, group, settings, declared, outputs)
-        return self._add_function(target, group, method, settings, declared, outputs)
+        add = self._add_plain_class if inspect.isclass(target) else self._add_function
+        return add(target, terms)
 
     @override
     def __reduce__(self) -> Any:
@@ -211,46 +207,31 @@ class OperatorRegistry:
 
     def add_class(self, operator: OperatorMeta, declared: ColumnDeclarations) -> None:
         """Register a class operator after its definition."""
-        spec = spec_of_class(operator, operator.__dataops_group__, {}, declared=declared)
-        self._add(operator, with_outputs(spec, getattr(operator, OUTPUTS, ())))
+        group, outputs = operator.__dataops_group__, getattr(operator, OUTPUTS, ())
+        terms = OperatorTerms(group=group, declared=declared, outputs=outputs)
+        self._add(operator, spec_of_class(operator, terms))
 
-    def _add_plain_class(
-        self,
-        target: type,
-        group: str,
-        settings: dict[str, Any],
-        declared: ColumnDeclarations,
-        outputs: Outputs,
-    ) -> type:
+    def _add_plain_class(self, target: type, terms: OperatorTerms) -> type:
         if isinstance(target, OperatorMeta):
             reason = "it inherits from a group, which registers it; leave the decorator off"
             raise OperatorDefinitionError(target.__qualname__, reason)
         namespace = {"__doc__": target.__doc__, "__module__": target.__module__}
-        base = self._groups.get(group) or self._make_group(group)
+        base = self._groups.get(terms.group) or self._make_group(terms.group)
         reads = gives_stream(target) and not issubclass(target, Readable)
         bases = (target, Readable, base) if reads else (target, base)
         operator = OperatorMeta(target.__name__, bases, namespace)
         operator.__qualname__ = target.__qualname__
-        spec = spec_of_class(operator, group, settings, target, declared)
+        spec = spec_of_class(operator, terms, target)
         self._add_group(base)
-        self._add(operator, with_outputs(spec, outputs))
+        self._add(operator, spec)
         return operator
 
-    def _add_function(
-        self,
-        function: Any,
-        group: str,
-        method: Method,
-        settings: dict[str, Any],
-        declared: ColumnDeclarations,
-        outputs: Outputs,
-    ) -> RegisteredFunction[Any, Any]:
+    def _add_function(self, function: Any, terms: OperatorTerms) -> RegisteredFunction[Any, Any]:
         function = getattr(function, "function", function)  # already registered in another group
         if not inspect.isfunction(function):
             raise OperatorDefinitionError(repr(function), "it is neither a function nor a class")
-        spec = spec_of_function(function, group, method, settings, declared)
-        spec = with_outputs(spec, outputs)
-        operator = _class_of_function(spec, self.new_group(group))
+        spec = spec_of_function(function, terms)
+        operator = _class_of_function(spec, self.new_group(terms.group))
         self._add(operator, spec)
         first = next(iter(inspect.signature(function).parameters)) if spec.inputs else None
         return RegisteredFunction(function, operator, first)
@@ -270,8 +251,8 @@ class OperatorRegistry:
             OperatorOptionError: A parameter has no default.
         """
         method: Method = "forward" if _takes_one_record(function) else "forward_batch_input"
-        own = function.__name__
-        spec = spec_of_function(function, "", method, {}, name=own if own != "<lambda>" else name)
+        terms = OperatorTerms(group="", method=method)
+        spec = spec_of_function(function, terms, name if function.__name__ == "<lambda>" else None)
         operator: Operator = _class_of_function(spec, self._make_group("function"))()
         return operator
 
@@ -302,20 +283,12 @@ class OperatorRegistry:
 class Registration:
     """The decorator that ``data_register(...)`` returns."""
 
-    def __init__(  # noqa: PLR0913 - made in one place
-        self,
-        registry: OperatorRegistry,
-        group: str,
-        method: Method,
-        settings: dict[str, Any],
-        declared: ColumnDeclarations,
-        outputs: Outputs,
-        *,
-        new_records: bool,
+    def __init__(
+        self, registry: OperatorRegistry, terms: OperatorTerms, *, new_records: bool
     ) -> None:
         self._registry = registry
+        self._terms = terms
         self._new_records = new_records
-        self._given = (group, method, settings, declared, outputs)
 
     @overload
     def __call__(self, target: C) -> C: ...  # type: ignore[overload-overlap]
@@ -326,9 +299,9 @@ class Registration:
     def __call__(self, target: Any) -> Any:
         """Register ``target``."""
         if self._new_records:
-            _check_dataset_operator(target, self._given[1])
+            _check_dataset_operator(target, self._terms.method)
             target.new_records = True
-        return self._registry.add(target, *self._given)
+        return self._registry.add(target, self._terms)
 
 
 def _check_dataset_operator(target: Any, method: Method) -> None:
@@ -343,13 +316,10 @@ def _class_of_function(spec: OperatorSpec, group: OperatorMeta) -> OperatorMeta:
     """Return the operator class of a function; its method calls it with the options bound."""
     namespace = {"__doc__": spec.target.__doc__, "__module__": spec.target.__module__}
     bases: tuple[type, ...] = (group,)
-    match spec.kind:
-        case "reader":
-            bases = (FunctionReader, group)
-        case "record":
-            namespace[spec.method] = property(plain_function)
-        case _:
-            namespace[spec.method] = property(dataset_function)
+    if spec.kind == "reader":
+        bases = (FunctionReader, group)
+    else:
+        namespace[spec.method] = property(plain_function)
     operator = OperatorMeta(spec.name, bases, namespace)
     operator.__dataops_spec__ = spec
     return operator

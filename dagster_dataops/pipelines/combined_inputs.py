@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dagster_dataops.errors import DataOpsError, PipelineDefinitionError
-from dagster_dataops.operators.bound_methods import stream_function
+from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 
 
@@ -61,7 +61,7 @@ def check_stream(pipeline: str, name: str, operator: Operator, inputs: int) -> N
         raise PipelineDefinitionError(pipeline, reason)
     empty = [read_sequence([]) for _ in range(inputs)]
     try:
-        as_reading(stream_function(operator)(*empty), name)
+        as_reading(plain_function(operator)(*empty), name)
     except (DataOpsError, TypeError, ValueError) as error:
         reason = f"node {name!r}: {spec.qualified_name} over {_inputs(inputs)}: {error}"
         raise PipelineDefinitionError(pipeline, reason) from error

@@ -12,12 +12,8 @@ _READING: Final[dict[Path, tuple[StoreBucket, ResultStore]]] = {}  # not checked
 _OPENING: Final = threading.Lock()
 
 
-def store_of(path: Path, *, read_only: bool = False) -> tuple[ResultStore, str] | None:
+def store_of(path: Path) -> tuple[ResultStore, str] | None:
     """Return the store whose working copy holds ``path``, and the key of ``path`` in it.
-
-    Args:
-        path: A path.
-        read_only: Open a store without the check that it supports conditional writes.
 
     Returns:
         The store and the key; ``None`` for a path of a local disk.
@@ -30,11 +26,16 @@ def store_of(path: Path, *, read_only: bool = False) -> tuple[ResultStore, str] 
     if found is None:
         return None
     bucket, key = found
-    return _open(bucket, read_only=read_only), key
+    return _open(bucket, read_only=False), key
 
 
 def reading(bucket: StoreBucket) -> ResultStore:
-    """Return the store of a bucket, to read from it; raises as `store_of` does."""
+    """Return the store of a bucket, to read from it: without a check of its conditional writes.
+
+    Raises:
+        MissingExtraError: The package for object stores is not installed.
+        StoreRefusedError: The store cannot be reached.
+    """
     return _open(bucket, read_only=True)
 
 

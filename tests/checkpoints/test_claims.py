@@ -15,7 +15,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, pu
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.home_claim import HomeClaim
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, checksum, segment_path
-from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.publish.commit import commit
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.errors import LostError
@@ -46,7 +46,7 @@ def run(folder: NodeFolder, name: str, pieces: list[bytes] = PIECES) -> bytes:
                 segment = checkpoint.new_segment()
                 segment.append(piece)
                 segment.close()
-                checkpoint.settle(segment.number, 0, [span])
+                checkpoint.settle(SpansEntry.of(segment.number, 0, [span]))
                 checkpoint.sync()
         result = b"".join(_outputs(checkpoint))
         checkpoint.close()
@@ -249,7 +249,7 @@ def test_a_run_that_slept_is_refused_at_its_first_entry_even_after_a_publication
     writer.close()
     span = Span(0, 8, 1, 1, 0, 0, 8, 0, 0, checksum(PIECES[0]))
     for _ in range(20):  # numbers whose objects were deleted may still be free
-        checkpoint.settle(writer.number, 0, [span])
+        checkpoint.settle(SpansEntry.of(writer.number, 0, [span]))
         with suppress(LostError):
             checkpoint.sync()
     draft_of(folder.result).write_bytes(b"junk\n")

@@ -31,7 +31,6 @@ from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
     frame,
     read_frames,
-    read_notes,
     read_spans,
 )
 from dagster_dataops.checkpoints.journal.segments import segment_path
@@ -209,18 +208,19 @@ class Unfinished:
         """Return the frame and the output of every span, by file: first byte, end, start."""
         places: dict[str, list[tuple[int, int, int]]] = {path.name: [] for path in self.files()}
         data = (self.checkpoint / "journal").read_bytes()
-        notes, began = None, 0  # a frame of notes belongs to the frame of spans that follows it
+        notes, began = b"", 0  # a frame of notes belongs to the frame of spans that follows it
         for found in read_frames(data):
             made = frame(FrameKind(found.kind), found.payload)
             at = data.find(made)
             if found.kind == FrameKind.NOTES:
-                notes, began = read_notes(found.payload), at
+                notes, began = found.payload, at
                 continue
-            spans = read_spans(found.payload, notes) if found.kind == FrameKind.SPANS else None
+            known = found.kind == FrameKind.SPANS
+            spans = read_spans(found.payload, notes=notes) if known else None
             if spans is not None:
                 first, end = began if notes else at, at + len(made)
                 places["journal"] += [(first, end, start) for start in spans.columns[0]]
-            notes = None
+            notes = b""
         for span, segment, offset in CheckpointContent.read(self.checkpoint).table.ordered():
             end = offset + span.output_bytes + span.error_bytes
             name = segment_path(self.checkpoint, segment).name

@@ -67,11 +67,7 @@ def _journal(script: _Script) -> tuple[bytearray, list[bytes]]:
                 continue
             case 1:
                 spans = list(_spans(script))
-                made = (
-                    spans_frame(script.number(), script.number(2), columns_of(spans))
-                    if spans
-                    else b""
-                )
+                made = _framed(script, spans) if spans else b""
             case 2:
                 made = frame(FrameKind.SPANS, script.take(script.number()))
             case 3:
@@ -89,6 +85,10 @@ def _journal(script: _Script) -> tuple[bytearray, list[bytes]]:
 
 def _first_frame_end(made: bytes) -> int:
     return len(_EMPTY) + int.from_bytes(made[5:9], "little")
+
+
+def _framed(script: _Script, spans: list[Span]) -> bytes:
+    return spans_frame(SpansEntry.of(script.number(), script.number(2), spans))
 
 
 def _spans(script: _Script) -> Iterator[Span]:
@@ -139,7 +139,7 @@ def _add(table: SpanTable, spans: SpansEntry | None) -> None:
         return
     counts = {len(column) for column in spans.columns}
     assert len(counts) == 1, "the fields of spans differ in number"
-    table.add(spans.columns, spans.segment, spans.offset)
+    table.add(spans)
 
 
 def check_table(table: SpanTable) -> None:

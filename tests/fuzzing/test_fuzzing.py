@@ -13,7 +13,7 @@ from dagster_dataops.checkpoints.journal.frames import (
     read_frames,
     spans_frame,
 )
-from dagster_dataops.checkpoints.journal.span import columns_of, unpack
+from dagster_dataops.checkpoints.journal.span import SpansEntry, unpack
 from tests.each import each
 from tests.fuzzing import journal, lines, selectors
 
@@ -65,11 +65,11 @@ _SPAN = st.builds(
 )
 _WRITTEN = st.lists(
     st.builds(
-        spans_frame,
+        SpansEntry.of,
         st.integers(0, 2**32 - 1),
         st.integers(0, 2**63),
-        st.lists(_SPAN, min_size=1, max_size=20).map(columns_of),
-    )
+        st.lists(_SPAN, min_size=1, max_size=20),
+    ).map(spans_frame)
     | st.builds(lambda run: json_frame(FrameKind.ATTEMPT, {"run": run}), st.text(max_size=9)),
     max_size=6,
 )

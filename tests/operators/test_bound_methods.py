@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 
-from dagster_dataops.operators.bound_methods import dataset_function, record_function
+from dagster_dataops.operators.bound_methods import plain_function, record_function
 
 
 def test_a_function_is_called_as_written_where_no_option_was_given(registry):
@@ -74,7 +74,7 @@ def test_a_dataset_function_takes_as_many_datasets_as_it_joins(registry):
     def join(left: list[dict], right: list[dict], order=1):
         return [*left, *right][::order]
 
-    bound = dataset_function(join.operator(order=-1))
+    bound = plain_function(join.operator(order=-1))
     assert bound([{"n": 1}], [{"n": 2}]) == [{"n": 2}, {"n": 1}]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from dagster_dataops import JsonlDataset, config, trace
 from dagster_dataops.byte_ranges import FileState, expect, open_readable, opened, read_range
+from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.cluster.local_cluster import LocalCluster
 from dagster_dataops.configuration import bucket_of, input_path
@@ -22,7 +23,6 @@ from dagster_dataops.execution.workers.protocol import Range
 from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.stores.object_file import ObjectFile
 from dagster_dataops.stores.open_stores import store_of
-from tests.cluster.fixtures import Meanwhile
 from tests.execution.helpers import KINDS, MODES, node, operator_for, run, second_thread
 from tests.object_stores import SECRETS, FakeStore, machine, s3_server, unreliable
 
@@ -111,20 +111,20 @@ def test_a_traced_record_leads_to_the_line_of_the_object(bucket, tmp_path, monke
 
 
 @pytest.mark.parametrize("mode", ["thread", "process"])
-def test_an_object_that_is_replaced_during_a_run_is_an_error(bucket, tmp_path, mode):
+def test_an_object_that_is_replaced_during_a_run_is_an_error(bucket, tmp_path, mode, monkeypatch):
     put(bucket, LINES, tmp_path)
-    replaced = threading.Event()
+    replaced, settle = threading.Event(), Checkpoint.settle
 
-    def replace(state):
-        if state.records and not replaced.is_set():
+    def replace(checkpoint, entry):
+        settle(checkpoint, entry)
+        if not replaced.is_set():
             replaced.set()
             bucket.put("in/docs.jsonl", b"".join(reversed(LINES)))
 
-    progress = Meanwhile(1, lambda: None)
-    progress.on_update = replace
+    monkeypatch.setattr(Checkpoint, "settle", replace)
     dataset = JsonlDataset.of_file(URL)
     with pytest.raises(InputError, match=f"{URL}: .*(changed|replaced)"):
-        run(operator_for(mode, 2), dataset, node(tmp_path / "object"), progress=progress)
+        run(operator_for(mode, 2), dataset, node(tmp_path / "object"))
 
     assert replaced.is_set()
     assert not node(tmp_path / "object").result.exists()

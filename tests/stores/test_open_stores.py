@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dagster_dataops import config
-from dagster_dataops.configuration import root_setting
+from dagster_dataops.configuration import bucket_of, root_setting
 from dagster_dataops.stores import object_store, open_stores
-from dagster_dataops.stores.open_stores import store_of
+from dagster_dataops.stores.open_stores import reading, store_of
 from tests.object_stores import FakeStore
 
 
@@ -64,11 +64,12 @@ def test_threads_that_need_a_store_at_once_open_it_once(path, opened, monkeypatc
 
 
 def test_a_store_that_was_opened_for_reading_is_opened_anew_for_writing(path, opened):
-    reading, writing = store_of(path, read_only=True), store_of(path)
+    bucket, _ = bucket_of(path)
+    first, writing = reading(bucket), store_of(path)
 
     assert opened == [True, False]
-    assert reading[0] is not writing[0]
-    assert store_of(path, read_only=True)[0] is writing[0]
+    assert first is not writing[0]
+    assert reading(bucket) is writing[0]
     assert opened == [True, False]
 
 

@@ -2,12 +2,13 @@
 
 import os
 import time
+import typing
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
@@ -29,6 +30,9 @@ from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, ResultMissingError
 from dagster_dataops.quantities import counted
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.homes.node_home import NodeHome
 
 OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`
 
@@ -322,22 +326,12 @@ class Manifest:
         return RunFingerprint.from_json(self.made_from) == fingerprint
 
 
-_KINDS: Final[dict[str, tuple[type, ...]]] = {
-    **dict.fromkeys(("operator", "fingerprint", "run", "artefact", "parted", "kind"), (str,)),
-    **dict.fromkeys(("rows_in", "rows_out", "dropped", "failed", "resumed"), (int,)),
-    **dict.fromkeys(("size_bytes", "modified_ns", "part_records"), (int,)),
-    **dict.fromkeys(("attempts", "kept_from", "resumed_from"), (list,)),
-    "seconds": (float, int),
-    "made_from": (dict,),
-    "seeds": (dict,),
-    **dict.fromkeys(("outcomes", "mapped", "new_records", "traced"), (bool,)),
-    **dict.fromkeys(("outputs", "combined"), (dict,)),
-    "part_of": (str,),
-    **dict.fromkeys(("inputs", "funnel", "leaves"), (list,)),
-    **dict.fromkeys(("counts", "drops", "drop_examples"), (dict,)),
+_KINDS: Final[dict[str, tuple[Any, ...]]] = {
+    one.name: (float, int) if one.type is float else (typing.get_origin(one.type) or one.type,)
+    for one in fields(Manifest)
 }
 _OWN_FACTS: Final = ("rows_out", "size_bytes", "modified_ns", "fingerprint", "parted")
-_OUTPUT_KINDS: Final[dict[str, tuple[type, ...]]] = {
+_OUTPUT_KINDS: Final[dict[str, tuple[Any, ...]]] = {
     **dict.fromkeys(("folder", "name"), (str,)),
     **{fact: _KINDS[fact] for fact in _OWN_FACTS},
 }
@@ -364,7 +358,11 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     if manifest is None:
         return None
     places = [(name, place_of(folder, place)) for name, place in folder.outputs.items()]
-    if [(name, _place_in(facts)) for name, facts in manifest.outputs.items()] != places:
+    found = [
+        (name, {"folder": facts["folder"], "name": facts["name"]})
+        for name, facts in manifest.outputs.items()
+    ]
+    if found != places:
         return None
     parts = manifest.parts(folder).values()
     return manifest if all(_is_intact(place, own) for place, own in parts) else None
@@ -375,10 +373,6 @@ def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
     if not manifest.tells_of(folder.result) or not is_intact(folder.result, manifest.parted):
         return False
     return not (manifest.artefact and damage(folder.artefact / manifest.artefact))
-
-
-def _place_in(facts: OutputFacts) -> OutputFacts:
-    return {"folder": facts["folder"], "name": facts["name"]}
 
 
 def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
@@ -399,9 +393,7 @@ def is_published(folder: NodeFolder) -> bool:
     """Return whether a node has a result, perhaps an edited one."""
     if bucket_of(folder.path) is None:
         return folder.result.exists()
-    from dagster_dataops.checkpoints.homes.node_home import home_of
-
-    return home_of(folder.path, folder.name).is_published()
+    return _home_of(folder.path, folder.name).is_published()
 
 
 def published_uri(path: Path) -> str:
@@ -410,17 +402,20 @@ def published_uri(path: Path) -> str:
         return path.absolute().as_uri()
     if input_object(path) is not None:
         return shown_place(path)
-    from dagster_dataops.checkpoints.homes.node_home import home_of
-
-    return home_of(path.parent, path.name.removesuffix(RESULT)).url(path)
+    return _home_of(path.parent, path.name.removesuffix(RESULT)).url(path)
 
 
 def _refresh(folder: NodeFolder) -> None:
     """Make a working copy hold the published files; a folder on a local disk stays as it is."""
     if bucket_of(folder.path) is not None:
-        from dagster_dataops.checkpoints.homes.node_home import home_of
+        _home_of(folder.path, folder.name).refresh()
 
-        home_of(folder.path, folder.name).refresh()
+
+def _home_of(folder: Path, name: str) -> "NodeHome":
+    """Return the home of a node; runs on a local disk import nothing of it."""
+    from dagster_dataops.checkpoints.homes.node_home import home_of
+
+    return home_of(folder, name)
 
 
 def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
@@ -465,9 +460,7 @@ def _in_store(folder: NodeFolder) -> JsonlDataset | None:
     Raises:
         InputError: It was replaced.
     """
-    from dagster_dataops.checkpoints.homes.node_home import home_of
-
-    home = home_of(folder.path, folder.name)
+    home = _home_of(folder.path, folder.name)
     head = None if home.store.url.startswith("memory:") else home.head_to_fetch()
     manifest = None if head is None else Manifest.parse(head.manifest())
     if head is None or manifest is None or manifest.parted or manifest.artefact:
@@ -554,9 +547,9 @@ def write_result(
     write_durably(folder.manifest, manifest.to_bytes())
     with storage(folder.path, "remove the parts of an earlier result"):
         remove_other_parts(folder.parts, "")
-    files = {folder.result: folder.result}
     if bucket_of(folder.path) is not None:
         from dagster_dataops.checkpoints.homes.node_home import publish_files
 
+        files = {folder.result: folder.result}
         publish_files(folder.path, folder.name, files, manifest.to_bytes())
     return dataset

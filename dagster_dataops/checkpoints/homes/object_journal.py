@@ -84,8 +84,8 @@ class ObjectJournal:
             raise LostError(f"{self._store.url}/{self.key}", "go on", self._holder()) from None
 
     def _append(self, head: dict[str, Any], frames: bytes = b"") -> int:
-        said = {**head, "token": self.token, "run": self._run}
-        self._store.create(self._key(self._next), orjson.dumps(said) + b"\n" + frames)
+        entry = {**head, "token": self.token, "run": self._run}
+        self._store.create(self._key(self._next), orjson.dumps(entry) + b"\n" + frames)
         self._next += 1
         return self._next - 1
 

@@ -7,7 +7,7 @@ workers there are. More outputs than fit in memory at once are sent in several s
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,14 +18,12 @@ from dagster_dataops.checkpoints.homes.object_journal import ObjectEntry, Object
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import Position
 from dagster_dataops.checkpoints.journal.segments import segment_path
-from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span
-from dagster_dataops.checkpoints.journal.span_notes import IntArray, SpanNotes
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.errors import StorageError
 from dagster_dataops.stores.result_store import ResultStore
 
 _STEP_BYTES: Final = 32 << 20  # outputs in one object
-_OUTPUT, _ERRORS = Span._fields.index("output_bytes"), Span._fields.index("error_bytes")
 _STREAM_SEGMENT: Final = 1
 _QUARANTINE: Final = "quarantine.jsonl"
 
@@ -74,41 +72,15 @@ class ShippedJournal(JournalWriter):
             self._frames += frames
 
     @override
-    def span(
-        self,
-        segment: int,
-        offset: int,
-        span: Span,
-        digests: list[bytes] | None = None,
-        notes: Sequence[SpanNotes | None] = (),
-    ) -> None:
-        self._add_output(segment, offset, span.output_bytes + span.error_bytes)
-        super().span(segment, offset, span, digests, notes)
+    def spans(self, entry: SpansEntry) -> None:
+        self._add_output(entry)
+        super().spans(entry)
 
     @override
-    def spans(
-        self,
-        segment: int,
-        offset: int,
-        columns: list[IntArray],
-        digests: list[bytes] | None = None,
-        notes: Sequence[SpanNotes | None] = (),
-    ) -> None:
-        self._add_output(segment, offset, sum(columns[_OUTPUT]) + sum(columns[_ERRORS]))
-        super().spans(segment, offset, columns, digests, notes)
-
-    @override
-    def reopened(
-        self,
-        entry: ReopenedEntry,
-        segment: int,
-        offset: int,
-        spans: list[Span],
-        notes: Sequence[SpanNotes | None] = (),
-    ) -> None:
-        length = sum(span.output_bytes + span.error_bytes for span in spans)
-        self._add_output(segment, offset, length)
-        super().reopened(entry, segment, offset, spans, notes)
+    def reopened(self, entry: ReopenedEntry, parts: SpansEntry | None) -> None:
+        if parts is not None:
+            self._add_output(parts)
+        super().reopened(entry, parts)
 
     @override
     def begin_at(self, size: int, quarantined: int) -> None:
@@ -122,9 +94,9 @@ class ShippedJournal(JournalWriter):
             self._sent[name] = end
         super().position(position)
 
-    def _add_output(self, segment: int, offset: int, length: int) -> None:
-        name = segment_path(self.path.parent, segment).name
-        self._add(Piece(name, offset, offset + length))
+    def _add_output(self, entry: SpansEntry) -> None:
+        name = segment_path(self.path.parent, entry.segment).name
+        self._add(Piece(name, entry.offset, entry.offset + entry.output_bytes))
 
     def _add(self, piece: Piece) -> None:
         if piece.end <= piece.start:

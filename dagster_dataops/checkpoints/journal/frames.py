@@ -15,22 +15,15 @@ import struct
 import sys
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 import orjson
 import xxhash
 
-from dagster_dataops.checkpoints.journal.span import (
-    ReopenedEntry,
-    Span,
-    SpansEntry,
-    pack,
-    pack_one,
-    unpack,
-)
-from dagster_dataops.checkpoints.journal.span_notes import IntArray, SpanNotes
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry, pack, unpack
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 
 FORMAT: Final = f"6-{sys.byteorder}"  # of journals, kept journals and manifests
 _MAGIC: Final = b"DOJ1"
@@ -60,22 +53,6 @@ class JournalFrame(NamedTuple):
 
     kind: int
     payload: bytes
-
-
-class PackedDigests(NamedTuple):
-    """The content of a digests frame; segment and offset are those of its spans."""
-
-    segment: int
-    offset: int
-    digests: list[bytes]
-
-
-class PackedNotes(NamedTuple):
-    """The content of a notes frame; segment and offset are those of its spans."""
-
-    segment: int
-    offset: int
-    notes: list[SpanNotes | None]
 
 
 def frame(kind: FrameKind, payload: bytes) -> bytes:
@@ -113,46 +90,12 @@ def _whole_frames(data: bytes) -> Iterator[JournalFrame]:
             at = data.find(_MAGIC, at + 1)
 
 
-def spans_frame(
-    segment: int,
-    offset: int,
-    columns: list[IntArray],
-    digests: list[bytes] | None = None,
-    notes: Sequence[SpanNotes | None] = (),
-) -> bytes:
-    """Return the frame of spans, after the frames of the digests of their input and their notes.
-
-    Args:
-        segment: Number of the segment with their outputs.
-        offset: Where in the segment the first output begins.
-        columns: The fields of `Span`, an array each.
-        digests: One for each span; ``None`` for no such frame.
-        notes: One for each span; empty if no span has any.
-    """
-    place = _PLACE.pack(segment, offset, len(columns[0]), any(notes))
-    return _spans_frame(place, pack(columns), digests, notes)
-
-
-def span_frame(
-    segment: int,
-    offset: int,
-    span: Span,
-    digests: list[bytes] | None = None,
-    notes: Sequence[SpanNotes | None] = (),
-) -> bytes:
-    """Return the `spans_frame` of the columns of one span."""
-    place = _PLACE.pack(segment, offset, 1, any(notes))
-    return _spans_frame(place, pack_one(span), digests, notes)
-
-
-def _spans_frame(
-    place: bytes,
-    packed: bytes,
-    digests: list[bytes] | None,
-    notes: Sequence[SpanNotes | None],
-) -> bytes:
-    frames = frame(FrameKind.SPANS, place + packed)
-    if any(notes):
+def spans_frame(entry: SpansEntry) -> bytes:
+    """Return the frame of spans, after the frames of the digests of their input and their notes."""
+    segment, offset, columns, digests, notes = entry
+    place = _PLACE.pack(segment, offset, len(columns[0]), notes is not None)
+    frames = frame(FrameKind.SPANS, place + pack(columns))
+    if notes is not None:
         found = b"".join(_NONE if one is None else _SOME + one.pack() for one in notes)
         packed = b"Z" + zlib.compress(found, 1) if len(found) >= _COMPRESS_FROM else b"R" + found
         frames = frame(FrameKind.NOTES, place + packed) + frames
@@ -161,49 +104,52 @@ def _spans_frame(
     return frames
 
 
-def read_spans(payload: bytes, notes: PackedNotes | None = None) -> SpansEntry | None:
-    """Return the spans of a frame with their notes, or ``None`` if the payload is malformed.
+def read_spans(payload: bytes, digests: bytes = b"", notes: bytes = b"") -> SpansEntry | None:
+    """Return the spans of a frame, or ``None`` if it is malformed.
 
     Spans whose notes are missing or damaged count as damaged.
+
+    Args:
+        payload: Of the frame.
+        digests: Payload of the digests frame before it; used if it is of these spans.
+        notes: Payload of the notes frame before it; used if it is of these spans.
     """
+    place = payload[: _PLACE.size]
     try:
-        segment, offset, count, noted = _PLACE.unpack_from(payload)
+        segment, offset, count, noted = _PLACE.unpack(place)
         spans = SpansEntry(segment, offset, unpack(payload[_PLACE.size :], count))
-    except (struct.error, ValueError):
-        return None
-    if not noted:
-        return spans
-    if notes is None or notes[:2] != spans[:2] or len(notes.notes) != count:
-        return None
-    return spans._replace(notes=notes.notes)
-
-
-def read_digests(payload: bytes) -> PackedDigests | None:
-    """Return the digests of a frame, or ``None`` if the payload is malformed."""
-    try:
-        segment, offset, count, _ = _PLACE.unpack_from(payload)
-    except struct.error:
-        return None
-    digests = [payload[at : at + DIGEST] for at in range(_PLACE.size, len(payload), DIGEST)]
-    whole = len(payload) == _PLACE.size + count * DIGEST
-    return PackedDigests(segment, offset, digests) if whole else None
-
-
-def read_notes(payload: bytes) -> PackedNotes | None:
-    """Return the notes of a frame, or ``None`` if the payload is malformed."""
-    notes: list[SpanNotes | None] = []
-    try:
-        segment, offset, count, _ = _PLACE.unpack_from(payload)
-        packed = payload[_PLACE.size :]
-        found = zlib.decompress(packed[1:]) if packed[:1] == b"Z" else packed[1:]
-        at = 0
-        for _ in range(count):
-            some, at = found[at : at + 1] == _SOME, at + 1
-            one, at = SpanNotes.unpack(found, at) if some else (None, at)
-            notes.append(one)
+        if digests.startswith(place):
+            spans = spans._replace(digests=_digests(digests[_PLACE.size :], count))
+        if noted and not notes.startswith(place):
+            return None
+        return spans._replace(notes=_notes(notes[_PLACE.size :], count)) if noted else spans
     except (struct.error, zlib.error, ValueError):
         return None
-    return PackedNotes(segment, offset, notes) if at == len(found) else None
+
+
+def _digests(packed: bytes, count: int) -> list[bytes] | None:
+    digests = [packed[at : at + DIGEST] for at in range(0, len(packed), DIGEST)]
+    return digests if len(packed) == count * DIGEST else None
+
+
+def _notes(packed: bytes, count: int) -> list[SpanNotes | None]:
+    """Return the notes of spans.
+
+    Raises:
+        ValueError: They are malformed.
+        zlib.error: They are malformed.
+    """
+    found = zlib.decompress(packed[1:]) if packed[:1] == b"Z" else packed[1:]
+    notes: list[SpanNotes | None] = []
+    at = 0
+    for _ in range(count):
+        some, at = found[at : at + 1] == _SOME, at + 1
+        one, at = SpanNotes.unpack(found, at) if some else (None, at)
+        notes.append(one)
+    if at != len(found):
+        msg = f"{len(found)} bytes are not the notes of {count} spans"
+        raise ValueError(msg)
+    return notes
 
 
 def json_frame(kind: FrameKind, content: dict[str, Any]) -> bytes:

@@ -8,10 +8,7 @@ import orjson
 
 from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
-    JournalFrame,
-    read_digests,
     read_frames,
-    read_notes,
     read_reopened,
     read_spans,
 )
@@ -32,15 +29,9 @@ class StagesEntry(NamedTuple):
     stages: list[dict[str, str]]
 
 
-class PositionEntry(NamedTuple):
-    """A position of a stream."""
-
-    position: Position
-
-
 _Before: TypeAlias = dict[int, bytes]  # payloads of the frames about the spans that follow
 _ABOUT_SPANS: Final = {FrameKind.DIGESTS, FrameKind.NOTES}
-Entry: TypeAlias = AttemptEntry | SpansEntry | ReopenedEntry | StagesEntry | PositionEntry
+Entry: TypeAlias = AttemptEntry | SpansEntry | ReopenedEntry | StagesEntry | Position
 
 
 def read_journal(path: Path) -> Iterator[Entry]:
@@ -54,24 +45,16 @@ def read_journal(path: Path) -> Iterator[Entry]:
         if found.kind in _ABOUT_SPANS:
             before[found.kind] = found.payload
             continue
-        entry = _spans(found, before) if found.kind == FrameKind.SPANS else _entry(found)
+        entry = _entry(*found, before)
         before = {}
         if entry is not None:
             yield entry
 
 
-def _spans(found: JournalFrame, before: _Before) -> SpansEntry | None:
-    """Return spans with the digests and notes of the frames before, if these are of them."""
-    spans = read_spans(found.payload, read_notes(before.get(FrameKind.NOTES, b"")))
-    digests = read_digests(before.get(FrameKind.DIGESTS, b""))
-    if spans is None or digests is None or digests[:2] != spans[:2]:
-        return spans
-    whole = len(digests.digests) == len(spans.columns[0])
-    return spans._replace(digests=digests.digests) if whole else spans
-
-
-def _entry(found: JournalFrame) -> Entry | None:
-    kind, payload = found
+def _entry(kind: int, payload: bytes, before: _Before) -> Entry | None:
+    if kind == FrameKind.SPANS:
+        digests, notes = before.get(FrameKind.DIGESTS, b""), before.get(FrameKind.NOTES, b"")
+        return read_spans(payload, digests, notes)
     if kind == FrameKind.ATTEMPT:
         return AttemptEntry(_object(payload))
     if kind == FrameKind.REOPENED:
@@ -79,8 +62,7 @@ def _entry(found: JournalFrame) -> Entry | None:
     if kind == FrameKind.STAGES:
         stages = (_object(payload) or {}).get("stages")
         return StagesEntry(stages) if isinstance(stages, list) else None
-    position = unpack_position(payload) if kind == FrameKind.POSITION else None
-    return None if position is None else PositionEntry(position)
+    return unpack_position(payload) if kind == FrameKind.POSITION else None
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:
@@ -114,6 +96,6 @@ def read_positions(path: Path) -> StreamJournal:
     for entry in read_journal(path):
         if isinstance(entry, StagesEntry):
             stages = entry.stages
-        elif isinstance(entry, PositionEntry):
-            positions.append(entry.position)
+        elif isinstance(entry, Position):
+            positions.append(entry)
     return StreamJournal(stages, positions)

@@ -1,7 +1,7 @@
 """JournalWriter: appends entries to the journal of a checkpoint. `journal_reader` reads them."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,12 +10,10 @@ from dagster_dataops.checkpoints.journal.frames import (
     frame,
     json_frame,
     reopened_frame,
-    span_frame,
     spans_frame,
 )
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, pack_position
-from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, columns_of
-from dagster_dataops.checkpoints.journal.span_notes import IntArray, SpanNotes
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.datasets.durable_files import storage, sync_data, write_all
 
 
@@ -45,57 +43,14 @@ class JournalWriter:
         """Append the start of an attempt, as `AttemptEntry.content` returns it."""
         self.append(json_frame(FrameKind.ATTEMPT, dict(content)))
 
-    def span(
-        self,
-        segment: int,
-        offset: int,
-        span: Span,
-        digests: list[bytes] | None = None,
-        notes: Sequence[SpanNotes | None] = (),
-    ) -> None:
-        """Append one settled span, in a third of the time of `spans`."""
-        self.append(span_frame(segment, offset, span, digests, notes))
+    def spans(self, entry: SpansEntry) -> None:
+        """Append settled spans."""
+        self.append(spans_frame(entry))
 
-    def spans(
-        self,
-        segment: int,
-        offset: int,
-        columns: list[IntArray],
-        digests: list[bytes] | None = None,
-        notes: Sequence[SpanNotes | None] = (),
-    ) -> None:
-        """Append settled spans.
-
-        Args:
-            segment: Number of the segment with their outputs.
-            offset: Where in the segment the first output starts; the others follow.
-            columns: The fields of the spans, an array each, in the order of their outputs.
-            digests: Of the input of each span, so that outcomes are found by their input.
-            notes: Of each span; empty if none has any.
-        """
-        self.append(spans_frame(segment, offset, columns, digests, notes))
-
-    def reopened(
-        self,
-        entry: ReopenedEntry,
-        segment: int,
-        offset: int,
-        spans: list[Span],
-        notes: Sequence[SpanNotes | None] = (),
-    ) -> None:
-        """Append that spans count no more, and the spans that replace them, in one step.
-
-        Args:
-            entry: The revoked spans.
-            segment: Number of the segment with the outputs of the replacing spans.
-            offset: Position of the first of these outputs in the segment.
-            spans: The replacing spans.
-            notes: Of each of these; empty if none has any.
-        """
+    def reopened(self, entry: ReopenedEntry, parts: SpansEntry | None) -> None:
+        """Append that spans count no more, and the spans that replace them, in one step."""
         frames = reopened_frame(entry.starts, retries=entry.retries)
-        if spans:
-            frames += spans_frame(segment, offset, columns_of(spans), notes=notes)
-        self.append(frames)
+        self.append(frames if parts is None else frames + spans_frame(parts))
 
     def stages(self, stages: StageParts) -> None:
         """Append the stages of a stream."""

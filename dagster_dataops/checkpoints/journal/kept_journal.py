@@ -7,7 +7,6 @@ open in this checkpoint, so a run that continues it retries only these records.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 import xxhash
@@ -16,7 +15,7 @@ from dagster_dataops.byte_ranges import Readable, read_range
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import (
     Counts,
     Number,
@@ -187,9 +186,9 @@ class KeptJournal:
     def _write_spans(self) -> None:
         if self._spans:
             digests = span_digests(self._source, self._spans) if self._apart else None
-            columns = columns_of(self._spans)
-            self._journal.spans(SEGMENT, self._offset, columns, digests, self._notes)
-            self._offset += sum(span.output_bytes for span in self._spans)
+            entry = SpansEntry.of(SEGMENT, self._offset, self._spans, digests, self._notes)
+            self._journal.spans(entry)
+            self._offset += entry.output_bytes
             self._spans.clear()
             self._notes.clear()
 
@@ -210,12 +209,7 @@ class KeptJournal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._journal.close()
         if not self._finished:
             with suppress(OSError):  # the next attempt deletes the draft

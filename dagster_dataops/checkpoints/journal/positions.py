@@ -85,8 +85,8 @@ def unpack_position(data: bytes) -> Position | None:
 def intact(positions: Iterable[Position], segment: Path, quarantine: Path) -> list[Position]:
     """Return the positions whose bytes both files still contain, the furthest position first."""
     given = sorted(positions, key=lambda one: one.size)
-    items = borne_out(segment, {Extent(one.size, one.digest) for one in given})
-    failures = borne_out(quarantine, {one.quarantined for one in given})
+    items = confirmed(segment, {Extent(one.size, one.digest) for one in given})
+    failures = confirmed(quarantine, {one.quarantined for one in given})
     return [
         one
         for one in reversed(given)
@@ -94,7 +94,7 @@ def intact(positions: Iterable[Position], segment: Path, quarantine: Path) -> li
     ]
 
 
-def borne_out(path: Path, extents: Iterable[Extent]) -> set[Extent]:
+def confirmed(path: Path, extents: Iterable[Extent]) -> set[Extent]:
     """Return those of the extents with which a file begins. A missing file is empty.
 
     The file is read once, up to the end of the longest extent.

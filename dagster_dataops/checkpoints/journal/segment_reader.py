@@ -2,7 +2,8 @@
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -18,24 +19,23 @@ _JOINED: Final = 1 << 20
 _FILES: Final = 64
 
 
-def outputs(folder: Path, table: SpanTable, damaged: list[int]) -> Iterator[tuple[Span, bytes]]:
-    """Yield every span with its result and error lines, in input order.
+def outputs(
+    folder: Path, places: Iterable[tuple[Span, int, int]], damaged: list[int]
+) -> Iterator[tuple[Span, bytes]]:
+    """Yield spans with their result and error lines.
 
     Args:
         folder: The checkpoint's folder.
-        table: Its spans.
+        places: The spans with segment and offset, as `SpanTable.ordered` yields them.
         damaged: Receives the starts of spans whose checksum is wrong; these spans are left out.
     """
-    reader = SegmentReader(folder)
-    try:
-        for span, segment, offset in table.ordered():
+    with closing(SegmentReader(folder)) as reader:
+        for span, segment, offset in places:
             output = reader.read(segment, offset, span.output_bytes + span.error_bytes)
             if checksum(output) == span.output_check:
                 yield span, output
             else:
                 damaged.append(span.start)
-    finally:
-        reader.close()
 
 
 def joined_outputs(
@@ -53,17 +53,11 @@ def joined_outputs(
     Yields:
         Number of result records; their lines.
     """
-    reader = SegmentReader(folder)
     joined: list[bytes] = []
     rows = size = 0
-    try:
+    with closing(SegmentReader(folder)) as reader:
         for start, emitted, length, check, segment, offset in table.places():
-            number = offset // _BLOCK
-            within = offset - number * _BLOCK
-            if within + length <= _BLOCK:
-                output = reader.block(segment, number)[within : within + length]
-            else:
-                output = reader.read(segment, offset, length)
+            output = reader.read(segment, offset, length)
             if checksum(output) != check:
                 damaged.append(start)
                 continue
@@ -79,8 +73,6 @@ def joined_outputs(
             size += length
         if size:
             yield rows, b"".join(joined)
-    finally:
-        reader.close()
 
 
 class SegmentReader:
@@ -108,11 +100,10 @@ class SegmentReader:
         """
         number, within = divmod(offset, _BLOCK)
         if within + length <= _BLOCK:
-            return self.block(segment, number)[within : within + length]
+            return self._block(segment, number)[within : within + length]
         return self._read(segment, offset, length)
 
-    def block(self, segment: int, number: int) -> bytes:
-        """Return one block."""
+    def _block(self, segment: int, number: int) -> bytes:
         key = (segment, number)
         block = self._blocks.get(key)
         if block is None:

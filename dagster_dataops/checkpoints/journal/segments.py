@@ -11,9 +11,13 @@ from dagster_dataops.datasets.durable_files import storage
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
-def checksum(data: bytes) -> int:
-    """Return the 32-bit checksum that spans carry."""
-    return xxhash.xxh3_64_intdigest(data) & 0xFFFFFFFF
+def checksum(data: Bytes, more: bytes = b"") -> int:
+    """Return the 32-bit checksum that spans carry, of ``data`` and ``more`` joined."""
+    if not more:
+        return xxhash.xxh3_64_intdigest(data) & 0xFFFFFFFF
+    digest = xxhash.xxh3_64(data)
+    digest.update(more)
+    return digest.intdigest() & 0xFFFFFFFF
 
 
 def segment_path(folder: Path, number: int) -> Path:

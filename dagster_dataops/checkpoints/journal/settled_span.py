@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-import xxhash
-
+from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 
@@ -54,16 +53,7 @@ class SettledSpan(NamedTuple):
             failed=failed,
             output_bytes=len(output),
             error_bytes=len(errors),
-            input_check=_checksum(source) if source is not None else 0,
-            output_check=_checksum(output, errors),
+            input_check=checksum(source) if source is not None else 0,
+            output_check=checksum(output, errors),
         )
         return cls(span, output, errors, notes)
-
-
-def _checksum(data: bytes | bytearray | memoryview, more: bytes = b"") -> int:
-    """Return the `segments.checksum` of ``data`` and ``more`` joined."""
-    if not more:
-        return xxhash.xxh3_64_intdigest(data) & 0xFFFFFFFF
-    digest = xxhash.xxh3_64(data)
-    digest.update(more)
-    return digest.intdigest() & 0xFFFFFFFF

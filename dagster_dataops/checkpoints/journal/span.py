@@ -1,9 +1,9 @@
 """Spans: consecutive input records settled together, and their packed form in the journal."""
 
-import struct
 import zlib
 from array import array
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Self
 
 from dagster_dataops.checkpoints.journal.span_notes import IntArray, SpanNotes
 
@@ -37,13 +37,13 @@ class Span(NamedTuple):
 
 
 class SpansEntry(NamedTuple):
-    """Settled spans.
+    """Settled spans whose outputs lie one after the other in one segment.
 
     Attributes:
         segment: Number of the segment with their outputs.
-        offset: Where in the segment the first output starts; the others follow.
-        columns: The fields of `Span`, an array each.
-        digests: Of the input of each span; ``None`` if they were not written.
+        offset: Where in the segment the first output starts.
+        columns: The fields of `Span`, an array each, in the order of the outputs.
+        digests: Of the input of each span, by which outcomes are found; ``None`` without any.
         notes: Of each span; ``None`` if no span has any.
     """
 
@@ -51,7 +51,24 @@ class SpansEntry(NamedTuple):
     offset: int
     columns: list[IntArray]
     digests: list[bytes] | None = None
-    notes: list[SpanNotes | None] | None = None
+    notes: Sequence[SpanNotes | None] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        segment: int,
+        offset: int,
+        spans: Sequence[Span],
+        digests: list[bytes] | None = None,
+        notes: Sequence[SpanNotes | None] = (),
+    ) -> Self:
+        """Return the entry of spans; ``notes`` may be empty if no span has any."""
+        return cls(segment, offset, columns_of(spans), digests, notes if any(notes) else None)
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of result and error lines in the segment."""
+        return sum(self.columns[OUTPUT]) + sum(self.columns[ERRORS])
 
 
 class ReopenedEntry(NamedTuple):
@@ -70,11 +87,11 @@ class ReopenedEntry(NamedTuple):
 # One array per field: a journal of a million spans is loaded with a few memory copies. Sizes in
 # bytes may exceed 4 GiB, because one record may become many.
 COLUMN_TYPES: Final = tuple("QQIIIIQQII")
-_ROW: Final = struct.Struct("=" + "".join(COLUMN_TYPES))
+OUTPUT, ERRORS = Span._fields.index("output_bytes"), Span._fields.index("error_bytes")
 _COMPRESS_FROM: Final = 8
 
 
-def columns_of(spans: list[Span]) -> list[IntArray]:
+def columns_of(spans: Sequence[Span]) -> list[IntArray]:
     """Return the fields of ``spans``, each as one array."""
     columns = zip(*spans, strict=True)
     return [array(kind, column) for kind, column in zip(COLUMN_TYPES, columns, strict=True)]
@@ -85,11 +102,6 @@ def pack(columns: list[IntArray]) -> bytes:
     data = b"".join(columns)
     many = len(columns[0]) >= _COMPRESS_FROM
     return b"Z" + zlib.compress(data, 1) if many else b"R" + data
-
-
-def pack_one(span: Span) -> bytes:
-    """Return the packed columns of one span as `pack` does, in a tenth of the time."""
-    return b"R" + _ROW.pack(*span)
 
 
 def unpack(data: bytes, count: int) -> list[IntArray]:

@@ -5,12 +5,18 @@ spans take a fraction of a second.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import accumulate, compress, islice
 from operator import add, eq, gt, lt
 from typing import Final, NamedTuple
 
-from dagster_dataops.checkpoints.journal.span import COLUMN_TYPES, Span
+from dagster_dataops.checkpoints.journal.span import (
+    COLUMN_TYPES,
+    ERRORS,
+    OUTPUT,
+    Span,
+    SpansEntry,
+)
 from dagster_dataops.checkpoints.journal.span_notes import Counts, IntArray, SpanNotes, add_counts
 from dagster_dataops.datasets.lines import Interval
 
@@ -49,26 +55,18 @@ class SpanTable:
     def __len__(self) -> int:
         return len(self._segments)
 
-    def add(
-        self,
-        columns: list[IntArray],
-        segment: int,
-        offset: int,
-        notes: Sequence[SpanNotes | None] | None = None,
-    ) -> None:
-        """Add spans whose outputs lie one after the other from ``offset`` in ``segment``.
-
-        The notes of the spans are ``None`` or empty if no span has any.
-        """
+    def add(self, entry: SpansEntry) -> None:
+        """Add spans."""
+        columns, notes = entry.columns, entry.notes
+        count = len(columns[0])
         self._known_order = None
         if notes or self.notes:
-            self._add_notes(columns[0], notes or [None] * len(columns[0]))
+            self._add_notes(columns[0], notes or [None] * count)
         for mine, theirs in zip(self._columns, columns, strict=True):
             mine.extend(theirs)
-        count = len(columns[0])
-        sizes = map(add, columns[6], columns[7])
-        self._segments.extend(array("I", [segment]) * count)
-        self._offsets.extend(islice(accumulate(sizes, initial=offset), count))
+        sizes = map(add, columns[OUTPUT], columns[ERRORS])
+        self._segments.extend(array("I", [entry.segment]) * count)
+        self._offsets.extend(islice(accumulate(sizes, initial=entry.offset), count))
         self.input_bytes += sum(columns[1])
         self.records += sum(columns[2])
         self.failed += sum(columns[5])
@@ -81,21 +79,6 @@ class SpanTable:
                 add_counts(self.counts, one.counts)
             else:
                 self.notes.pop(start, None)
-
-    def add_one(
-        self, span: Span, segment: int, offset: int, notes: SpanNotes | None = None
-    ) -> None:
-        """Add one span whose output is at ``offset`` in ``segment``; faster than `add`."""
-        self._known_order = None
-        if notes is not None or self.notes:
-            self._add_notes((span.start,), (notes,))
-        for column, value in zip(self._columns, span, strict=True):
-            column.append(value)
-        self._segments.append(segment)
-        self._offsets.append(offset)
-        self.input_bytes += span.length
-        self.records += span.records
-        self.failed += span.failed
 
     def ordered(self) -> Iterator[tuple[Span, int, int]]:
         """Yield (span, segment, offset) in input order."""
@@ -127,7 +110,7 @@ class SpanTable:
         if len(numbers) != 1:
             return None
         rows = self._order().rows
-        results, errors = self._columns[6], self._columns[7]
+        results, errors = self._columns[OUTPUT], self._columns[ERRORS]
         starts = accumulate((results[row] + errors[row] for row in rows), initial=0)
         offsets = map(self._offsets.__getitem__, rows)
         if not all(map(eq, offsets, starts)):

@@ -88,10 +88,6 @@ def published_files(folder: NodeFolder, manifest: Manifest) -> dict[Path, Path]:
     return files
 
 
-def _is_empty(folder: Path) -> bool:
-    return not any(folder.iterdir())
-
-
 def _add(files: dict[Path, Path], path: Path) -> None:
     draft = draft_of(path)
     if draft.exists() or path.exists():

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
@@ -14,7 +14,7 @@ from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import Span
-from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, split
+from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting, split
 from dagster_dataops.checkpoints.publish.error_rows import draft_quarantined, error_row
 from dagster_dataops.checkpoints.publish.result_writer import ResultWriter
 from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint
@@ -69,7 +69,7 @@ def compose(
         The drafts, or the starts of the spans that do not pass their checksum: these spans must
         be done again.
     """
-    with DraftWriter(folder, "compose the result") as drafts:
+    with drafting(folder, "compose the result") as drafts:
         if select is not None:
             kept = _kept_journal(folder, dataset, check_input=False) if traced else nullcontext()
             return _compose_selected(checkpoint, dataset, drafts, select, kept)
@@ -82,23 +82,13 @@ def compose(
         return _compose_plainly(checkpoint, drafts)
 
 
-def compose_stream(
-    folder: NodeFolder,
-    checkpoint: StreamCheckpoint,
-    failed: int,
-    seeds: dict[str, int],
-    combined: dict[str, Any],
-    leaves: list[dict[str, Any]],
-) -> Drafts:
+def compose_stream(folder: NodeFolder, checkpoint: StreamCheckpoint, failed: int) -> Drafts:
     """Write result and error file of a stream as drafts.
 
     Args:
         folder: Of the operator's node.
         checkpoint: With every item settled.
         failed: How many items failed.
-        seeds: Seeds that the stream has drawn, by the paths of its stages.
-        combined: As for `Manifest.combined`.
-        leaves: As for `Manifest.leaves`.
     """
     checkpoint.check_quarantine()
     dataset, modified_ns = checkpoint.draft(folder.result)
@@ -111,11 +101,7 @@ def compose_stream(
         modified_ns=modified_ns,
         records=(dataset.rows or 0) + failed,
         failed=failed,
-        seeds=seeds,
-        combined=combined,
-        leaves=leaves,
         parted=parted,
-        part_records=folder.part_records,
     )
 
 
@@ -228,7 +214,7 @@ def _spans(
     records = 0
     with opened(dataset.path) as source:
         counter = LineCounter(source)
-        for span, output in outputs(checkpoint.folder, checkpoint.table, damaged):
+        for span, output in outputs(checkpoint.folder, checkpoint.table.ordered(), damaged):
             failed = failed_records(output[span.output_bytes :]) if span.failed else []
             for record in failed:
                 errors.write(error_row(record, dataset.path, records, counter))

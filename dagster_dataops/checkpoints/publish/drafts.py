@@ -1,10 +1,10 @@
 """Drafts: a result and its error file, complete on disk but not yet in place."""
 
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
@@ -12,15 +12,17 @@ from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.checkpoints.publish.result_writer import (
     ResultWriter,
+    RoutedWriter,
     facts_of_draft,
     opened_writer,
     result_writer,
 )
-from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.datasets.lines import BLOCK_BYTES, content_interval, line_blocks
 from dagster_dataops.datasets.writer import JsonlWriter
+
+_NO_FACTS: Final = {"dataset", "records", "dropped", "summary"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,6 @@ class Drafts:
         seeds: Seeds that a stream has drawn, by the paths of its stages.
         outputs: Facts about each named output, as in `Manifest.outputs`.
         parted: The version of the parts that the result is split in; empty for one file.
-        part_records: Records a part; 0 for one file.
         artefact: The version of an artefact that the result lists; empty for other results.
         combined: How a stream combines its inputs, as in `Manifest.combined`.
         leaves: The datasets that a stream mixes, as in `Manifest.leaves`.
@@ -57,10 +58,14 @@ class Drafts:
     seeds: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, OutputFacts] = field(default_factory=dict)
     parted: str = ""
-    part_records: int = 0
     artefact: str = ""
     combined: dict[str, Any] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the facts that a manifest holds under the same names."""
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: own[name] for name in own.keys() - _NO_FACTS} | vars(self.summary)
 
 
 class SplitDraft(NamedTuple):
@@ -101,25 +106,21 @@ def split(lines: Path, folder: NodeFolder) -> SplitDraft:
 
 
 class DraftWriter:
-    """Writes a result and its error file as drafts. Without `finish` no drafts are left.
+    """Writes a result and its error file as drafts; made by `drafting`.
 
     Args:
         folder: The folder of the node.
-        action: The action to name in storage errors, such as "compose the result".
+        stack: Closes the files at its end. Drafts that were not finished are then removed.
 
     Attributes:
         errors: Writes rows of the error file.
     """
 
-    def __init__(self, folder: NodeFolder, action: str) -> None:
-        self._folder = folder
-        with ExitStack() as stack:
-            stack.enter_context(storage(folder.path, action))
-            self._results = (
-                RoutedWriter(folder, stack) if folder.outputs else opened_writer(folder, stack)
-            )
-            self.errors = stack.enter_context(JsonlWriter(folder.errors))
-            self._stack = stack.pop_all()
+    def __init__(self, folder: NodeFolder, stack: ExitStack) -> None:
+        self._results = (
+            RoutedWriter(folder, stack) if folder.outputs else opened_writer(folder, stack)
+        )
+        self.errors = stack.enter_context(JsonlWriter(folder.errors))
 
     @property
     def results(self) -> ResultWriter:
@@ -181,16 +182,16 @@ class DraftWriter:
             outcomes=outcomes,
             outputs=outputs,
             parted=parted,
-            part_records=self._folder.part_records,
         )
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, traceback)
+@contextmanager
+def drafting(folder: NodeFolder, action: str) -> Iterator[DraftWriter]:
+    """Yield the writer of the drafts of a result. Without `DraftWriter.finish` none are left.
+
+    Args:
+        folder: The folder of the node.
+        action: The action to name in storage errors, such as "compose the result".
+    """
+    with storage(folder.path, action), ExitStack() as stack:
+        yield DraftWriter(folder, stack)

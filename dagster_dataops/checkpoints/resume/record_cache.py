@@ -11,14 +11,14 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import published_manifest
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import (
     StoredOutcome,
@@ -42,7 +42,7 @@ class RecordCache:
     """The outcomes of records in several sources; the index of their digests is on disk.
 
     Args:
-        path: The file of the index; replaced, and deleted at the end of the ``with`` block.
+        path: The file of the index; replaced, and deleted by `close`.
         sources: Where the outcomes are. The first source with a record is used.
     """
 
@@ -97,12 +97,6 @@ class RecordCache:
             yield
         except (sqlite3.Error, OSError) as error:
             raise StorageError(str(self._path), action, str(error)) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close all files, and delete the index."""
@@ -167,7 +161,7 @@ def settle_known(
     made_by: list[CheckpointContent] = []
     with (
         opened(dataset.path) as source,
-        RecordCache(checkpoint.folder / "outcomes.db", sources) as cache,
+        closing(RecordCache(checkpoint.folder / "outcomes.db", sources)) as cache,
         closing(checkpoint.new_segment()) as segment,
     ):
         for lines in _batches(iterate_lines(source, gaps)):
@@ -183,7 +177,7 @@ def settle_known(
             spans = [_span(line, one, check_input=check_input) for line, _, one, _ in known]
             digests = [one.digest for _, _, one, _ in known]
             notes = [SpanNotes.unpack(one.notes)[0] if one.notes else None for *_, one, _ in known]
-            checkpoint.settle(segment.number, offset, spans, digests, notes if any(notes) else ())
+            checkpoint.settle(SpansEntry.of(segment.number, offset, spans, digests, notes))
     if not used:
         return ""
     kept = checkpoint.table.records - before

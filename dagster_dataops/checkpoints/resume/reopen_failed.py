@@ -13,10 +13,9 @@ from dagster_dataops.byte_ranges import Readable, opened, read_range
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
 from dagster_dataops.checkpoints.journal.kept_journal import SpanCut, parts_between
-from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
-from dagster_dataops.checkpoints.journal.segments import checksum
+from dagster_dataops.checkpoints.journal.segment_reader import outputs
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
-from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -38,13 +37,14 @@ def reopen(
         retries: Whether a retry of only the failed records begins here.
     """
     starts: list[int] = []
-    parts: list[SettledSpan] = []
+    spans: list[Span] = []
+    noted: list[SpanNotes | None] = []
     with (
         opened(dataset.path) as source,
         closing(checkpoint.new_segment()) as segment,
     ):
         descriptor = source if dataset.fingerprint is None else None
-        for span, output in _with_failed(checkpoint.folder, checkpoint.table):
+        for span, output in outputs(checkpoint.folder, checkpoint.table.with_failed(), []):
             records = failed_records(output[span.output_bytes :])
             again = [one for one in records if failed is None or one.offset in failed]
             if again:
@@ -53,29 +53,18 @@ def reopen(
                 notes = checkpoint.table.notes.get(span.start)
                 for part in _parts(span, output, again, stay, descriptor, notes):
                     segment.append(part.output, part.errors)
-                    parts.append(part)
-    spans, found = [part.span for part in parts], [part.notes for part in parts]
-    checkpoint.reopen(ReopenedEntry(starts, retries), segment.number, 0, spans, found)
+                    spans.append(part.span)
+                    noted.append(part.notes)
+    replacing = SpansEntry.of(segment.number, 0, spans, notes=noted) if spans else None
+    checkpoint.reopen(ReopenedEntry(starts, retries), replacing)
     checkpoint.sync()
 
 
 def first_failure(folder: Path, table: SpanTable) -> FailedRecord | None:
     """Return the first failed record of a checkpoint that can be read; ``None`` if none can."""
-    for span, output in _with_failed(folder, table):
+    for span, output in outputs(folder, table.with_failed(), []):
         return failed_records(output[span.output_bytes :])[0]
     return None
-
-
-def _with_failed(folder: Path, table: SpanTable) -> Iterator[tuple[Span, bytes]]:
-    """Yield spans that hold failed records, with their lines; damaged ones are left out."""
-    reader = SegmentReader(folder)
-    try:
-        for span, segment, offset in table.with_failed():
-            output = reader.read(segment, offset, span.output_bytes + span.error_bytes)
-            if checksum(output) == span.output_check:
-                yield span, output
-    finally:
-        reader.close()
 
 
 def _parts(

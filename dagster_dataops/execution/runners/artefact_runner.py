@@ -13,10 +13,11 @@ from typing_extensions import override
 
 from dagster_dataops.checkpoints.publish.artefact_versions import ArtefactVersions
 from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.datasets.version_folders import discard
 from dagster_dataops.errors import DatasetOperatorError
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
-from dagster_dataops.operators.bound_methods import build_function
+from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.records import Record
 
 
@@ -44,7 +45,7 @@ class ArtefactRunner(DatasetRunner):
             drafts = super().run(attempt)
         except BaseException:
             with suppress(OSError):  # the next attempt removes it
-                versions.discard(draft)
+                discard(draft)
             raise
         return replace(drafts, dropped=0, artefact=self._build.version)
 
@@ -73,7 +74,7 @@ class _Build:
         self.version = ""
 
     def __call__(self, *records: Iterator[Record]) -> list[Record]:
-        returned = build_function(self._attempt.operator)(*records, self._draft)
+        returned = plain_function(self._attempt.operator)(*records, self._draft)
         if returned is not None and returned != self._draft:
             kind = type(returned).__name__
             raise self._error(f"build returned a {kind}; write to the folder and return nothing")

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter
+from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting
 from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, LineCounter, content_interval, iterate_lines
@@ -34,7 +34,7 @@ from dagster_dataops.execution.records.record_failures import (
     failure_of,
 )
 from dagster_dataops.execution.runners.runner import Runner
-from dagster_dataops.operators.bound_methods import dataset_function
+from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode, encode
@@ -61,14 +61,14 @@ class DatasetRunner(Runner):
             RecordError: An input line is not a record and failures are not ignored.
             OutageError: No input line is a record.
         """
-        with DraftWriter(attempt.folder, "write the result") as drafts:
+        with drafting(attempt.folder, "write the result") as drafts:
             made = _Call(attempt, drafts, self.function(attempt)).run()
         attempt.check_inputs_unchanged()
         return made
 
     def function(self, attempt: Attempt) -> Callable[..., Any]:
         """Return the function of the inputs that returns the elements of the result."""
-        return dataset_function(attempt.operator)
+        return plain_function(attempt.operator)
 
 
 class _Call:

@@ -19,7 +19,7 @@ from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
 from dagster_dataops.exporters.delivery import Delivery
 from dagster_dataops.exporters.exporter import ExportRecords, Place
-from dagster_dataops.operators.bound_methods import write_function
+from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.declared_columns import columns_text
 from dagster_dataops.records import Record, decode
@@ -109,7 +109,7 @@ class _Writer:
 
     def write(self, records: ExportRecords, place: Path) -> None:
         """Write all records."""
-        write_function(self._operator)(records, place)
+        plain_function(self._operator)(records, place)
 
 
 class _Records(ExportRecords):

@@ -6,6 +6,7 @@ are neither read nor written again.
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ from dagster_dataops.execution.runners.given_stream import GivenStream, as_readi
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.ticker import Ticker
 from dagster_dataops.hashing.values import digest
-from dagster_dataops.operators.bound_methods import stream_function
+from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.quantities import counted
@@ -56,7 +57,7 @@ def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> Positione
     """
     if isinstance(operator, GivenStream):
         return operator.stream()
-    made = stream_function(operator)(*[dataset.stream() for dataset in datasets])
+    made = plain_function(operator)(*[dataset.stream() for dataset in datasets])
     return as_reading(made, operator.__dataops__.spec.qualified_name)
 
 
@@ -147,14 +148,8 @@ class StreamRunner(Runner):
         paths = [str(known_path(one.path)) for one in attempt.inputs]
         combined = describe(stream.stage, paths, stream.seeds)
         traced = combined if attempt.settings.trace else None
-        return compose_stream(
-            attempt.folder,
-            checkpoint,
-            stream.errors,
-            stream.seeds,
-            traced or {},
-            stream.leaves,
-        )
+        drafts = compose_stream(attempt.folder, checkpoint, stream.errors)
+        return replace(drafts, seeds=stream.seeds, combined=traced or {}, leaves=stream.leaves)
 
 
 class _StreamWriter:

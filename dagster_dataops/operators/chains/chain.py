@@ -176,7 +176,7 @@ def chain_of(name: str, parts: Sequence[Part], settings: ExecutionSettings) -> C
         OperatorOptionError: A setting does not fit these operators.
     """
     specs = [part.operator.__dataops__.spec for part in parts]
-    # A class of its own: what is known of an operator is kept by its class.
+    # Each chain has a class of its own, because facts about an operator are cached by its class.
     made: Chain = object.__new__(cast("type[Chain]", OperatorMeta("Chain", (Chain,), {})))
     options = ChainOptions({part.name: part.operator.__dataops__.options for part in parts})
     spec = ChainSpec(

@@ -158,7 +158,8 @@ class Passage(AnyPassage):
         records, reason = taken(returned, given)
         self.records += records
         if reason is not None:
-            reason = _with_part(self._names[self._part], reason)
+            part = self._names[self._part]
+            reason = f"{part}{_SEPARATOR}{reason}" if reason else part
             self._dropped[reason] = self._dropped.get(reason, 0) + 1
 
     @override
@@ -166,22 +167,24 @@ class Passage(AnyPassage):
         fields = self._fields()
         fields.pop("emitted", None)
         mark = (self._names[self._part], disposition(**fields, failed=self._part))
-        _write(error, mark)
+        with suppress(Exception):  # an exception of the user may refuse attributes
+            setattr(error, FAILED_PART, mark)
         return mark
 
     def outcome(self) -> Record | Disposed:
         """Return the records that came through all parts; with the disposition if not usual."""
-        if len(self.records) == 1 and self._usual:
+        if len(self.records) == 1 and self._one_in_each and not self._dropped:
             return self.records[0]
         return Disposed(self.records, disposition(**self._fields()))
 
     @property
-    def _usual(self) -> bool:
-        return not self._dropped and len(self._entered) == len(self._names) == sum(self._entered)
+    def _one_in_each(self) -> bool:
+        """Whether one record has entered each part."""
+        return len(self._entered) == len(self._names) == sum(self._entered)
 
     def _fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"entered": self._entered, "emitted": len(self.records)}
-        if len(self._entered) == len(self._names) == sum(self._entered):
+        if self._one_in_each:
             del fields["entered"]
         if self._dropped:
             once = all(number == 1 for number in self._dropped.values())
@@ -189,18 +192,9 @@ class Passage(AnyPassage):
         return fields
 
 
-def _with_part(part: str, reason: str) -> str:
-    return f"{part}{_SEPARATOR}{reason}" if reason else part
-
-
 def part_of(reason: str) -> str:
     """Return the name of the part in a reason of a chain's disposition."""
     return reason.partition(_SEPARATOR)[0]
-
-
-def _write(error: BaseException, mark: Mark) -> None:
-    with suppress(Exception):  # an exception of the user may refuse attributes
-        setattr(error, FAILED_PART, mark)
 
 
 def own_copy(value: Any) -> Any:

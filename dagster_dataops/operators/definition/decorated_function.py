@@ -50,18 +50,23 @@ class RegisteredFunction(Generic[P, R]):
     def __reduce__(self) -> Any:
         """Pickle by reference if the name resolves to this object, else as the function."""
         module = self.function.__module__
-        found: Any = sys.modules.get(module)
-        for name in self.function.__qualname__.split("."):
-            found = getattr(found, name, None)
         cloudpickle = sys.modules.get("cloudpickle")  # imported by code that pickles by value
         by_value = cloudpickle.list_registry_pickle_by_value() if cloudpickle else ()
-        if found is self and module != "__main__" and module not in by_value:
+        if named_as(self.function) is self and module != "__main__" and module not in by_value:
             return self.function.__qualname__
         return _plain_function, (self.function,)
 
     @override
     def __repr__(self) -> str:
         return f"<operator function {self.operator.__dataops_spec__.qualified_name}>"
+
+
+def named_as(target: Any) -> Any:
+    """Return the object that the module of a function or class has under its name, if any."""
+    found: Any = sys.modules.get(target.__module__)
+    for name in target.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found
 
 
 def _plain_function(function: Callable[P, R]) -> Callable[P, R]:

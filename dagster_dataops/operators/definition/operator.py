@@ -6,7 +6,7 @@ Constructing an operator checks and binds its options; no file is opened, read o
 
 import copy
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -122,7 +122,7 @@ class OperatorMeta(type):
         ``help()`` describes what is listed here.
         """
         if "__dataops_registry__" in cls.__dict__:
-            return _operators_of(cls)
+            return cls.__dataops_registry__.operators(cls.__dataops_group__)
         return ["__call__", *sorted(one for one in super().__dir__() if not one.startswith("_"))]
 
     @property
@@ -142,7 +142,7 @@ class OperatorMeta(type):
             return f"<operator data.{_operator_text(cls, spec)}>"
         if "__dataops_registry__" not in cls.__dict__:
             return super().__repr__()
-        operators = [getattr(cls, name) for name in _operators_of(cls)]
+        operators = [getattr(cls, name) for name in dir(cls)]
         lines = [f"  {_operator_text(one, one.__dataops_spec__)}" for one in operators]
         return "\n".join(
             [f"<group data.{cls.__dataops_group__}, {counted(len(lines), 'operators')}>", *lines]
@@ -173,9 +173,7 @@ class OperatorMeta(type):
     ) -> Any:
         if positional:
             given = _by_name(cls, spec, positional, given)
-        given = {name: as_option(value) for name, value in given.items()}
-        settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
-        options = {name: value for name, value in given.items() if name not in SETTING_NAMES}
+        options, settings = _divided({name: as_option(value) for name, value in given.items()})
         _refuse_settings_among(spec, options)
         bound = bind_options(spec.qualified_name, spec.options, options, any_option=spec.any_option)
         to_init, to_forward = _further_options(cls, spec, options)
@@ -193,8 +191,11 @@ class OperatorMeta(type):
         )
         if not operator.__dataops__.artefacts:  # else `with_artefacts` constructs it in the run
             operator.__init__(**_init_arguments(cls, options, settings), **to_init)
-        operator.__dataops__ = _with_output(_with_merged_settings(operator.__dataops__))
-        return operator
+        merged = operator.__dataops__.settings.over(spec.settings)
+        check_settings(spec, merged)
+        if spec.kind == "export":
+            _changed(operator, output=_path_of_export(operator.__dataops__))
+        return _changed(operator, settings=merged)
 
 
 class Operator(metaclass=OperatorMeta):
@@ -216,8 +217,7 @@ class Operator(metaclass=OperatorMeta):
         if not given:
             return
         before = self.__dataops__
-        settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
-        options = {name: value for name, value in given.items() if name not in SETTING_NAMES}
+        options, settings = _divided(given)
         _check_rewrite_func(before.spec, options.pop("rewrite_func", None))
         _check_passed_up(self, options)
         self.__dataops__ = replace(
@@ -311,10 +311,7 @@ def reconfigured(
     check_settings(before.spec, merged)
     renamed = options and before.spec.kind == "export"
     output = made.__dataops__.output if renamed else before.output
-    made.__dataops__ = replace(
-        made.__dataops__, settings=merged, output=output, columns=before.columns
-    )
-    return made
+    return _changed(made, settings=merged, output=output, columns=before.columns)
 
 
 def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
@@ -340,10 +337,7 @@ def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
     }
     settings = ExecutionSettings(**asked).over(made.__dataops__.settings)
     check_settings(before.spec, settings)
-    made.__dataops__ = replace(
-        made.__dataops__, settings=settings, output=before.output, columns=before.columns
-    )
-    return made
+    return _changed(made, settings=settings, output=before.output, columns=before.columns)
 
 
 def raise_without_secrets(error: Exception, operator: str, options: Mapping[str, Any]) -> None:
@@ -380,18 +374,20 @@ def in_run(operator: Operator, link: RunLink) -> Operator:
     """Return the operator as part of a run; itself if it does not ask for a context."""
     if not operator.__dataops__.spec.contextual:
         return operator
-    made = copy.copy(operator)
-    made.__dataops__ = replace(made.__dataops__, link=link)
-    return made
+    return _changed(copy.copy(operator), link=link)
 
 
 def exporting(operator: Operator, output: Path | None) -> Operator:
     """Return the operator with another export path; ``None`` for no export."""
     if operator.__dataops__.output == output:
         return operator
-    made = copy.copy(operator)
-    made.__dataops__ = replace(made.__dataops__, output=output)
-    return made
+    return _changed(copy.copy(operator), output=output)
+
+
+def _changed(operator: Operator, **facts: Any) -> Operator:
+    """Change facts in the `Invocation` of an operator; return the operator."""
+    operator.__dataops__ = replace(operator.__dataops__, **facts)
+    return operator
 
 
 def _with_outputs_of(spec: OperatorSpec, options: Mapping[str, Any]) -> OperatorSpec:
@@ -405,29 +401,20 @@ def _with_outputs_of(spec: OperatorSpec, options: Mapping[str, Any]) -> Operator
     return replace(spec, outputs=outputs, outputs_of=None)
 
 
-def _with_merged_settings(invocation: Invocation) -> Invocation:
-    settings = invocation.settings.over(invocation.spec.settings)
-    check_settings(invocation.spec, settings)
-    return replace(invocation, settings=settings)
-
-
-def _with_output(invocation: Invocation) -> Invocation:
-    """Return the invocation; that of an export operator with its first option as output.
+def _path_of_export(invocation: Invocation) -> Path:
+    """Return the first option of an export operator.
 
     Raises:
         ConfigurationError: The path is a URL.
         OperatorOptionError: It is no path.
     """
-    spec = invocation.spec
-    if spec.kind != "export":
-        return invocation
-    option = spec.options[0].name
+    option = invocation.spec.options[0].name
     path = invocation.options[option]
     if not isinstance(path, (str, PathLike)) or not str(path):
         reason = f"is {path!r}; it must be the path of the export"
-        raise OperatorOptionError(spec.qualified_name, option, reason)
+        raise OperatorOptionError(invocation.spec.qualified_name, option, reason)
     check_local(option, path)
-    return replace(invocation, output=Path(path))
+    return Path(path)
 
 
 def check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
@@ -436,52 +423,42 @@ def check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
     Raises:
         OperatorOptionError: One does not.
     """
+    for name, reason in _unfit_settings(spec, settings):
+        raise OperatorOptionError(spec.qualified_name, f"_{name}", reason)
+
+
+def _unfit_settings(spec: OperatorSpec, settings: ExecutionSettings) -> Iterator[tuple[str, str]]:
+    """Yield settings that do not fit an operator, each with the reason."""
     if settings.reuse_outcomes and spec.kind != "record":
-        reason = (
-            f"needs a record operator; a {spec.kind} operator has no outcome per record to keep"
-        )
-        raise OperatorOptionError(spec.qualified_name, "_reuse_outcomes", reason)
+        reason = f"a {spec.kind} operator has no outcome per record to keep"
+        yield "reuse_outcomes", f"needs a record operator; {reason}"
     if settings.save_data is False and spec.kind in _SAVED:
-        reason = f"is False; {_SAVED[spec.kind]}"
-        raise OperatorOptionError(spec.qualified_name, "_save_data", reason)
+        yield "save_data", f"is False; {_SAVED[spec.kind]}"
     if settings.batch_size is not None and not spec.batch:
         reason = "needs an operator with forward_batch or forward_window; this one has neither"
-        raise OperatorOptionError(spec.qualified_name, "_batch_size", reason)
+        yield "batch_size", reason
     if settings.part_records and spec.kind in _UNPARTED:
         reason = (
             f"is {settings.part_records}; parts need an operator whose result is records, and this "
             f"one is an {spec.kind}. Leave the setting out"
         )
-        raise OperatorOptionError(spec.qualified_name, "_part_records", reason)
-    _check_agents(spec, settings)
-    mode = settings.concurrency_mode
-    if mode is not None and MODES[mode].only_coroutines and not spec.asynchronous:
-        reason = f"is {mode!r}, which needs an `async def` operator; use 'thread' for this one"
-        raise OperatorOptionError(spec.qualified_name, "_concurrency_mode", reason)
-
-
-def _check_agents(spec: OperatorSpec, settings: ExecutionSettings) -> None:
-    """Check that an operator that asks for agents can have them.
-
-    Raises:
-        OperatorOptionError: It cannot.
-    """
-    if not isinstance(settings.agents, Mapping):
-        return
+        yield "part_records", reason
     mode = settings.resolved(asynchronous=spec.asynchronous).concurrency_mode
-    if spec.kind not in {"record", "selection"}:
+    if isinstance(settings.agents, Mapping) and spec.kind not in {"record", "selection"}:
         reason = f"needs an operator that works record by record; this is a {spec.kind_text}"
-    elif mode != "process":
+        yield "agents", reason
+    elif isinstance(settings.agents, Mapping) and mode != "process":
         reason = f"needs _concurrency_mode='process', which agents run; this one runs in {mode!r}"
-    else:
-        return
-    raise OperatorOptionError(spec.qualified_name, "_agents", reason)
+        yield "agents", reason
+    if MODES[mode].only_coroutines and not spec.asynchronous:
+        reason = f"is {mode!r}, which needs an `async def` operator; use 'thread' for this one"
+        yield "concurrency_mode", reason
 
 
-def _operators_of(group: OperatorMeta) -> list[str]:
-    if "__dataops_registry__" not in group.__dict__:
-        return []
-    return group.__dataops_registry__.operators(group.__dataops_group__)
+def _divided(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options and the settings among the arguments of a constructor."""
+    settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
+    return {name: value for name, value in given.items() if name not in settings}, settings
 
 
 def _operator_text(cls: type, spec: OperatorSpec) -> str:

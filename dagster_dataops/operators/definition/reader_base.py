@@ -110,11 +110,8 @@ def is_stream(annotation: object) -> bool:
     """Return whether an annotation, as text or as a type, is a stream type."""
     if isinstance(annotation, str):
         return annotation.rpartition(".")[2].strip("\"'") in _STREAMS
-    return isinstance(annotation, type) and _has_stages(annotation)
-
-
-def _has_stages(cls: type) -> bool:
-    return callable(getattr(cls, "part", None)) and callable(getattr(cls, "is_infinite", None))
+    methods = (getattr(annotation, name, None) for name in ("part", "is_infinite"))
+    return isinstance(annotation, type) and all(map(callable, methods))
 
 
 def returns_stream(function: Any) -> bool:

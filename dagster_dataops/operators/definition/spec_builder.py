@@ -32,7 +32,7 @@ A class is of the kind whose methods it defines:
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from dagster_dataops.errors import OperatorDefinitionError
@@ -86,22 +86,34 @@ _INPUTS: Final[dict[OperatorKind, str]] = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class OperatorTerms:
+    """What a registration says about an operator.
+
+    Attributes:
+        group: The group's name.
+        method: The method that a function implements; classes define the method.
+        settings: The execution settings.
+        declared: The declared columns.
+        outputs: The names of its results, or a function of the options that returns them; the empty
+            tuple for one result without a name.
+    """
+
+    group: str
+    method: Method = "forward"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    declared: ColumnDeclarations = NOTHING
+    outputs: object = ()
+
+
 def spec_of_function(
-    function: Callable[..., Any],
-    group: str,
-    method: Method,
-    settings: Mapping[str, Any],
-    declared: ColumnDeclarations = NOTHING,
-    name: str | None = None,
+    function: Callable[..., Any], terms: OperatorTerms, name: str | None = None
 ) -> OperatorSpec:
     """Return the spec of a function operator.
 
     Args:
         function: The function.
-        group: The group's name.
-        method: The method it implements: ``forward``, ``forward_batch_input`` or ``stream``.
-        settings: The execution settings given at registration.
-        declared: The declared columns.
+        terms: Of its registration.
         name: The operator's name; by default the function's.
 
     Raises:
@@ -109,44 +121,36 @@ def spec_of_function(
         OperatorOptionError: A setting has an invalid value.
     """
     name = checked_name(name or function.__name__, function)
-    kind = "reader" if returns_stream(function) else KINDS[method]
-    _check_reader(name, kind, settings)
+    kind = "reader" if returns_stream(function) else KINDS[terms.method]
+    _check_reader(name, kind, terms.settings)
     parameters = parameters_of(function)
     inputs = _checked_inputs(name, parameters, kind)
     given = _given(kind, parameters[inputs:])
-    return OperatorSpec(
-        group=group,
+    spec = OperatorSpec(
+        group=terms.group,
         name=name,
         kind=kind,
         target=function,
         options=tuple(options_of(parameters[inputs:], SETTING_NAMES | given)),
         any_option=takes_any(parameters),
-        settings=parse_settings(f"{group}.{name}", settings),
+        settings=parse_settings(f"{terms.group}.{name}", terms.settings),
         inputs=inputs,
         streamed=_streamed(parameters[:inputs], kind),
         asynchronous=_asynchronous(name, function, kind),
-        declared=declared.checked(name),
+        declared=terms.declared.checked(name),
         takes_context=bool(given),
-        batch=method if method in _BATCHES else "",
+        batch=terms.method if terms.method in _BATCHES else "",
     )
+    return _with_outputs(spec, terms.outputs)
 
 
-def spec_of_class(
-    cls: type,
-    group: str,
-    settings: Mapping[str, Any],
-    target: type | None = None,
-    declared: ColumnDeclarations = NOTHING,
-) -> OperatorSpec:
+def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -> OperatorSpec:
     """Return the spec of a class operator.
 
     Args:
         cls: A subclass of a group.
-        group: The group's name.
-        settings: The execution settings given at registration; class attributes of the same
-            names count too.
+        terms: Of its registration; class attributes with the names of settings count too.
         target: The original class, if ``cls`` was derived from it.
-        declared: The declared columns.
 
     Raises:
         OperatorDefinitionError: The class defines the methods of no kind, or of several.
@@ -161,28 +165,30 @@ def spec_of_class(
     if kind in {"artefact", "export"}:
         parameters = parameters[:inputs]  # without the folder or place
     own = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
-    _check_reader(name, kind, {**own, **settings}, cls)
+    settings = {**own, **terms.settings}
+    _check_reader(name, kind, settings, cls)
     given = _given(kind, parameters[inputs:])
     init = options_of(init_parameters(cls).values(), SETTING_NAMES)
     if kind == "export":
         _check_export(name, cls, init)
     taken = {option.name for option in init} | SETTING_NAMES | given
-    return OperatorSpec(
-        group=group,
+    spec = OperatorSpec(
+        group=terms.group,
         name=name,
         kind=kind,
         target=target or cls,
         options=(*init, *options_of(parameters[inputs:], taken)),
         any_option=takes_any(parameters[inputs:]),
-        settings=parse_settings(f"{group}.{name}", {**own, **settings}),
+        settings=parse_settings(f"{terms.group}.{name}", settings),
         inputs=inputs,
         streamed=_streamed(parameters[:inputs], kind),
         asynchronous=_asynchronous(name, unbound, kind),
-        declared=declared.checked(name),
+        declared=terms.declared.checked(name),
         opens=_opens(name, cls, kind),
         takes_context=bool(given),
         batch=method if method in _BATCHES else "",
     )
+    return _with_outputs(spec, terms.outputs)
 
 
 def _given(kind: OperatorKind, parameters: list[inspect.Parameter]) -> frozenset[str]:
@@ -312,31 +318,27 @@ def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: Operat
     if kind == "stream":
         return sum(one.kind in positional and one.default is one.empty for one in parameters)
     if kind in {"artefact", "export"}:
-        counted = _inputs_of_build if kind == "artefact" else _inputs_of_write
-        return counted(name, parameters)
+        return _inputs_before_place(name, parameters, kind)
     return max(1, count_inputs(parameters, dataset=kind == "dataset"))
 
 
-def _inputs_of_build(name: str, parameters: list[inspect.Parameter]) -> int:
-    plain = all(
-        one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty for one in parameters
-    )
-    if len(parameters) < 2 or parameters[-1].name != "folder" or not plain:
-        found = ", ".join(str(one) for one in parameters)
-        reason = (
-            f"build must take (self, records, folder), or several inputs before the folder; it "
-            f"takes (self, {found}); options belong to __init__"
-        )
+def _inputs_before_place(name: str, parameters: list[inspect.Parameter], kind: OperatorKind) -> int:
+    """Return the number of inputs before the folder of ``build``, or the place of ``write``."""
+    names = [one.name for one in parameters]
+    if kind == "export":
+        wanted, fits = "write must take (self, records, place)", names == ["records", "place"]
+    else:
+        wanted = "build must take (self, records, folder), or several inputs before the folder"
+        fits = len(names) > 1 and names[-1] == "folder" and all(map(_is_plain, parameters))
+    if not fits:
+        found = ", ".join(map(str, parameters))
+        reason = f"{wanted}; it takes (self, {found}); options belong to __init__"
         raise OperatorDefinitionError(name, reason)
-    return len(parameters) - 1
+    return len(names) - 1
 
 
-def _inputs_of_write(name: str, parameters: list[inspect.Parameter]) -> int:
-    if [one.name for one in parameters] != ["records", "place"]:
-        found = ", ".join(str(one) for one in parameters)
-        reason = f"write must take (self, records, place); it takes (self, {found})"
-        raise OperatorDefinitionError(name, f"{reason}; options belong to __init__")
-    return 1
+def _is_plain(one: inspect.Parameter) -> bool:
+    return one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty
 
 
 def _check_export(name: str, cls: type, options: Sequence[OptionSpec]) -> None:
@@ -355,13 +357,8 @@ def _streamed(inputs: list[inspect.Parameter], kind: OperatorKind) -> tuple[bool
     )
 
 
-def with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
+def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
     """Return the spec of an operator with several results.
-
-    Args:
-        spec: The spec.
-        outputs: The names of its results, or a function of the options that returns them; the empty
-            tuple for one result without a name.
 
     Raises:
         OperatorDefinitionError: The names are invalid, or the operator gets all records at once.
@@ -389,8 +386,7 @@ def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -
     asynchronous = inspect.iscoroutinefunction(function)
     if asynchronous and kind in {"dataset", "stream", "artefact", "export"}:
         raise OperatorDefinitionError(name, f"a {kind} operator cannot be `async def`")
-    if kind == "artefact" and inspect.isgeneratorfunction(function):
-        raise OperatorDefinitionError(name, "build writes to its folder; it cannot `yield`")
-    if kind == "export" and inspect.isgeneratorfunction(function):
-        raise OperatorDefinitionError(name, "write writes to its place; it cannot `yield`")
+    if kind in {"artefact", "export"} and inspect.isgeneratorfunction(function):
+        writes = "build writes to its folder" if kind == "artefact" else "write writes to its place"
+        raise OperatorDefinitionError(name, f"{writes}; it cannot `yield`")
     return asynchronous

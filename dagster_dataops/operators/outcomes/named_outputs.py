@@ -63,33 +63,13 @@ def checked_outputs(operator: str, outputs: object) -> tuple[str, ...]:
     return tuple(outputs)
 
 
-def routed(
-    forward: Callable[..., Any], outputs: tuple[str, ...], *, batch: bool
-) -> Callable[[Any], Any]:
-    """Return ``forward`` with its returned value as `Disposed`, for `encode_outcome`.
+def routing(outputs: tuple[str, ...], *, batch: bool) -> Callable[[Any, Any], Any]:
+    """Return a function from what ``forward`` returned, and was given, to `Disposed`.
 
     Args:
-        forward: The method of the operator.
         outputs: The names of the outputs.
-        batch: Whether it takes a batch; then each element of its list becomes `Disposed`.
+        batch: Whether ``forward`` takes a batch; then each element of its list becomes `Disposed`.
     """
-    route = _route(outputs, batch=batch)
-    return lambda given: route(forward(given), given)
-
-
-def routed_async(
-    forward: Callable[..., Any], outputs: tuple[str, ...], *, batch: bool
-) -> Callable[[Any], Any]:
-    """Return the coroutine function like `routed`, for an ``async def`` operator."""
-    route = _route(outputs, batch=batch)
-
-    async def forwarded(given: Any) -> Any:
-        return route(await forward(given), given)
-
-    return forwarded
-
-
-def _route(outputs: tuple[str, ...], *, batch: bool) -> Callable[[Any, Any], Any]:
     indices = {name: index for index, name in enumerate(outputs)}
     if not batch:
         return lambda returned, given: disposed(returned, given, indices)

@@ -266,7 +266,7 @@ class OperatorContext:
         self.run = facts.run
         self.node = facts.node
         self.input = Path(facts.input)
-        self.clients: Mapping[str, Any] = Clients(facts.node, clients)
+        self.clients = Clients(facts.node, clients)
         self.seed = xxhash.xxh3_64_intdigest(facts.node.encode()) >> 1
         self.retries_failed = facts.retries_failed
         self.agent = facts.agent
@@ -321,7 +321,7 @@ class OperatorContext:
         return Drop(reason)
 
 
-class Clients(Mapping[str, Any]):
+class Clients(dict[str, Any]):
     """The clients of a run, by name.
 
     Args:
@@ -330,32 +330,17 @@ class Clients(Mapping[str, Any]):
     """
 
     def __init__(self, node: str, clients: Mapping[str, Any]) -> None:
+        super().__init__(clients)
         self._node = node
-        self._clients = clients
 
-    @override
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._clients:
-            known = ", ".join(sorted(self._clients)) or "none"
-            reason = (
-                f"is needed by node {self._node!r}, and the run has {known}; give it as "
-                f"build_definitions(clients={{{name!r}: ...}}) under Dagster, otherwise as "
-                f"config.clients[{name!r}]"
-            )
-            raise OperatorContextError(f"clients[{name!r}]", reason)
-        return self._clients[name]
-
-    @override
-    def __contains__(self, name: object) -> bool:
-        return name in self._clients
-
-    @override
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._clients)
-
-    @override
-    def __len__(self) -> int:
-        return len(self._clients)
+    def __missing__(self, name: str) -> Any:
+        known = ", ".join(sorted(self)) or "none"
+        reason = (
+            f"is needed by node {self._node!r}, and the run has {known}; give it as "
+            f"build_definitions(clients={{{name!r}: ...}}) under Dagster, otherwise as "
+            f"config.clients[{name!r}]"
+        )
+        raise OperatorContextError(f"clients[{name!r}]", reason)
 
 
 def _call(wanted: str) -> Call:

@@ -48,21 +48,19 @@ def encode_outcome(returned: object, given: Record) -> tuple[bytes, Disposition]
         ContractError: ``returned`` is none of these.
         UnencodableError: JSON cannot hold a record.
     """
+    if isinstance(returned, dict):
+        return encode(returned), USUAL
+    if returned is None:
+        return encode(given), USUAL
     if isinstance(returned, Disposed):
         try:
             return b"".join(map(encode, returned.records)), returned.disposition
         except UnencodableError as error:
             setattr(error, FAILED_PART, ("", returned.disposition))
             raise
-    if isinstance(returned, list):
-        return b"".join(_lines(returned)), emitting(len(returned))
-    if isinstance(returned, dict):
-        return encode(returned), USUAL
-    if returned is None:
-        return encode(given), USUAL
-    if isinstance(returned, Drop):
-        return b"", dropped_for(_checked_reason(returned.reason))
-    raise _no_outcome(returned)
+    records, reason = taken(returned, given)
+    lines = b"".join(map(encode, records))
+    return lines, emitting(len(records)) if reason is None else dropped_for(reason)
 
 
 def taken(returned: object, given: Record) -> tuple[list[Record], str | None]:
@@ -79,7 +77,11 @@ def taken(returned: object, given: Record) -> tuple[list[Record], str | None]:
         return returned, None if returned else ""
     if isinstance(returned, Drop):
         return [], _checked_reason(returned.reason)
-    raise _no_outcome(returned)
+    msg = (
+        f"returned a {type(returned).__name__}; return a dict, a list of dicts, [] or Drop(reason) "
+        "to drop the record, or None to keep it"
+    )
+    raise ContractError(msg)
 
 
 def checked_batch(returned: object, records: int) -> list[Any]:
@@ -101,13 +103,6 @@ def checked_batch(returned: object, records: int) -> list[Any]:
     return returned
 
 
-def _no_outcome(returned: object) -> ContractError:
-    return ContractError(
-        f"returned a {type(returned).__name__}; return a dict, a list of dicts, [] or Drop(reason) "
-        "to drop the record, or None to keep it"
-    )
-
-
 def _checked_reason(reason: object) -> str:
     """Return the reason of a `Drop`.
 
@@ -121,16 +116,6 @@ def _checked_reason(reason: object) -> str:
         f"{_LONGEST_REASON} printable characters, the same for all records dropped for it"
     )
     raise ContractError(msg)
-
-
-def _lines(returned: list[Any]) -> list[bytes]:
-    """Return one line for each record of a list.
-
-    Raises:
-        ContractError: An element is not a dict.
-    """
-    _check_records(returned)
-    return [encode(item) for item in returned]
 
 
 def _check_records(returned: list[Any]) -> None:

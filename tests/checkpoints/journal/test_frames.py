@@ -11,13 +11,13 @@ from dagster_dataops.checkpoints.journal.frames import (
     read_spans,
     spans_frame,
 )
-from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 
 _SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(12)]
 _FRAMES = [
     frame(FrameKind.ATTEMPT, b'{"run":"one"}'),
-    spans_frame(1, 0, columns_of(_SPANS[:3])),
-    spans_frame(2, 77, columns_of(_SPANS)),
+    spans_frame(SpansEntry.of(1, 0, _SPANS[:3])),
+    spans_frame(SpansEntry.of(2, 77, _SPANS)),
     frame(FrameKind.SPANS, b""),
     frame(FrameKind.ATTEMPT, b'{"run":"DOJ1 DOJ1"}'),
     frame(FrameKind.ATTEMPT, b"DOJ1" * 5),
@@ -89,9 +89,7 @@ def test_data_without_frames_yields_none(data: bytes) -> None:
 
 
 def test_spans_come_back_with_their_place() -> None:
-    spans = read_spans(_WHOLE[2].payload)
-    assert spans is not None
-    assert (spans.segment, spans.offset, spans.columns) == (2, 77, columns_of(_SPANS))
+    assert read_spans(_WHOLE[2].payload) == SpansEntry.of(2, 77, _SPANS)
 
 
 @pytest.mark.parametrize("payload", [b"", b"x", b"\0" * 20, _WHOLE[1].payload[:-1]], ids=len)

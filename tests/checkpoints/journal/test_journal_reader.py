@@ -3,14 +3,13 @@ from pathlib import Path
 from dagster_dataops.checkpoints.journal.frames import FrameKind, frame
 from dagster_dataops.checkpoints.journal.journal_reader import (
     AttemptEntry,
-    PositionEntry,
     StagesEntry,
     read_journal,
     read_positions,
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import NOTHING, Position
-from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry, columns_of
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry
 
 _SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(3)]
 _STAGES = [{"stage": "read_jsonl", "options": "1"}]
@@ -23,22 +22,26 @@ def _written(tmp_path: Path) -> JournalWriter:
 
 def test_every_entry_comes_back_as_it_was_written(tmp_path: Path) -> None:
     writer = _written(tmp_path)
-    digests = [bytes([n]) * 16 for n in range(3)]
+    one = SpansEntry.of(1, 50, _SPANS[:1])
+    several = SpansEntry.of(2, 0, _SPANS, [bytes([n]) * 16 for n in range(3)])
+    reopened, parts = ReopenedEntry([10], retries=True), SpansEntry.of(3, 7, _SPANS[1:])
     writer.attempt({"run": "one"})
-    writer.span(1, 50, _SPANS[0])
-    writer.spans(2, 0, columns_of(_SPANS), digests)
-    writer.reopened(ReopenedEntry([10], retries=True), 3, 7, _SPANS[1:])
+    writer.spans(one)
+    writer.spans(several)
+    writer.reopened(reopened, parts)
+    writer.reopened(reopened, None)
     writer.stages(_STAGES)
     writer.position(_POSITION)
     writer.close()
     assert list(read_journal(tmp_path / "journal")) == [
         AttemptEntry({"run": "one"}),
-        SpansEntry(1, 50, columns_of(_SPANS[:1]), None),
-        SpansEntry(2, 0, columns_of(_SPANS), digests),
-        ReopenedEntry([10], retries=True),
-        SpansEntry(3, 7, columns_of(_SPANS[1:]), None),
+        one,
+        several,
+        reopened,
+        parts,
+        reopened,
         StagesEntry(_STAGES),
-        PositionEntry(_POSITION),
+        _POSITION,
     ]
     assert read_positions(tmp_path / "journal") == (_STAGES, [_POSITION])
 

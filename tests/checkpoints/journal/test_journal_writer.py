@@ -6,14 +6,14 @@ import pytest
 from dagster_dataops.checkpoints.journal import journal_writer
 from dagster_dataops.checkpoints.journal.frames import FrameKind, frame, spans_frame
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.errors import StorageError
 
 _SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(12)]
 _FRAMES = [
     frame(FrameKind.ATTEMPT, b'{"run":"one"}'),
-    spans_frame(1, 0, columns_of(_SPANS[:3])),
-    spans_frame(2, 77, columns_of(_SPANS)),
+    spans_frame(SpansEntry.of(1, 0, _SPANS[:3])),
+    spans_frame(SpansEntry.of(2, 77, _SPANS)),
 ]
 
 

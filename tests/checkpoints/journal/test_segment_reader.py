@@ -3,7 +3,7 @@ from pathlib import Path
 
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader, joined_outputs
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, checksum, segment_path
-from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 
 
@@ -56,7 +56,7 @@ def _table(folder: Path, count: int, seed: int) -> tuple[SpanTable, list[bytes]]
         number = 2 if n % 10 < 3 else 1
         offset = writers[number].append(outputs[n])
         span = Span(n, 1, 1, 1, 0, 0, len(outputs[n]), 0, 0, checksum(outputs[n]))
-        table.add(columns_of([span]), number, offset)
+        table.add(SpansEntry.of(number, offset, [span]))
     for writer in writers.values():
         writer.close()
     return table, outputs

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.span import Span, columns_of, pack, unpack
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry, columns_of, pack, unpack
 from dagster_dataops.datasets.lines import Interval
 
 _COUNT = st.integers(0, 2**32 - 1)
@@ -28,8 +28,8 @@ def test_the_sizes_of_a_journalled_span_may_exceed_4_gib(tmp_path: Path) -> None
     large = Span(0, 5 << 30, 1, 1, 0, 0, 6 << 30, 7 << 30, 0, 0)
     path = tmp_path / "journal"
     journal = JournalWriter(path)
-    journal.spans(1, 0, columns_of([large]))
-    journal.spans(1, 13 << 30, columns_of([large._replace(start=5 << 30)]))
+    journal.spans(SpansEntry.of(1, 0, [large]))
+    journal.spans(SpansEntry.of(1, 13 << 30, [large._replace(start=5 << 30)]))
     journal.close()
     table = CheckpointContent.read(tmp_path).table
     assert [(each, offset) for each, _, offset in table.ordered()] == [

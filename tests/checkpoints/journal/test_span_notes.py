@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.journal.journal_reader import read_journal
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry, columns_of
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes, joined
 from dagster_dataops.operators.outcomes.dispositions import (
     USUAL,
@@ -95,9 +95,9 @@ _NOTES = [noted([USUAL, emitting(0)]), None, noted([emitting(3), USUAL], {"cost"
 def test_spans_whose_notes_are_damaged_count_as_damaged(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     writer = JournalWriter(path)
-    writer.spans(1, 0, columns_of(_SPANS), notes=_NOTES)
+    writer.spans(SpansEntry.of(1, 0, _SPANS, notes=_NOTES))
     size = path.stat().st_size
-    writer.span(1, 15, _SPANS[1])
+    writer.spans(SpansEntry.of(1, 15, _SPANS[1:2]))
     writer.close()
     whole, alone = read_journal(path)
     assert isinstance(whole, SpansEntry)
@@ -132,7 +132,7 @@ def test_notes_of_many_spans_are_compressed_together(tmp_path: Path) -> None:
     notes = [noted([dropped_for(f"reason {at % 7}"), USUAL]) for at in range(2000)]
     spans = [Span(10 * at, 10, 2, 1, 1, 0, 2, 0, 0, 0) for at in range(2000)]
     journal = JournalWriter(tmp_path / "journal")
-    journal.spans(1, 0, columns_of(spans), None, notes)
+    journal.spans(SpansEntry.of(1, 0, spans, notes=notes))
     journal.close()
     assert (tmp_path / "journal").stat().st_size < 40_000
     (entry,) = read_journal(tmp_path / "journal")

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.lines import Interval
 
@@ -15,7 +15,7 @@ def span(start: int, length: int, records: int = 1, output: int = 10, check: int
 def table_of(*spans: Span) -> SpanTable:
     table = SpanTable()
     for number, item in enumerate(spans):
-        table.add(columns_of([item]), number, 0)
+        table.add(SpansEntry.of(number, 0, [item]))
     return table
 
 
@@ -33,26 +33,26 @@ def test_ordering_is_by_input_position() -> None:
 
 def test_outputs_of_one_frame_lie_one_after_the_other() -> None:
     table = SpanTable()
-    table.add(columns_of([span(0, 5, output=7), span(5, 5, output=9)]), 3, 100)
+    table.add(SpansEntry.of(3, 100, [span(0, 5, output=7), span(5, 5, output=9)]))
     assert [(segment, offset) for _, segment, offset in table.ordered()] == [(3, 100), (3, 107)]
 
 
 def test_one_segment_with_all_outputs_in_input_order_is_found() -> None:
     table = SpanTable()
     assert table.only_segment() is None
-    table.add(columns_of([span(0, 5, output=7), span(5, 5, output=9)]), 3, 0)
+    table.add(SpansEntry.of(3, 0, [span(0, 5, output=7), span(5, 5, output=9)]))
     assert table.only_segment() == (3, 16)
-    table.add_one(span(10, 5, output=1), 3, 16)
+    table.add(SpansEntry.of(3, 16, [span(10, 5, output=1)]))
     assert table.only_segment() == (3, 17)
 
 
 def test_a_segment_with_gaps_or_another_order_or_one_of_several_is_not_the_result() -> None:
     gap = table_of(span(0, 5, output=7))
-    gap.add_one(span(5, 5, output=9), 0, 8)
+    gap.add(SpansEntry.of(0, 8, [span(5, 5, output=9)]))
     turned = SpanTable()
-    turned.add(columns_of([span(5, 5, output=7), span(0, 5, output=9)]), 0, 0)
+    turned.add(SpansEntry.of(0, 0, [span(5, 5, output=7), span(0, 5, output=9)]))
     late = SpanTable()
-    late.add(columns_of([span(0, 5)]), 0, 1)
+    late.add(SpansEntry.of(0, 1, [span(0, 5)]))
     for table in (gap, turned, late, table_of(span(0, 5), span(5, 5))):
         assert table.only_segment() is None
 

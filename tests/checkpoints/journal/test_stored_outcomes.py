@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dagster_dataops.checkpoints.journal.frames import spans_frame
-from dagster_dataops.checkpoints.journal.span import Span, columns_of
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.stored_outcomes import (
     StoredOutcome,
     line_digest,
@@ -29,7 +29,7 @@ def _span(number: int, output: int, *, error: int = 0) -> Span:
 
 
 def _frames(segment: int, offset: int, spans: list[Span], digests: list[bytes]) -> bytes:
-    return spans_frame(segment, offset, columns_of(spans), digests)
+    return spans_frame(SpansEntry.of(segment, offset, spans, digests))
 
 
 def _outcomes(tmp_path: Path, journal: bytes) -> list[StoredOutcome]:

@@ -12,9 +12,11 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result,
 from dagster_dataops.checkpoints.publish import commit
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.concurrency.background import background, deleting
+from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
+from dagster_dataops.operators.definition.operator import Operator
 from tests.execution.helpers import (
     act,
     error_rows,
@@ -77,6 +79,22 @@ def _start(tmp_path: Path) -> NodeFolder:
     return folder
 
 
+def _killed(step: str, operator: Operator, dataset: JsonlDataset, folder: NodeFolder) -> None:
+    """Run an operator in a process that dies at a step of publishing."""
+
+    def publish() -> None:
+        patch = pytest.MonkeyPatch()
+        if step in _DELETIONS:
+            _dying_in_deletion(patch, _DELETIONS[step])
+        else:
+            owner, name, calls, before = (_STEPS | _RENAMES)[step]
+            _dying(patch, owner, name, calls, before=before)
+        run(operator, dataset, folder, run="killed")
+        deleting.finish()  # deaths while files are deleted
+
+    assert in_child(publish) == DyingAfter.STATUS
+
+
 def _check_whole(folder: NodeFolder) -> None:
     """Check that the result is completely the old one or the new one, and readable."""
     assert folder.result.read_bytes() in {expected_results(_OLD), expected_results(_NEW)}
@@ -105,18 +123,7 @@ def test_a_death_while_publishing_leaves_the_old_result_or_the_new_one(
     folder = _start(tmp_path)
     dataset = write_input(tmp_path / "new.jsonl", _NEW)
     operator = act(_concurrency_mode="single")
-
-    def publish() -> None:
-        patch = pytest.MonkeyPatch()
-        if step in _DELETIONS:
-            _dying_in_deletion(patch, _DELETIONS[step])
-        else:
-            owner, name, calls, before = (_STEPS | _RENAMES)[step]
-            _dying(patch, owner, name, calls, before=before)
-        run(operator, dataset, folder, run="killed")
-        deleting.finish()  # deaths while files are deleted
-
-    assert in_child(publish) == DyingAfter.STATUS
+    _killed(step, operator, dataset, folder)
     _check_whole(folder)
     run(operator, dataset, folder, run="next", resume=policy, earlier_runs=frozenset({"killed"}))
     _check_new(folder)
@@ -135,18 +142,7 @@ def test_a_death_while_publishing_leaves_no_error_file_of_an_older_result(
     folder = _start(tmp_path)
     assert error_rows(folder)
     dataset = write_input(tmp_path / "sound.jsonl", _SOUND_ROWS)
-
-    def publish() -> None:
-        patch = pytest.MonkeyPatch()
-        if step in _DELETIONS:
-            _dying_in_deletion(patch, _DELETIONS[step])
-        else:
-            owner, name, calls, before = _SOUND[step]
-            _dying(patch, owner, name, calls, before=before)
-        run(act(_concurrency_mode="single"), dataset, folder, run="killed")
-        deleting.finish()  # deaths while files are deleted
-
-    assert in_child(publish) == DyingAfter.STATUS
+    _killed(step, act(_concurrency_mode="single"), dataset, folder)
     assert folder.result.read_bytes() in {expected_results(_OLD), expected_results(_SOUND_ROWS)}
     run(act(_concurrency_mode="single"), dataset, folder, run="next")
     assert folder.result.read_bytes() == expected_results(_SOUND_ROWS)
@@ -164,14 +160,7 @@ def test_a_dataset_operator_killed_while_publishing_leaves_a_whole_result(
     run(turn_around(), dataset, folder)
     old = folder.result.read_bytes()
     longer = write_input(tmp_path / "longer.jsonl", _OLD * 2)
-
-    def publish() -> None:
-        patch = pytest.MonkeyPatch()
-        owner, name, calls, before = _SOUND[step]
-        _dying(patch, owner, name, calls, before=before)
-        run(turn_around(), longer, folder)
-
-    assert in_child(publish) == DyingAfter.STATUS
+    _killed(step, turn_around(), longer, folder)
     assert folder.result.read_bytes().count(b"\n") in {4, 8}
     assert old.startswith(folder.result.read_bytes()) or folder.result.stat().st_size > len(old)
     assert load_result(folder).read()
@@ -186,13 +175,7 @@ def test_a_manifests_draft_without_its_result_does_not_cost_the_checkpoint(
     """A power loss may keep the name of a later file and lose that of an earlier one."""
     folder = _start(tmp_path)
     dataset = write_input(tmp_path / "new.jsonl", _NEW)
-
-    def publish() -> None:
-        _dying(pytest.MonkeyPatch(), commit, "_finish", 1, before=True)
-        run(act(_concurrency_mode="single"), dataset, folder, run="killed")
-        deleting.finish()  # deaths while files are deleted
-
-    assert in_child(publish) == DyingAfter.STATUS
+    _killed("before the renames", act(_concurrency_mode="single"), dataset, folder)
     draft_of(folder.result).unlink()
     report = run(act(), dataset, folder, run="next", resume=ResumePolicy.AUTO)
     assert report.manifest.resumed == len(_NEW)
@@ -205,13 +188,7 @@ def test_an_unreadable_draft_of_a_manifest_is_not_treated_as_missing(
 ) -> None:
     folder = _start(tmp_path)
     dataset = write_input(tmp_path / "new.jsonl", _NEW)
-
-    def publish() -> None:
-        _dying(pytest.MonkeyPatch(), commit, "_finish", 1, before=True)
-        run(act(_concurrency_mode="single"), dataset, folder, run="killed")
-        deleting.finish()  # deaths while files are deleted
-
-    assert in_child(publish) == DyingAfter.STATUS
+    _killed("before the renames", act(_concurrency_mode="single"), dataset, folder)
     real = Path.read_bytes
 
     def refuse(path: Path) -> bytes:
@@ -274,14 +251,7 @@ def test_a_death_while_publishing_the_same_bytes_again_leaves_the_result(
     dataset = write_input(tmp_path / "old.jsonl", _OLD)
     operator = act(_concurrency_mode="single")
     inode = folder.result.stat().st_ino
-
-    def publish() -> None:
-        owner, name, calls, before = _STEPS[step]
-        _dying(pytest.MonkeyPatch(), owner, name, calls, before=before)
-        run(operator, dataset, folder, run="killed")
-        deleting.finish()  # deaths while files are deleted
-
-    assert in_child(publish) == DyingAfter.STATUS
+    _killed(step, operator, dataset, folder)
     assert published(folder)
     report = run(operator, dataset, folder, run="next", resume=ResumePolicy.AUTO)
     found = published(folder)
@@ -298,13 +268,7 @@ def test_an_interrupted_publication_is_finished_by_the_next_run(
 ) -> None:
     folder = _start(tmp_path)
     dataset = write_input(tmp_path / "new.jsonl", _NEW)
-
-    def publish() -> None:
-        _dying(pytest.MonkeyPatch(), commit, "_finish", 1, before=True)
-        run(act(_concurrency_mode="single"), dataset, folder, run="killed")
-        deleting.finish()  # deaths while files are deleted
-
-    assert in_child(publish) == DyingAfter.STATUS
+    _killed("before the renames", act(_concurrency_mode="single"), dataset, folder)
     report = run(act(), dataset, folder, run="next", earlier_runs=frozenset({"killed"}))
     assert report.reused
     assert report.manifest.run == "killed"

@@ -11,7 +11,7 @@ import pytest
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.hashing.file_digests import content_digest
@@ -389,7 +389,7 @@ def test_a_line_read_while_its_file_was_cut_short_is_done_again(
                 0 if digest else checksum(whole[start:end]),
                 checksum(output + error),
             )
-            checkpoint.settle(segment.number, segment.append(output + error), [span])
+            checkpoint.settle(SpansEntry.of(segment.number, segment.append(output + error), [span]))
     checkpoint.close()
     os.utime(dataset.path, ns=(1, 1))
     report = _go_on(operator, dataset, tmp_path, policy)
@@ -423,7 +423,7 @@ def _settle(operator: Any, dataset: Any, path: Path, numbers: list[int]) -> None
                 input_check=checksum(content[number]),
                 output_check=checksum(output),
             )
-            checkpoint.settle(segment.number, segment.append(output), [span])
+            checkpoint.settle(SpansEntry.of(segment.number, segment.append(output), [span]))
     checkpoint.close()
 
 

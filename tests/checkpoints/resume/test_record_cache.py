@@ -4,6 +4,7 @@ import os
 import pickle
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result,
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
+from dagster_dataops.checkpoints.journal.span import SpansEntry
 from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest
 from dagster_dataops.checkpoints.resume import record_cache
 from dagster_dataops.checkpoints.resume.record_cache import RecordCache
@@ -563,7 +565,8 @@ def _source(folder: Path, outcomes: dict[bytes, bytes], at: int = 0) -> OutcomeS
             output=output,
             errors=b"",
         ).span
-        journal.span(1, segment.append(output), span, [line_digest(line)])
+        place = segment.append(output)
+        journal.spans(SpansEntry.of(1, place, [span], [line_digest(line)]))
     segment.close()
     return OutcomeSource(CheckpointContent.read(folder), folder / "journal")
 
@@ -574,7 +577,7 @@ def test_an_outcome_is_found_by_its_line_in_the_first_source_that_has_it(tmp_pat
         _source(tmp_path / "2", {b"a": b"old", b"b": b"other"}),
     ]
     (tmp_path / "index").write_bytes(b"of a run that was killed")
-    with RecordCache(tmp_path / "index", sources) as cache:
+    with closing(RecordCache(tmp_path / "index", sources)) as cache:
         found = [cache.find(line) for line in (b"a", b" b\r\n", b"c")]
     assert [one and (one[0], one[2]) for one in found] == [(0, b"new"), (1, b"other"), None]
     assert not (tmp_path / "index").exists()
@@ -582,7 +585,7 @@ def test_an_outcome_is_found_by_its_line_in_the_first_source_that_has_it(tmp_pat
 
 def test_a_place_beyond_four_gigabytes_is_kept(tmp_path: Path) -> None:
     far = _source(tmp_path / "1", {b"far": b"away"}, at=5 << 30)
-    with RecordCache(tmp_path / "index", [far]) as cache:
+    with closing(RecordCache(tmp_path / "index", [far])) as cache:
         found = cache.find(b"far")
     assert found
     assert found[2] == b"away"
