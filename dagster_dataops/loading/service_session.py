@@ -189,6 +189,6 @@ def _is_at_fault(value: object) -> bool:
 
 
 def _by_value(value: object) -> bytes:
-    import cloudpickle
+    from dagster_dataops.concurrency.sent_code import pickled  # imports cloudpickle
 
-    return cloudpickle.dumps(value)  # type: ignore[no-any-return]
+    return pickled(value)

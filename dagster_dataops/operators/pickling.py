@@ -14,6 +14,7 @@ from typing import Any, Final
 import cloudpickle
 from typing_extensions import override
 
+from dagster_dataops.concurrency.sent_code import pickled
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.operators.chains.chain import Chain, Part, chain_of
 from dagster_dataops.operators.definition.decorated_function import named_as
@@ -40,7 +41,7 @@ def ship(operator: Operator) -> bytes:
                 cloudpickle.register_pickle_by_value(module)
                 stack.callback(cloudpickle.unregister_pickle_by_value, module)
         try:
-            return bytes(cloudpickle.dumps(_PickledOperator(operator)))
+            return pickled(_PickledOperator(operator))
         except Exception as error:
             reason = (
                 f"it cannot be sent to another process ({type(error).__name__}: {error}); create "

@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 from typing_extensions import override
 
+from dagster_dataops.concurrency.sent_code import pickled
 from dagster_dataops.errors import StreamDefinitionError, StreamStateError
 from dagster_dataops.streams.core.ranks import WorldRank, group_rank
 from dagster_dataops.streams.core.seeds import derive_seed
@@ -66,7 +67,7 @@ class StreamDataset(IterableDataset[Any]):
 
     @override
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_make": cloudpickle.dumps(self._make)}
+        return {**self.__dict__, "_make": pickled(self._make)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({**state, "_make": cloudpickle.loads(state["_make"])})

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import cloudpickle
 
 from dagster_dataops.concurrency.fork_safety import may_fork
+from dagster_dataops.concurrency.sent_code import pickled
 
 
 class PoolCaller:
@@ -43,7 +44,7 @@ def process_caller(function: Callable[[Any], Any], workers: int) -> PoolCaller:
     The function, the items and the results are pickled.
     """
     context = multiprocessing.get_context("fork" if may_fork() else "spawn")
-    payload = cloudpickle.dumps(function)
+    payload = pickled(function)
     return PoolCaller(ProcessPoolExecutor(workers, context, _receive, (payload,)), _call_received)
 
 

@@ -13,8 +13,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Final
 
-import cloudpickle
-
+from dagster_dataops.concurrency.sent_code import pickled
 from dagster_dataops.errors import StreamWorkerError
 from dagster_dataops.streams.sharding.shard_worker import serve
 from dagster_dataops.streams.sharding.tasks import Start, StreamJob
@@ -55,7 +54,7 @@ class ShardProcess:
         self._forked = forked
         if not forked:
             with suppress(OSError):  # it has died already
-                self.requests.send_bytes(cloudpickle.dumps(start))
+                self.requests.send_bytes(pickled(start))
 
     def stop(self) -> int:
         """Kill the process, also one that was suspended, and return its exit code."""
@@ -104,7 +103,7 @@ def check_sendable(job: StreamJob) -> None:
     for stage in job.chain.ordered():
         for name, value in stage.options().items():
             try:
-                cloudpickle.dumps(value)
+                pickled(value)
             except Exception as error:
                 kind = type(error).__name__
                 reason = (

@@ -5,9 +5,9 @@ import traceback
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import cloudpickle
 from typing_extensions import override
 
+from dagster_dataops.concurrency.sent_code import pickled
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.records import text_of
 from dagster_dataops.streams.core.item_failures import OnError
@@ -121,7 +121,7 @@ def dumps(value: object) -> bytes:
     try:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     except Exception:  # noqa: BLE001 - objects raise anything here
-        return cloudpickle.dumps(value)  # type: ignore[no-any-return]
+        return pickled(value)
 
 
 def loads(data: bytes) -> Any:
