@@ -10,10 +10,9 @@ from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.backends.collector import Collector
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.records.batch_calls import batch_settling
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import settling
+from dagster_dataops.execution.records.settle import line_settling, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
@@ -76,9 +75,9 @@ def _run_batches(job: Job) -> None:
     retries, tally = Retries(job.settings, breaker=collector.breaker), Tally()
 
     def settle_all() -> None:
-        with _settling(batch_settling, job, retries, tally) as settle:
-            while batch := collector.take_batch():
-                collector.put_batch(settle(batch))
+        with _settling(line_settling, job, retries, tally) as settle:
+            while lines := collector.take():
+                collector.put(settle(lines))
                 collector.drain()
                 job.tick()
 
@@ -98,7 +97,7 @@ def _settling(
     """Yield the function that settles lines, within the time limit if a timer can be used.
 
     Args:
-        made: `settling` or `batch_settling`.
+        made: `settling` or `line_settling`.
         job: The job.
         retries: Further tries of failed records.
         tally: Receives counts and dispositions.

@@ -8,17 +8,8 @@ from dagster_dataops.checkpoints.journal.span_notes import Counts, SpanNotes, ad
 from dagster_dataops.datasets.lines import Line
 from dagster_dataops.execution.records.record_failures import Failure, Outcome, failed_record
 from dagster_dataops.operators.outcomes.dispositions import MERGED
-from dagster_dataops.operators.outcomes.record_context import Tally
 
 Finished: TypeAlias = tuple[Line, Outcome, SpanNotes | None]
-
-
-def notes_of(tally: Tally, outcome: Outcome) -> SpanNotes | None:
-    """Return the notes of one record, taken from its tally."""
-    unusual = [(0, one) for _, one in tally.take_unusual()]
-    if isinstance(outcome, Failure) and outcome.disposition:
-        unusual = [(0, outcome.disposition)]
-    return SpanNotes.of(1, unusual, tally.take_counts() if tally.used or tally.measure else {})
 
 
 def span_of(finished: Sequence[Finished], operator: str, *, check_input: bool) -> SettledSpan:
@@ -58,12 +49,14 @@ def span_of(finished: Sequence[Finished], operator: str, *, check_input: bool) -
 
 def _joined_notes(finished: Sequence[Finished]) -> SpanNotes | None:
     """Return the notes of records that form one span."""
-    if not any(notes for *_, notes in finished):
+    parts = [(1, notes) for _, _, notes in finished]
+    found = [notes for _, notes in parts if notes is not None]
+    if not found:
         return None
     counts: Counts = {}
-    for *_, notes in finished:
-        add_counts(counts, notes.counts if notes else {})
-    return joined([(1, notes) for *_, notes in finished], counts)
+    for notes in found:
+        add_counts(counts, notes.counts)
+    return joined(parts, counts)
 
 
 def _raw(finished: Sequence[Finished]) -> bytes:

@@ -26,11 +26,10 @@ from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.configuration import add_bucket
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
-from dagster_dataops.execution.records.batch_calls import batch_settling
 from dagster_dataops.execution.records.batch_loop import BatchLoop
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import Around, settling
+from dagster_dataops.execution.records.settle import Around, line_settling, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm
 from dagster_dataops.execution.workers import protocol
@@ -129,7 +128,7 @@ def _serve(
 class _Means(NamedTuple):
     """The function that settles lines, and objects that take part in it."""
 
-    settle: Any  # Settle, or SettleBatch of an operator that takes batches
+    settle: Any  # Settle, or SettleLines of an operator that takes batches
     breaker: Breaker
     heartbeat: Heartbeat | None
     tally: Tally
@@ -156,7 +155,7 @@ def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
                 alarm = Alarm(resolved.timeout, tally)
                 stack.enter_context(alarm.installed())
                 around = _both(heartbeat.around, alarm.around)
-        made: Any = batch_settling if operator.__dataops__.spec.batch else settling
+        made: Any = line_settling if operator.__dataops__.spec.batch else settling
         settle = stack.enter_context(made(operator, interrupts, around, retries, tally))
         yield _Means(settle, breaker, heartbeat, tally)
 
@@ -203,7 +202,7 @@ class _Worker:
         if not operator.__dataops__.spec.batch:
             settle = self._termination.during(means.settle)
             return SpanLoop(settle, self._input, self._settle, tally=means.tally, **common)
-        settle_batch = self._termination.during_batch(means.settle)
+        settle_batch = self._termination.during(means.settle)
         size, apart = operator.__dataops__.resolved.batch_size, assignment.one_by_one
         self._one_by_one = False  # each record is a span of its own, in a batch with others
         return BatchLoop(settle_batch, self._input, self._settle, size=size, apart=apart, **common)

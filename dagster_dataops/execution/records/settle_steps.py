@@ -1,11 +1,11 @@
-"""Settle batches of input lines: call ``forward_batch``, and divide a batch that fails.
+"""Settle input lines in steps: decode, call the operator, encode, divide a batch, try again.
 
-`BatchSettler.steps` makes no call: it yields batches and pauses, so that one code serves plain
-calls and coroutines.
+`Settler` makes no call: it yields steps, so that one code serves plain calls and coroutines, and
+operators that take one record as well as those that take batches.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.concurrency.stepping import StepError, Steps
@@ -16,6 +16,7 @@ from dagster_dataops.execution.records.record_failures import (
     Failure,
     Outcome,
     failure_of_line,
+    in_full,
     in_part,
     raised,
 )
@@ -39,23 +40,24 @@ from dagster_dataops.records import Record, decode
 
 
 class Pause(NamedTuple):
-    """A step: wait before failed records are tried again."""
+    """A step: wait before failed records are tried again. Any other step calls the operator."""
 
     seconds: float
 
 
 _UNUSED: Final = "not packed"
 
-SettleBatch: TypeAlias = Callable[[list[Line]], list[Finished]]
-_Settled: TypeAlias = dict[int, tuple[Outcome, Disposition]]  # by where the line starts
+SettleLines: TypeAlias = Callable[[list[Line]], list[Finished]]
+Settled: TypeAlias = tuple[Outcome, Disposition]
+_AllSettled: TypeAlias = dict[int, Settled]  # by where the line starts
 
 
-class BatchSettler:
-    """Settles batches.
+class Settler:
+    """Settles lines.
 
     Args:
         operator: The operator.
-        retries: Further tries of failed records, in batches of their own.
+        retries: Further tries of failed records; those of a batch are tried again together.
         tally: Counts of the calls.
     """
 
@@ -63,40 +65,67 @@ class BatchSettler:
         self._operator = operator
         self._retries = retries
         self._tally = tally
-        # A call returns records for the whole batch instead of one outcome a record.
-        self._whole = operator.__dataops__.spec.batch == "forward_window"
+        self._batch = operator.__dataops__.spec.batch
 
     def steps(self, lines: Sequence[Line]) -> Steps[list[Finished]]:
-        """Settle a batch: yield records to call the operator with, and pauses.
+        """Settle a batch, or a single line of an operator that takes one record.
+
+        Yields:
+            What to call the operator with, and pauses.
 
         Returns:
             Every line with its outcome and notes. The counts of the calls are in the notes of the
             first line.
         """
-        self._tally.start = lines[0].start
-        settled = yield from self._divided(lines)
-        tries = self._retries.of_many({at: outcome for at, (outcome, _) in settled.items()})
-        for seconds, again in tries:
-            yield Pause(seconds)
-            more = yield from self._divided([line for line in lines if line.start in again])
-            settled |= more
-            tries.add({at: outcome for at, (outcome, _) in more.items()})
         tally = self._tally
+        tally.start = lines[0].start
+        settled = yield from self._divided(lines)
+        failed = [at for at, (outcome, _) in settled.items() if isinstance(outcome, Failure)]
+        if failed:
+            yield from self._try_again(lines, failed, settled)
         counts = tally.take_counts() if tally.used or tally.measure else {}
-        outcomes = tries.outcomes
         finished: list[Finished] = []
         for line in lines:
-            outcome, disposition = outcomes[line.start], settled[line.start][1]
-            if isinstance(outcome, Failure):
-                outcome = in_part(outcome, self._operator)
-                disposition = outcome.disposition or USUAL
-            finished.append((line, outcome, SpanNotes.of(1, [(0, disposition)], counts)))
+            outcome, disposition = settled[line.start]
+            usual = disposition is USUAL and not counts
+            notes = None if usual else SpanNotes.of(1, [(0, disposition)], counts)
+            finished.append((line, outcome, notes))
             counts = {}
         return finished
 
-    def _divided(self, lines: Sequence[Line]) -> Steps[_Settled]:
+    def again(self, line: bytes, failure: Failure) -> Steps[Settled]:
+        """Try a line that failed again, as often as the settings say; return its last outcome."""
+        settled: _AllSettled = {0: (failure, USUAL)}
+        yield from self._try_again([Line(0, len(line), line)], [0], settled)
+        return settled[0]
+
+    def _try_again(
+        self, lines: Sequence[Line], failed: Iterable[int], settled: _AllSettled
+    ) -> Steps[None]:
+        """Replace failures by the outcomes of further tries, and complete those that remain."""
+        retries = self._retries
+        tries = dict.fromkeys(failed, 1)
+        again: Iterable[int] = tries
+        for number in range(1, 1 + retries.most):
+            again = {at for at in again if retries.may_help(settled[at][0])}
+            if not again:
+                break
+            yield Pause(max(retries.pause_before(number, settled[at][0]) for at in again))
+            if retries.ended:
+                break
+            settled.update((yield from self._divided([x for x in lines if x.start in again])))
+            tries.update(dict.fromkeys(again, number + 1))
+        for at, count in tries.items():
+            outcome, _ = settled[at]
+            if isinstance(outcome, Failure):
+                outcome = in_part(in_full(outcome)._replace(attempts=count), self._operator)
+                settled[at] = outcome, outcome.disposition or USUAL
+        more = [at for at, count in tries.items() if count > 1]
+        retries.count(len(more), sum(not isinstance(settled[at][0], Failure) for at in more))
+
+    def _divided(self, lines: Sequence[Line]) -> Steps[_AllSettled]:
         """Settle lines by one call; if it fails, by one for each half."""
-        settled: _Settled = {}
+        settled: _AllSettled = {}
         valid: list[Line] = []
         records: list[Record] = []
         for line in lines:
@@ -109,8 +138,9 @@ class BatchSettler:
         if not valid:
             return settled
         try:
-            returned = yield records
-            return settled | self._outcomes(valid, records, returned)
+            returned = yield records if self._batch else records[0]
+            outcomes = self._outcomes(valid, records, returned)
+            return settled | outcomes if settled else outcomes
         except (StepError, ContractError, UnencodableError) as failed:
             if len(valid) == 1:
                 error = failed.error if isinstance(failed, StepError) else failed
@@ -121,36 +151,36 @@ class BatchSettler:
         return settled | first | second
 
     def _outcomes(
-        self, lines: Sequence[Line], records: Sequence[Record], returned: object
-    ) -> _Settled:
+        self, lines: Sequence[Line], records: Sequence[Record], returned: Any
+    ) -> _AllSettled:
         """Return the outcome of each record from the return value of a call.
 
         Raises:
             ContractError: It is no list, or a list of the wrong length.
         """
-        if self._whole:
-            return _of_whole(lines, returned)
+        if not self._batch:
+            return {lines[0].start: _encoded(returned, records[0])}
+        if self._batch == "forward_window":
+            return _of_window(lines, returned)
         outcomes = checked_batch(returned, len(records))
         return {
-            line.start: _outcome(one, record)
+            line.start: _failed(one) if isinstance(one, BaseException) else _encoded(one, record)
             for line, one, record in zip(lines, outcomes, records, strict=True)
         }
 
 
-def _outcome(returned: object, given: Record) -> tuple[Outcome, Disposition]:
-    if isinstance(returned, BaseException):
-        return _failed(returned)
+def _encoded(returned: object, given: Record) -> Settled:
     try:
         return encode_outcome(returned, given)
     except Exception as error:  # noqa: BLE001 - a failure of this record alone
         return _failed(error)
 
 
-def _failed(error: BaseException) -> tuple[Outcome, Disposition]:
+def _failed(error: BaseException) -> Settled:
     return raised(error), USUAL
 
 
-def _of_whole(lines: Sequence[Line], returned: object) -> _Settled:
+def _of_window(lines: Sequence[Line], returned: object) -> _AllSettled:
     """Return the outcome of a whole batch: the first line has the records of all."""
     if not isinstance(returned, list):
         kind = type(returned).__name__
@@ -160,13 +190,13 @@ def _of_whole(lines: Sequence[Line], returned: object) -> _Settled:
     if isinstance(returned, PackedWindow):
         return _of_packed(lines, returned, encoded)
     first, *others = lines
-    settled: _Settled = {first.start: (encoded, emitting(len(returned)))}
+    settled: _AllSettled = {first.start: (encoded, emitting(len(returned)))}
     return settled | {line.start: (b"", MERGED) for line in others}
 
 
-def _of_packed(lines: Sequence[Line], window: PackedWindow, encoded: bytes) -> _Settled:
+def _of_packed(lines: Sequence[Line], window: PackedWindow, encoded: bytes) -> _AllSettled:
     """Return the outcome of a window of packs: its first packed record has the packs of all."""
-    settled: _Settled = {}
+    settled: _AllSettled = {}
     written = not window
     for place, line in enumerate(lines):
         if place in window.failed:
