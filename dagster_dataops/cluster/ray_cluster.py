@@ -16,7 +16,7 @@ from dagster_dataops.execution.agent_pool import (
     AgentPool,
     Cluster,
     Ended,
-    Lease,
+    Instruction,
     Lost,
     Message,
 )
@@ -186,20 +186,8 @@ class RayAgent(AgentHandle):
         return self._actor.receive.remote(_RECEIVE_SECONDS)
 
     @override
-    def lease(self, lease: Lease) -> None:
-        self._actor.lease.remote(lease)
-
-    @override
-    def recall(self) -> None:
-        self._actor.recall.remote()
-
-    @override
-    def finish(self) -> None:
-        self._actor.finish.remote()
-
-    @override
-    def stop(self) -> None:
-        self._actor.stop.remote()
+    def send(self, instruction: Instruction) -> None:
+        self._actor.follow.remote(instruction)
 
     def kill(self) -> None:
         """End its process."""
@@ -224,17 +212,8 @@ class _Actor:
         """Wait up to ``seconds`` for messages, and return them."""
         return self._agent.receive(seconds)
 
-    def lease(self, lease: Lease) -> None:
-        self._agent.lease(lease)
-
-    def recall(self) -> None:
-        self._agent.recall()
-
-    def finish(self) -> None:
-        self._agent.finish()
-
-    def stop(self) -> None:
-        self._agent.stop()
+    def follow(self, instruction: Instruction) -> None:
+        self._agent.follow(instruction)
 
 
 def _ray() -> Any:

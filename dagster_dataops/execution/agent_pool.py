@@ -5,8 +5,10 @@ processes of its own, and reports the settled spans. The head is the run: it kee
 journal and the publication.
 """
 
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -30,6 +32,14 @@ class AgentEnvironment(NamedTuple):
     python: str
     package: str
     code: str
+
+    @classmethod
+    def here(cls, code: str) -> "AgentEnvironment":
+        """Return the environment of this process, where the operator has this code version."""
+        from dagster_dataops import __version__
+
+        major, minor, _ = platform.python_version_tuple()
+        return cls(f"{major}.{minor}", __version__, code)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +85,23 @@ class Lease(NamedTuple):
 
     stretches: list[Interval]
     batch_starts: list[int]
+
+
+class Command(Enum):
+    """An order to an agent.
+
+    Attributes:
+        RECALL: Return the stretches that no worker was given.
+        FINISH: End after the work: no lease follows.
+        STOP: Settle the finished records and end.
+    """
+
+    RECALL = "recall"
+    FINISH = "finish"
+    STOP = "stop"
+
+
+Instruction: TypeAlias = Lease | Command
 
 
 class Ready(NamedTuple):
@@ -152,22 +179,10 @@ Message: TypeAlias = Ready | Said | Ended | Lost
 
 
 class AgentHandle(Protocol):
-    """One agent, on the head. No method waits for the agent, or fails if it has died."""
+    """One agent, on the head."""
 
-    def lease(self, lease: Lease) -> None:
-        """Add a part of the input to its work."""
-        ...
-
-    def recall(self) -> None:
-        """Ask for the stretches that no worker was given."""
-        ...
-
-    def finish(self) -> None:
-        """Make it end after its work: no lease follows."""
-        ...
-
-    def stop(self) -> None:
-        """Make it settle the finished records and end."""
+    def send(self, instruction: Instruction) -> None:
+        """Send an instruction; never wait for the agent, or fail if it has died."""
         ...
 
 
