@@ -11,6 +11,7 @@ from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.backends.collector import Collector
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.execution.records.range_loop import Terms
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle import line_settling, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
@@ -44,21 +45,20 @@ def run(job: Job) -> None:
     descriptor = open_readable(job.dataset.path)
     breaker = Breaker(job.settings.stop_after_failures)
     retries, tally = Retries(job.settings, breaker=breaker), Tally()
+    terms = Terms(
+        write=write,
+        operator=job.name,
+        ignore_errors=job.settings.ignore_errors,
+        check_input=job.check_input,
+        apart=job.keeps_outcomes,
+        breaker=breaker,
+        tally=tally,
+    )
     try:
         with _settling(settling, job, retries, tally) as settle:
-            loop = SpanLoop(
-                settle,
-                descriptor,
-                write,
-                operator=job.name,
-                ignore_errors=job.settings.ignore_errors,
-                check_input=job.check_input,
-                breaker=breaker,
-                settle_seconds=_SETTLE_SECONDS,
-                tally=tally,
-            )
+            loop = SpanLoop(settle, descriptor, terms, _SETTLE_SECONDS)
             for start, end in _ranges(descriptor, job.todo):
-                failure = loop.run(start, end, one_by_one=job.keeps_outcomes)
+                failure = loop.run(start, end)
                 if failure is not None:
                     job.last_failed = set(breaker.last_failed)
                     raise job.error_of(failure) from failure.error

@@ -1,36 +1,14 @@
 """SpanBlock: a block of input lines, and the span that is built from them."""
 
 import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span_notes import Counts, SpanNotes, add_counts
 from dagster_dataops.datasets.lines import split_lines
-from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.execution.records.range_loop import Terms
 from dagster_dataops.execution.records.record_failures import Failure, failed_record
 from dagster_dataops.execution.records.settle import Settle, Stretch
-from dagster_dataops.operators.outcomes.record_context import Tally
-
-
-class Terms(NamedTuple):
-    """The options of a `SpanLoop` that concern each block.
-
-    Attributes:
-        write: Receives every span with its output and error lines, in order.
-        operator: Qualified name, for error lines.
-        ignore_errors: Whether a failure becomes an error line. Otherwise it ends the range.
-        check_input: Whether spans carry a checksum of their input.
-        breaker: Counts failures; the failure that opens it ends the range.
-        tally: Counts and dispositions of the records that are being settled.
-    """
-
-    write: Callable[[SettledSpan], None]
-    operator: str
-    ignore_errors: bool
-    check_input: bool
-    breaker: Breaker
-    tally: Tally
 
 
 class _Slice:

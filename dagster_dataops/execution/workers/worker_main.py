@@ -28,6 +28,7 @@ from dagster_dataops.configuration import add_bucket
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.batch_loop import BatchLoop
 from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.execution.records.range_loop import RangeLoop, Terms
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle import Around, line_settling, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
@@ -179,7 +180,6 @@ class _Worker:
         self._segment_place = Path(assignment.folder), assignment.segment
         # Created with the first span: the parent may already delete the folder of an idle worker.
         self._segment: SegmentWriter | None = None
-        self._one_by_one = assignment.one_by_one
         self._sending = Lock()  # one message at a time
         self._breaker = means.breaker
         self._loop = self._made_loop(assignment, operator, means)
@@ -188,24 +188,23 @@ class _Worker:
         self._watch.start()
         _watching.add(self._watch.native_id or 0)
 
-    def _made_loop(
-        self, assignment: Assignment, operator: Operator, means: _Means
-    ) -> SpanLoop | BatchLoop:
-        common: dict[str, Any] = {
-            "operator": operator.__dataops__.spec.qualified_name,
-            "ignore_errors": assignment.ignore_errors,
-            "check_input": assignment.check_input,
-            "breaker": means.breaker,
-            "announce": means.heartbeat.announce if means.heartbeat else None,
-            "shortened": self._shorten,
-        }
-        if not operator.__dataops__.spec.batch:
-            settle = self._termination.during(means.settle)
-            return SpanLoop(settle, self._input, self._settle, tally=means.tally, **common)
-        settle_batch = self._termination.during(means.settle)
-        size, apart = operator.__dataops__.resolved.batch_size, assignment.one_by_one
-        self._one_by_one = False  # each record is a span of its own, in a batch with others
-        return BatchLoop(settle_batch, self._input, self._settle, size=size, apart=apart, **common)
+    def _made_loop(self, assignment: Assignment, operator: Operator, means: "_Means") -> RangeLoop:
+        spec, resolved = operator.__dataops__.spec, operator.__dataops__.resolved
+        terms = Terms(
+            write=self._settle,
+            operator=spec.qualified_name,
+            ignore_errors=assignment.ignore_errors,
+            check_input=assignment.check_input,
+            apart=assignment.one_by_one,
+            breaker=means.breaker,
+            tally=means.tally,
+            announce=means.heartbeat.announce if means.heartbeat else None,
+            shortened=self._shorten,
+        )
+        settle = self._termination.during(means.settle)
+        if spec.batch:
+            return BatchLoop(settle, self._input, terms, resolved.batch_size)
+        return SpanLoop(settle, self._input, terms)
 
     def run(self) -> bool:
         """Process ranges until the parent stops it; finished records are settled in any case.
@@ -264,7 +263,7 @@ class _Worker:
         failure = self._loop.run(
             order.start,
             order.end,
-            one_by_one=order.mode is not Mode.NORMAL or self._one_by_one,
+            one_by_one=order.mode is not Mode.NORMAL,
             patience=order.patience,
         )
         if failure is not None:
