@@ -140,16 +140,15 @@ class Head:
 
     def _settle(self, agent: AgentState, said: Said) -> None:
         """Journal the spans that count."""
-        size = 0
+        size, held = 0, self._schedule.leased(agent)
         for batch in said.batches:
             size += self._settle_batch(agent, batch)
         for start, end in said.finished:
             self._schedule.finish(agent, start, end)
         for start, end in said.returned:
             self._schedule.give_back(agent, start, end)
-        agent.measure(size)
-        if not self._schedule.leased(agent):
-            agent.rest()
+        if size or held:  # the time without a lease says nothing about its speed
+            agent.measure(size)
         if size:
             self._lost_in_a_row = 0
 

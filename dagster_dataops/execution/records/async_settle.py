@@ -11,18 +11,17 @@ from dagster_dataops.datasets.lines import Line
 from dagster_dataops.execution.records.finished_records import Finished
 from dagster_dataops.execution.records.lifecycle import opened, part_times
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle_steps import Pause, Settler
+from dagster_dataops.execution.records.settle_steps import ENDS_OF_RUN, Pause, Settler
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through, within
 from dagster_dataops.execution.timeouts.record_timeout import (
     Forward,
     RecordTimeout,
     Stuck,
-    TooManyStuckError,
 )
 from dagster_dataops.operators.bound_methods import record_function
 from dagster_dataops.operators.chains.chain_calls import Mark, PartTimes
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun, Tally
+from dagster_dataops.operators.outcomes.record_context import OperatorContext, Tally
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART
 from dagster_dataops.records import Record
 
@@ -100,7 +99,7 @@ def async_settler(
 
 def _ends_run(error: BaseException) -> bool:
     """Return whether an exception of a call is no failure of its record."""
-    return isinstance(error, (TooManyStuckError, StopRun)) or _is_cancelled(error)
+    return isinstance(error, ENDS_OF_RUN) or _is_cancelled(error)
 
 
 def _is_cancelled(error: BaseException) -> bool:

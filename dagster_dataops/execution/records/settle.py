@@ -10,7 +10,7 @@ tries of the loop take as well.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
@@ -27,20 +27,24 @@ from dagster_dataops.execution.records.record_failures import (
     raised,
 )
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle_steps import Pause, Settled, SettleLines, Settler
-from dagster_dataops.execution.timeouts.record_timeout import Forward, TooManyStuckError
+from dagster_dataops.execution.records.settle_steps import (
+    ENDS_OF_RUN,
+    Pause,
+    Settled,
+    SettleLines,
+    Settler,
+)
+from dagster_dataops.execution.timeouts.record_timeout import Forward
 from dagster_dataops.operators.bound_methods import record_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import USUAL
-from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
+from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import encode_outcome
 from dagster_dataops.records import encode
 
 T = TypeVar("T")
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
 Around: TypeAlias = Callable[[Forward], Forward]  # wraps every call of an operator
-# Exceptions of a call that end the run; no record is blamed for them.
-ENDS_OF_RUN: Final = (StopRun, TooManyStuckError)
 
 
 class Stretch(NamedTuple):

@@ -21,6 +21,7 @@ from dagster_dataops.execution.records.record_failures import (
     raised,
 )
 from dagster_dataops.execution.records.retries import Retries
+from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import (
     MERGED,
@@ -30,7 +31,7 @@ from dagster_dataops.operators.outcomes.dispositions import (
     emitting,
 )
 from dagster_dataops.operators.outcomes.packed_window import PackedWindow
-from dagster_dataops.operators.outcomes.record_context import Tally
+from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
 from dagster_dataops.operators.outcomes.return_contract import (
     ContractError,
     checked_batch,
@@ -45,6 +46,8 @@ class Pause(NamedTuple):
     seconds: float
 
 
+# Exceptions of a call that end the run; no record is blamed for them.
+ENDS_OF_RUN: Final = (StopRun, TooManyStuckError)
 _UNUSED: Final = "not packed"
 
 SettleLines: TypeAlias = Callable[[list[Line]], list[Finished]]

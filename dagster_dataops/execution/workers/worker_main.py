@@ -98,32 +98,22 @@ def serve(
     Returns:
         Whether the parent stopped it, so that all its work is finished.
     """
-    stopped = False
     with suppress(Terminated, EOFError, ConnectionError):
         try:
-            with _settling(operator, assignment) as means:
-                stopped = _serve(connection, assignment, operator, means, termination)
+            with (
+                _settling(operator, assignment) as means,
+                closing(_Worker(connection, assignment, operator, means, termination)) as worker,
+            ):
+                connection.send_bytes(protocol.pack(Kind.READY))
+                return worker.run()
         except OperatorOpenError as error:
-            connection.send_bytes(protocol.pack(Kind.UNOPENED, *error.args))
-            return False
-    return stopped
-
-
-def _serve(
-    connection: "Connection[bytes, bytes]",
-    assignment: Assignment,
-    operator: Operator,
-    means: "_Means",
-    termination: Termination,
-) -> bool:
-    try:
-        worker = _Worker(connection, assignment, operator, means, termination)
-    except (OSError, DataOpsError) as error:
-        connection.send_bytes(protocol.pack_fault(str(error)))
-        return False
-    with closing(worker):
-        connection.send_bytes(protocol.pack(Kind.READY))
-        return worker.run()
+            fault = protocol.pack(Kind.UNOPENED, *error.args)
+        except StopRun as stop:
+            fault = protocol.pack_fault(stop.reason, Kind.STOPPED)
+        except (OSError, DataOpsError) as error:  # the disk, or another input
+            fault = protocol.pack_fault(str(error))
+        connection.send_bytes(fault)
+    return False
 
 
 class _Means(NamedTuple):
@@ -207,23 +197,38 @@ class _Worker:
         return SpanLoop(settle, self._input, terms)
 
     def run(self) -> bool:
-        """Process ranges until the parent stops it; finished records are settled in any case.
+        """Settle ranges until the parent stops it; finished records are settled in any case.
 
         Returns:
             Whether the parent stopped it.
         """
         try:
-            try:
-                return self._serve_ranges()
-            finally:
-                if failed := self._breaker.last_failed:
-                    self._send(protocol.pack(Kind.LAST_FAILED, *failed))
-        except StopRun as stop:
-            self._send(protocol.pack_fault(stop.reason, Kind.STOPPED))
+            while (message := self._next_order()) != STOP:
+                if not self._work(protocol.unpack_range(message)):
+                    return False
+            return True
+        finally:
+            if failed := self._breaker.last_failed:
+                self._send(protocol.pack(Kind.LAST_FAILED, *failed))
+
+    def _work(self, order: Range) -> bool:
+        """Settle one range; return whether to continue."""
+        careful = order.mode is not Mode.NORMAL
+        failure = self._loop.run(
+            order.start, order.end, one_by_one=careful, patience=order.patience
+        )
+        if failure is not None:
+            self._send(protocol.pack(Kind.FAILED, *failure._replace(error=None)[:-1]))
             return False
-        except DataOpsError as error:  # the disk
-            self._send(protocol.pack_fault(str(error)))
-            return False
+        self._report_done(time.monotonic() - self._loop.began)
+        return True
+
+    def _report_done(self, seconds: float) -> None:
+        self._send(protocol.pack(Kind.DONE, seconds))
+
+    def _next_order(self) -> bytes:
+        with self._termination.waiting():
+            return self._connection.recv_bytes()
 
     def close(self) -> None:
         """End the thread and close the input and the segment."""
@@ -247,33 +252,6 @@ class _Worker:
     def _shorten(self, end: int) -> None:
         with suppress(OSError):  # the parent has ended
             self._send(protocol.pack(Kind.SHORTENED, end))
-
-    def _serve_ranges(self) -> bool:
-        while (message := self._next_order()) != STOP:
-            if not self._work(protocol.unpack_range(message)):
-                return False
-        return True
-
-    def _next_order(self) -> bytes:
-        with self._termination.waiting():
-            return self._connection.recv_bytes()
-
-    def _work(self, order: Range) -> bool:
-        """Settle one range; return whether to continue."""
-        failure = self._loop.run(
-            order.start,
-            order.end,
-            one_by_one=order.mode is not Mode.NORMAL,
-            patience=order.patience,
-        )
-        if failure is not None:
-            self._send(protocol.pack(Kind.FAILED, *failure._replace(error=None)[:-1]))
-            return False
-        self._report_done(time.monotonic() - self._loop.began)
-        return True
-
-    def _report_done(self, seconds: float) -> None:
-        self._send(protocol.pack(Kind.DONE, seconds))
 
     def _settle(self, settled: SettledSpan) -> None:
         """Append a finished span to the segment and report it."""
