@@ -136,7 +136,7 @@ def settle_one(settle: Settle, line: bytes) -> Outcome:
 
 async def settle_one_async(operator: Any, line: bytes) -> Outcome:
     """Settle a single line by an ``async def`` operator."""
-    ((_, outcome, _),) = await async_settler(operator)([Line(0, len(line), line)])
+    ((_, outcome, *_),) = await async_settler(operator)([Line(0, len(line), line)])
     return outcome
 
 

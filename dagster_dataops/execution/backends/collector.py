@@ -20,9 +20,9 @@ from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Line, iterate_lines
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.finished_records import Finished, span_of
 from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.execution.records.span_draft import Finished, span_of
 
 _LOOK_SECONDS: Final = 0.02  # after which the main thread settles the remaining outcomes
 _PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...
@@ -102,13 +102,13 @@ class Collector:
     def put(self, finished: list[Finished]) -> None:
         """Take the outcomes of a call's lines, in the thread that finished it."""
         self._fork_guard.check()
-        for line, outcome, _ in finished if not self._job.settings.ignore_errors else ():
+        for line, outcome, *_ in finished if not self._job.settings.ignore_errors else ():
             if isinstance(outcome, Failure):
                 self._first_failure = self._first_failure or outcome._replace(offset=line.start)
                 self._stop.set()
                 return
         self._finished.extend(finished)  # at once: a batch is never settled in part
-        for line, outcome, _ in finished:
+        for line, outcome, *_ in finished:
             self.breaker.count(outcome, line.start)
         if self._may_drain() and not self.stopped:
             try:
@@ -225,7 +225,7 @@ def _neighbours(finished: list[Finished]) -> Iterator[list[Finished]]:
     """Yield groups of records that follow one another in the input without a gap."""
     run = [finished[0]]
     for item in finished[1:]:
-        if item[0].start == run[-1][0].end:
+        if item.line.start == run[-1].line.end:
             run.append(item)
         else:
             yield run

@@ -31,8 +31,8 @@ from dagster_dataops.errors import (
     WorkerError,
 )
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.finished_records import span_of
 from dagster_dataops.execution.records.record_failures import Failure, timed_out
+from dagster_dataops.execution.records.span_draft import Finished, span_of
 from dagster_dataops.execution.settlement import Settlement
 from dagster_dataops.execution.workers import fork_server, protocol
 from dagster_dataops.execution.workers.idle_workers import idle_workers
@@ -364,7 +364,7 @@ class _Run:
             return
         line = Line(killer.start, killer.end, data.removesuffix(b"\n"))
         check_input = self._job.check_input
-        settled = span_of([(line, failure, None)], self._job.name, check_input=check_input)
+        settled = span_of([Finished(line, failure)], self._job.name, check_input=check_input)
         if self._own_segment is None:
             self._own_segment = SegmentWriter(self._job.folder, self._job.take_segment_number())
         offset = self._own_segment.append(settled.errors)

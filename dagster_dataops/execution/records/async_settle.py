@@ -8,10 +8,10 @@ from typing import Any
 
 from dagster_dataops.concurrency.stepping import run_steps_async
 from dagster_dataops.datasets.lines import Line
-from dagster_dataops.execution.records.finished_records import Finished
 from dagster_dataops.execution.records.lifecycle import opened, part_times
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle_steps import ENDS_OF_RUN, Pause, Settler
+from dagster_dataops.execution.records.span_draft import Finished
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through, within
 from dagster_dataops.execution.timeouts.record_timeout import (
     Forward,

@@ -8,10 +8,10 @@ from typing_extensions import override
 from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Interval, Line
-from dagster_dataops.execution.records.finished_records import span_of
 from dagster_dataops.execution.records.range_loop import RangeLoop, Terms
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.settle_steps import SettleLines
+from dagster_dataops.execution.records.span_draft import span_of
 
 
 class BatchLoop(RangeLoop):
@@ -62,7 +62,7 @@ class BatchLoop(RangeLoop):
             finished = self._settle(batch)
         finally:
             self._fork_guard.check()
-        for line, outcome, _ in finished:
+        for line, outcome, *_ in finished:
             if isinstance(outcome, Failure) and not terms.ignore_errors:
                 return outcome._replace(offset=line.start)
             terms.breaker.count(outcome, line.start)

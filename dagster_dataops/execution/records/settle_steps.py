@@ -7,11 +7,9 @@ operators that take one record as well as those that take batches.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.concurrency.stepping import StepError, Steps
 from dagster_dataops.datasets.lines import Line
 from dagster_dataops.errors import UnencodableError
-from dagster_dataops.execution.records.finished_records import Finished
 from dagster_dataops.execution.records.record_failures import (
     Failure,
     Outcome,
@@ -21,6 +19,7 @@ from dagster_dataops.execution.records.record_failures import (
     raised,
 )
 from dagster_dataops.execution.records.retries import Retries
+from dagster_dataops.execution.records.span_draft import Finished
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import (
@@ -77,8 +76,7 @@ class Settler:
             What to call the operator with, and pauses.
 
         Returns:
-            Every line with its outcome and notes. The counts of the calls are in the notes of the
-            first line.
+            What became of every line. The counts of the calls are those of the first line.
         """
         tally = self._tally
         tally.start = lines[0].start
@@ -89,10 +87,7 @@ class Settler:
         counts = tally.take_counts() if tally.used or tally.measure else {}
         finished: list[Finished] = []
         for line in lines:
-            outcome, disposition = settled[line.start]
-            usual = disposition is USUAL and not counts
-            notes = None if usual else SpanNotes.of(1, [(0, disposition)], counts)
-            finished.append((line, outcome, notes))
+            finished.append(Finished(line, *settled[line.start], counts))
             counts = {}
         return finished
 

@@ -30,7 +30,7 @@ from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import (
     Failure,
-    failed_record,
+    error_row,
     failure_of,
 )
 from dagster_dataops.execution.runners.runner import Runner
@@ -168,9 +168,8 @@ class _Call:
         self._first_refused = self._first_refused or f"{place}, line {number}: {reason}"
         if not self._attempt.settings.ignore_errors:
             raise RecordError(self._name, index, place, number, "InvalidLine", reason, "")
-        failure = Failure("InvalidLine", reason, "", offset=line.start)
-        record = failed_record(failure, line.text, self._name)
-        row = {"index": index, "path": place, "line": number, **record.row}
+        failed = error_row(Failure("InvalidLine", reason, ""), line.text, self._name)
+        row = {"index": index, "path": place, "line": number, **failed}
         self._drafts.errors.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         self._failed += 1
 

@@ -11,6 +11,7 @@ from dagster_dataops.errors import StorageError
 from dagster_dataops.execution.backends import collector
 from dagster_dataops.execution.backends.collector import Collector
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
+from dagster_dataops.execution.records.span_draft import Finished
 from tests.execution.helpers import act, job_for, node, settled_output, write_input
 
 
@@ -23,7 +24,7 @@ def job(tmp_path: Path):
 
 
 def _put(collector: Collector, lines: list[Line], outcome: Outcome) -> None:
-    collector.put([(line, outcome, None) for line in lines])
+    collector.put([Finished(line, outcome) for line in lines])
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
-"""Tests of batches, by `settle_steps`, `line_settling` and `finished_records`."""
+"""Tests of batches, by `settle_steps`, `line_settling` and `span_draft`."""
 
 import json
 from typing import Any
 
 from dagster_dataops import To, data, data_register
 from dagster_dataops.datasets.lines import Line
-from dagster_dataops.execution.records.finished_records import Finished, span_of
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.settle import line_settling
+from dagster_dataops.execution.records.span_draft import Finished, span_of
 
 data_register.new_group("batched")
 Records = list[dict[str, Any]]
@@ -98,7 +98,7 @@ def _shown(finished: list[Finished]) -> list[Any]:
         outcome.exception
         if isinstance(outcome, Failure)
         else [json.loads(line) for line in (outcome or b"").splitlines()]
-        for _, outcome, _ in finished
+        for _, outcome, *_ in finished
     ]
 
 
@@ -163,7 +163,7 @@ def test_failed_records_are_tried_again_in_a_batch_of_their_own() -> None:
 
 def test_records_of_a_batch_go_to_named_outputs() -> None:
     finished = _settled(data.batched.Parted(), ["keep", "keep", "wrong"])
-    assert [type(outcome) for _, outcome, _ in finished] == [bytes, bytes, Failure]
+    assert [type(outcome) for _, outcome, *_ in finished] == [bytes, bytes, Failure]
     span = span_of(finished, "parted", check_input=False)
     assert span.notes is not None
     assert list(span.notes.outputs()) == [0, 1]
