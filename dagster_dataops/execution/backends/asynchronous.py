@@ -9,14 +9,12 @@ from functools import partial
 
 from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
-from dagster_dataops.errors import RunStoppedError, RunWaitingError
 from dagster_dataops.execution.backends.collector import Collector, PauseEnded
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.async_settle import async_settler
 from dagster_dataops.execution.records.lifecycle import context_of, opened
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
-from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 from dagster_dataops.operators.outcomes.record_context import StopRun
 
 
@@ -46,7 +44,6 @@ class _Calls:
 
     def __init__(self, job: Job, collector: Collector, retries: Retries) -> None:
         self._collector = collector
-        self._name = job.name
         self._operator = job.operator
         self._retries = retries
         self._workers = job.settings.max_workers
@@ -63,13 +60,8 @@ class _Calls:
                     run(self._run())
         except asyncio.CancelledError:
             pass
-        except TooManyStuckError as error:
-            self._collector.fail(RunStoppedError(self._name, str(error)))
-        except StopRun as stop:  # of open()
-            kind = RunWaitingError if stop.waits else RunStoppedError
-            self._collector.fail(kind(self._name, stop.reason))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
-            self._collector.fail(error)
+            self._collector.end(error)
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -80,10 +72,8 @@ class _Calls:
         try:
             while lines := self._collector.take():
                 self._collector.put(await self._settle(lines))
-        except PauseEnded:
-            return
-        except StopRun as stop:
-            self._collector.fail(RunStoppedError(self._name, stop.reason), drains=True)
+        except (PauseEnded, StopRun) as error:  # the other calls go on
+            self._collector.end(error)
 
     def cancel(self) -> None:
         """Cancel the calls in flight; harmless after the end."""

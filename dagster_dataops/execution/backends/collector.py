@@ -18,11 +18,14 @@ from dagster_dataops.byte_ranges import close_readable, open_readable
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Line, iterate_lines
+from dagster_dataops.errors import RunStoppedError, RunWaitingError
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.span_draft import Finished, span_of
+from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
+from dagster_dataops.operators.outcomes.record_context import StopRun
 
 _LOOK_SECONDS: Final = 0.02  # after which the main thread settles the remaining outcomes
 _PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...
@@ -134,6 +137,20 @@ class Collector:
         if self._fault is None:
             self._fault, self._drains = error, drains
         self._stop.set()
+
+    def end(self, error: BaseException) -> None:
+        """Stop the run for an exception that ended a worker."""
+        match error:
+            case PauseEnded():
+                return
+            case StopRun(waits=True):
+                self.fail(RunWaitingError(self._job.name, error.reason), drains=True)
+            case StopRun():
+                self.fail(RunStoppedError(self._job.name, error.reason), drains=True)
+            case TooManyStuckError():
+                self.fail(RunStoppedError(self._job.name, str(error)))
+            case _:
+                self.fail(error)
 
     def drain(self) -> None:
         """Settle everything that has finished."""

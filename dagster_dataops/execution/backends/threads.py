@@ -12,7 +12,6 @@ from functools import partial
 from typing import Final
 
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
-from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.backends.collector import Collector, PauseEnded
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.retries import Retries
@@ -20,7 +19,7 @@ from dagster_dataops.execution.records.settle import line_settling
 from dagster_dataops.execution.records.settle_steps import SettleLines
 from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit, start_thread
-from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
+from dagster_dataops.operators.outcomes.record_context import Tally
 
 _LOOK_SECONDS: Final = 0.001
 _QUICK_CALLS: Final = 4  # of one thread within that time
@@ -45,14 +44,8 @@ def run(job: Job) -> None:
             with _settling(job, retries, stuck) as settle:
                 while lines := collector.take():
                     collector.put(settle(lines))
-        except PauseEnded:
-            return
-        except StopRun as stop:
-            collector.fail(RunStoppedError(job.name, stop.reason), drains=True)
-        except TooManyStuckError as error:
-            collector.fail(RunStoppedError(job.name, str(error)))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
-            collector.fail(error)
+            collector.end(error)
 
     try:
         pool = _ThreadPool(work, job)
