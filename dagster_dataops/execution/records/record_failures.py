@@ -99,6 +99,12 @@ def failure_of(error: BaseException) -> Failure:
     return in_full(raised(error))
 
 
+def text_and_traceback(error: BaseException) -> tuple[str, str]:
+    """Return class and message of an exception of user code, and the text of its traceback."""
+    failure = failure_of(error)
+    return f"{failure.exception}: {failure.message}", failure.traceback_text
+
+
 def _traceback_text(error: BaseException) -> str:
     trace = _operators_part(error)
     try:

@@ -31,7 +31,7 @@ from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import (
     Failure,
     error_row,
-    failure_of,
+    text_and_traceback,
 )
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.operators.bound_methods import dataset_function
@@ -122,9 +122,7 @@ class _Call:
         except (DatasetOperatorError, ExportError, RecordError, RunStoppedError, StorageError):
             raise
         except BaseException as error:
-            failure = failure_of(error)
-            reason = f"{failure.exception}: {failure.message}"
-            raise DatasetOperatorError(self._name, reason, failure.traceback_text) from error
+            raise DatasetOperatorError(self._name, *text_and_traceback(error)) from error
 
     def _iterable(self, returned: object) -> Iterable[object]:
         if isinstance(returned, (dict, str, bytes)) or not isinstance(returned, Iterable):
