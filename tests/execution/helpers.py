@@ -27,7 +27,7 @@ from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.progress import Progress, ProgressState
 from dagster_dataops.execution.records import span_loop
-from dagster_dataops.execution.records.async_settle import async_settler
+from dagster_dataops.execution.records.async_settle import async_settlers
 from dagster_dataops.execution.records.record_failures import Outcome
 from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.run_report import RunContext, RunReport
@@ -136,7 +136,7 @@ def settle_one(settle: Settle, line: bytes) -> Outcome:
 
 async def settle_one_async(operator: Any, line: bytes) -> Outcome:
     """Settle a single line by an ``async def`` operator."""
-    ((_, outcome, *_),) = await async_settler(operator)([Line(0, len(line), line)])
+    ((_, outcome, *_),) = await async_settlers(operator)()([Line(0, len(line), line)])
     return outcome
 
 

@@ -11,7 +11,7 @@ from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.execution.backends.collector import Collector, PauseEnded
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.records.async_settle import async_settler
+from dagster_dataops.execution.records.async_settle import async_settlers
 from dagster_dataops.execution.records.lifecycle import context_of, opened
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
@@ -56,7 +56,7 @@ class _Calls:
             with event_loop() as loop:
                 run = partial(run_through, loop)
                 with opened(self._operator, run, context) as own:
-                    self._settle = async_settler(own, context, self._retries)
+                    self._settlers = async_settlers(own, context, self._retries)
                     run(self._run())
         except asyncio.CancelledError:
             pass
@@ -69,9 +69,10 @@ class _Calls:
         await asyncio.gather(*self._tasks)
 
     async def _work(self) -> None:
+        settle = self._settlers()
         try:
             while lines := self._collector.take():
-                self._collector.put(await self._settle(lines))
+                self._collector.put(await settle(lines))
         except (PauseEnded, StopRun) as error:  # the other calls go on
             self._collector.end(error)
 

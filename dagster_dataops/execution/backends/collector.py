@@ -31,6 +31,8 @@ _LOOK_SECONDS: Final = 0.02  # after which the main thread settles the remaining
 _PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...
 _BURST_SECONDS: Final = 0.05  # ... for longer than this takes at one drain per period
 _NOTE_SECONDS: Final = 0.5
+_READY_CALLS: Final = 256
+_READY_BYTES: Final = 1 << 20
 _START: Final = itemgetter(0)  # the line; lines are ordered by their start
 
 
@@ -45,7 +47,7 @@ class Collector:
         job: The job.
 
     Attributes:
-        taken: Number of lines that were handed out.
+        taken: Number of lines that were handed out; approximate, because threads do not lock it.
         exhausted: Whether no line is left.
         breaker: Counts the failed attempts, and stops the run when it opens.
     """
@@ -57,6 +59,7 @@ class Collector:
         self._segment = job.checkpoint.new_segment()
         self._descriptor = open_readable(job.dataset.path)
         self._calls = self._lines_of_calls()
+        self._ready: deque[list[Line]] = deque()  # those of the next calls
         self._read_lock = threading.Lock()
         self._drain_lock = threading.Lock()
         self._finished: deque[Finished] = deque()
@@ -96,11 +99,29 @@ class Collector:
 
     def take(self) -> list[Line]:
         """Return the lines of the next call; none if there is none or the run stops."""
+        while not self.stopped:
+            try:
+                lines = self._ready.popleft()
+            except IndexError:
+                if not self._read_more():
+                    break
+            else:
+                self.taken += len(lines)
+                return lines
+        return []
+
+    def _read_more(self) -> bool:
+        """Read the next lines, unless another thread just has; return whether there are any."""
         with self._read_lock:
-            lines = [] if self.stopped else next(self._calls, [])
-            self.exhausted = not lines
-            self.taken += len(lines)
-            return lines
+            size = 0
+            while not self.stopped and len(self._ready) < _READY_CALLS and size < _READY_BYTES:
+                lines = next(self._calls, [])
+                if not lines:
+                    break
+                self._ready.append(lines)
+                size += lines[-1].end - lines[0].start
+            self.exhausted = not self._ready
+            return not self.exhausted
 
     def put(self, finished: list[Finished]) -> None:
         """Take the outcomes of a call's lines, in the thread that finished it."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from dagster_dataops.concurrency.stepping import run_steps_async
 from dagster_dataops.datasets.lines import Line
@@ -24,6 +24,8 @@ from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, Tally
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART
 from dagster_dataops.records import Record
+
+SettleAsync: TypeAlias = Callable[[list[Line]], Awaitable[list[Finished]]]
 
 
 @contextmanager
@@ -62,13 +64,13 @@ def _limited(
     return limited
 
 
-def async_settler(
+def async_settlers(
     operator: Operator, context: OperatorContext | None = None, retries: Retries | None = None
-) -> Callable[[list[Line]], Awaitable[list[Finished]]]:
-    """Return the coroutine function that settles lines, as `line_settling` does.
+) -> Callable[[], SettleAsync]:
+    """Return the function that makes coroutine functions, which settle lines as `line_settling`.
 
-    It raises `TooManyStuckError` if too many coroutines are still running although they were
-    cancelled.
+    Each of them is for one task, and makes one call at a time. It raises `TooManyStuckError` if too
+    many coroutines of all tasks are still running although they were cancelled.
 
     Args:
         operator: An open operator.
@@ -79,10 +81,11 @@ def async_settler(
     times = part_times(operator)
     forward = _limited(operator, context, times)
 
-    async def settle(lines: list[Line]) -> list[Finished]:
+    def settler() -> SettleAsync:
         tally = Tally()
         tally.used = context is not None
         tally.measure = None if times is None else times.take
+        steps = Settler(operator, further, tally).steps
 
         def do(step: Any) -> Awaitable[object]:
             if isinstance(step, Pause):
@@ -91,10 +94,9 @@ def async_settler(
                 tally.begin()
             return forward(step)
 
-        steps = Settler(operator, further, tally).steps(lines)
-        return await run_steps_async(steps, do, _ends_run)
+        return lambda lines: run_steps_async(steps(lines), do, _ends_run)
 
-    return settle
+    return settler
 
 
 def _ends_run(error: BaseException) -> bool:

@@ -68,6 +68,7 @@ class Settler:
         self._retries = retries
         self._tally = tally
         self._batch = operator.__dataops__.spec.batch
+        self._called = self._divided if self._batch else self._alone
 
     def steps(self, lines: Sequence[Line]) -> Steps[list[Finished]]:
         """Settle a batch, or a single line of an operator that takes one record.
@@ -80,7 +81,7 @@ class Settler:
         """
         tally = self._tally
         tally.start = lines[0].start
-        settled = yield from self._divided(lines)
+        settled = yield from self._called(lines)
         failed = [at for at, (outcome, _) in settled.items() if isinstance(outcome, Failure)]
         if failed:
             yield from self._try_again(lines, failed, settled)
@@ -111,7 +112,7 @@ class Settler:
             yield Pause(max(retries.pause_before(number, settled[at][0]) for at in again))
             if retries.ended:
                 break
-            settled.update((yield from self._divided([x for x in lines if x.start in again])))
+            settled.update((yield from self._called([x for x in lines if x.start in again])))
             tries.update(dict.fromkeys(again, number + 1))
         for at, count in tries.items():
             outcome, _ = settled[at]
@@ -120,6 +121,19 @@ class Settler:
                 settled[at] = outcome, outcome.disposition or USUAL
         more = [at for at, count in tries.items() if count > 1]
         retries.count(len(more), sum(not isinstance(settled[at][0], Failure) for at in more))
+
+    def _alone(self, lines: Sequence[Line]) -> Steps[_AllSettled]:
+        """Settle a single line by a call with its record."""
+        (line,) = lines
+        try:
+            record = decode(line.text)
+        except ValueError:
+            return {line.start: (failure_of_line(line.text), USUAL)}
+        try:
+            returned = yield record
+        except StepError as failed:
+            return {line.start: _failed(failed.error)}
+        return {line.start: _encoded(returned, record)}
 
     def _divided(self, lines: Sequence[Line]) -> Steps[_AllSettled]:
         """Settle lines by one call; if it fails, by one for each half."""
@@ -136,9 +150,8 @@ class Settler:
         if not valid:
             return settled
         try:
-            returned = yield records if self._batch else records[0]
-            outcomes = self._outcomes(valid, records, returned)
-            return settled | outcomes if settled else outcomes
+            returned = yield records
+            return settled | self._outcomes(valid, records, returned)
         except (StepError, ContractError, UnencodableError) as failed:
             if len(valid) == 1:
                 error = failed.error if isinstance(failed, StepError) else failed
@@ -156,8 +169,6 @@ class Settler:
         Raises:
             ContractError: It is no list, or a list of the wrong length.
         """
-        if not self._batch:
-            return {lines[0].start: _encoded(returned, records[0])}
         if self._batch == "forward_window":
             return _of_window(lines, returned)
         outcomes = checked_batch(returned, len(records))
