@@ -90,7 +90,8 @@ class RayCluster(Cluster):
     @override
     def describe(self) -> str:
         total, free = _ray().cluster_resources(), _ray().available_resources()
-        found = [f"{total[name]:g} {name}, {free.get(name, 0):g} free" for name in _shares(total)]
+        names = [name for name in ("CPU", "GPU") if name in total]
+        found = [f"{total[name]:g} {name}, {free.get(name, 0):g} free" for name in names]
         return f"the cluster has {'; '.join(found) or 'no resources'}"
 
     @override
@@ -239,10 +240,6 @@ def _nodes() -> list[dict[str, float]]:
     """Return the resources of each living node that has cores."""
     found = [node["Resources"] for node in _ray().nodes() if node["Alive"]]
     return [resources for resources in found if resources.get("CPU", 0) >= 1]
-
-
-def _shares(total: Mapping[str, float]) -> list[str]:
-    return [name for name in ("CPU", "GPU") if name in total]
 
 
 def _first_lines(error: BaseException) -> str:

@@ -53,7 +53,6 @@ class AgentOrder:
         size: Its size in bytes.
         modified_ns: Its time of the last change.
         fingerprint: Its digest; ``None`` if it is not known.
-        content: Bytes of the input that hold lines.
         folder: The folder of the segments.
         segments: The numbers of segments that the agent may use, which no other agent may ever
             use. The last one is the number of an empty file, which the head has created.
@@ -68,7 +67,6 @@ class AgentOrder:
     size: int
     modified_ns: int
     fingerprint: str | None
-    content: Interval
     folder: Path
     segments: range
     bucket: tuple[Any, ...] = field(default=(), repr=False)
@@ -110,16 +108,13 @@ class Ready(NamedTuple):
     Attributes:
         environment: Its environment. The code version is empty if the rest differs.
         node: The name of its machine.
-        pid: Its process id there.
     """
 
     environment: AgentEnvironment
     node: str
-    pid: int
 
 
-@dataclass(slots=True)
-class SpanBatch:
+class SpanBatch(NamedTuple):
     """Settled spans whose outputs lie one after the other in a segment.
 
     Attributes:
@@ -127,14 +122,12 @@ class SpanBatch:
         offset: Where in it the first output starts.
         spans: The spans.
         notes: Of each span.
-        end: Where the next output would start.
     """
 
     segment: int
     offset: int
     spans: list[Span]
     notes: list[SpanNotes | None]
-    end: int
 
 
 class Said(NamedTuple):

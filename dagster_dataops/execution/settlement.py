@@ -35,11 +35,7 @@ class Orders(NamedTuple):
 class Settlement(ABC):
     """The open records of a run, and where their outcomes go.
 
-    Args:
-        operator: The operator.
-        dataset: Its input.
-        folder: The folder of the segments.
-        resources: Closed some time after a complete run, or when the run fails.
+    The arguments are attributes.
 
     Attributes:
         operator: The operator.

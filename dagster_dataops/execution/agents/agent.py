@@ -1,6 +1,5 @@
 """Agent: process mode over leased parts of an input, on a node."""
 
-import os
 import queue
 import socket
 import sys
@@ -93,7 +92,7 @@ class Agent:
             self._job.check_shared()
             if self._stopped:  # meanwhile
                 self._job.follow(Command.STOP)
-        self.messages.put(Ready(here, socket.gethostname(), os.getpid()))
+        self.messages.put(Ready(here, socket.gethostname()))
         return self._job if here == expected else None
 
     def _work(self, job: LeasedJob) -> Ended:

@@ -115,13 +115,10 @@ class LeasedJob(Settlement):
     def settle(
         self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
     ) -> None:
-        noted = list(notes) or [None] * len(spans)
-        size = sum(span.output_bytes + span.error_bytes for span in spans)
         with self._lock:
-            batch = self._batches.setdefault(segment, SpanBatch(segment, offset, [], [], offset))
-            batch.spans += spans
-            batch.notes += noted
-            batch.end = offset + size
+            batch = self._batches.setdefault(segment, SpanBatch(segment, offset, [], []))
+            batch.spans.extend(spans)
+            batch.notes.extend(notes or [None] * len(spans))
 
     @override
     def finish(self, start: int, end: int) -> None:

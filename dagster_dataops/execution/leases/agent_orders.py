@@ -58,7 +58,6 @@ class AgentOrders:
             size=stamp.size,
             modified_ns=stamp.modified_ns,
             fingerprint=job.dataset.fingerprint,
-            content=job.content,
             folder=job.folder,
             segments=job.checkpoint.take_segment_numbers(_SEGMENTS),
             bucket=bucket_facts(job.dataset.path),

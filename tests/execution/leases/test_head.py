@@ -77,7 +77,7 @@ class _Cluster(LocalCluster):
 
 
 def _ready(order: AgentOrder, **other: str) -> Ready:
-    return Ready(order.environment._replace(**other), "node-7", 1)
+    return Ready(order.environment._replace(**other), "node-7")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_batch_of_which_only_some_spans_count_keeps_their_places(
         spans = [span for batch in batches for span in batch.spans]
         notes = [note for batch in batches for note in batch.notes]
         first = batches[0]
-        return Said([SpanBatch(first.segment, first.offset, spans, notes, 0)], [], [])
+        return Said([SpanBatch(first.segment, first.offset, spans, notes)], [], [])
 
     def behave(order: AgentOrder, number: int) -> list[Message]:
         said = all_of(order)
@@ -167,7 +167,7 @@ def test_a_batch_of_which_only_some_spans_count_keeps_their_places(
             return [_ready(order), said]
         (batch,) = said.batches
         offset = batch.offset + batch.spans[0].output_bytes
-        middle = SpanBatch(batch.segment, offset, batch.spans[1:2], batch.notes[1:2], 0)
+        middle = SpanBatch(batch.segment, offset, batch.spans[1:2], batch.notes[1:2])
         return [_ready(order), Said([middle], [], [])]
 
     operator = operator_for("process", 1, _reuse_outcomes=True)  # a span for each record
