@@ -46,8 +46,8 @@ def _follow_orders(channel: Channel, agent: Agent, milliseconds: int) -> None:
     poll = select.poll()
     poll.register(channel, select.POLLIN)
     if poll.poll(milliseconds):
-        for name, *values in channel.receive():
-            getattr(agent, name)(*values)
+        for instruction in channel.receive():
+            agent.follow(instruction)
     if channel.ended:
         os._exit(1)  # worker processes end with this one
 

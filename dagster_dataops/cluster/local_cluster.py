@@ -18,7 +18,7 @@ from dagster_dataops.execution.agent_pool import (
     AgentOrder,
     AgentPool,
     Cluster,
-    Lease,
+    Instruction,
     Lost,
     Message,
 )
@@ -128,20 +128,8 @@ class SubprocessAgent(AgentHandle):
         self.channel = channel
 
     @override
-    def lease(self, lease: Lease) -> None:
-        self.channel.send(("lease", lease))
-
-    @override
-    def recall(self) -> None:
-        self.channel.send(("recall",))
-
-    @override
-    def finish(self) -> None:
-        self.channel.send(("finish",))
-
-    @override
-    def stop(self) -> None:
-        self.channel.send(("stop",))
+    def send(self, instruction: Instruction) -> None:
+        self.channel.send(instruction)
 
     def end(self, seconds: float) -> str:
         """Wait up to ``seconds`` for its end, then kill it; return how it ended, in words."""

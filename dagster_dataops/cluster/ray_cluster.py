@@ -16,7 +16,7 @@ from dagster_dataops.execution.agent_pool import (
     AgentPool,
     Cluster,
     Ended,
-    Lease,
+    Instruction,
     Lost,
     Message,
 )
@@ -90,7 +90,8 @@ class RayCluster(Cluster):
     @override
     def describe(self) -> str:
         total, free = _ray().cluster_resources(), _ray().available_resources()
-        found = [f"{total[name]:g} {name}, {free.get(name, 0):g} free" for name in _shares(total)]
+        names = [name for name in ("CPU", "GPU") if name in total]
+        found = [f"{total[name]:g} {name}, {free.get(name, 0):g} free" for name in names]
         return f"the cluster has {'; '.join(found) or 'no resources'}"
 
     @override
@@ -186,20 +187,8 @@ class RayAgent(AgentHandle):
         return self._actor.receive.remote(_RECEIVE_SECONDS)
 
     @override
-    def lease(self, lease: Lease) -> None:
-        self._actor.lease.remote(lease)
-
-    @override
-    def recall(self) -> None:
-        self._actor.recall.remote()
-
-    @override
-    def finish(self) -> None:
-        self._actor.finish.remote()
-
-    @override
-    def stop(self) -> None:
-        self._actor.stop.remote()
+    def send(self, instruction: Instruction) -> None:
+        self._actor.follow.remote(instruction)
 
     def kill(self) -> None:
         """End its process."""
@@ -224,17 +213,8 @@ class _Actor:
         """Wait up to ``seconds`` for messages, and return them."""
         return self._agent.receive(seconds)
 
-    def lease(self, lease: Lease) -> None:
-        self._agent.lease(lease)
-
-    def recall(self) -> None:
-        self._agent.recall()
-
-    def finish(self) -> None:
-        self._agent.finish()
-
-    def stop(self) -> None:
-        self._agent.stop()
+    def follow(self, instruction: Instruction) -> None:
+        self._agent.follow(instruction)
 
 
 def _ray() -> Any:
@@ -260,10 +240,6 @@ def _nodes() -> list[dict[str, float]]:
     """Return the resources of each living node that has cores."""
     found = [node["Resources"] for node in _ray().nodes() if node["Alive"]]
     return [resources for resources in found if resources.get("CPU", 0) >= 1]
-
-
-def _shares(total: Mapping[str, float]) -> list[str]:
-    return [name for name in ("CPU", "GPU") if name in total]
 
 
 def _first_lines(error: BaseException) -> str:

@@ -5,8 +5,10 @@ processes of its own, and reports the settled spans. The head is the run: it kee
 journal and the publication.
 """
 
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -31,6 +33,14 @@ class AgentEnvironment(NamedTuple):
     package: str
     code: str
 
+    @classmethod
+    def here(cls, code: str) -> "AgentEnvironment":
+        """Return the environment of this process, where the operator has this code version."""
+        from dagster_dataops import __version__
+
+        major, minor, _ = platform.python_version_tuple()
+        return cls(f"{major}.{minor}", __version__, code)
+
 
 @dataclass(frozen=True, kw_only=True)
 class AgentOrder:
@@ -43,7 +53,6 @@ class AgentOrder:
         size: Its size in bytes.
         modified_ns: Its time of the last change.
         fingerprint: Its digest; ``None`` if it is not known.
-        content: Bytes of the input that hold lines.
         folder: The folder of the segments.
         segments: The numbers of segments that the agent may use, which no other agent may ever
             use. The last one is the number of an empty file, which the head has created.
@@ -58,7 +67,6 @@ class AgentOrder:
     size: int
     modified_ns: int
     fingerprint: str | None
-    content: Interval
     folder: Path
     segments: range
     bucket: tuple[Any, ...] = field(default=(), repr=False)
@@ -77,22 +85,36 @@ class Lease(NamedTuple):
     batch_starts: list[int]
 
 
+class Command(Enum):
+    """An order to an agent.
+
+    Attributes:
+        RECALL: Return the stretches that no worker was given.
+        FINISH: End after the work: no lease follows.
+        STOP: Settle the finished records and end.
+    """
+
+    RECALL = "recall"
+    FINISH = "finish"
+    STOP = "stop"
+
+
+Instruction: TypeAlias = Lease | Command
+
+
 class Ready(NamedTuple):
     """The first message of an agent.
 
     Attributes:
         environment: Its environment. The code version is empty if the rest differs.
         node: The name of its machine.
-        pid: Its process id there.
     """
 
     environment: AgentEnvironment
     node: str
-    pid: int
 
 
-@dataclass(slots=True)
-class SpanBatch:
+class SpanBatch(NamedTuple):
     """Settled spans whose outputs lie one after the other in a segment.
 
     Attributes:
@@ -100,14 +122,12 @@ class SpanBatch:
         offset: Where in it the first output starts.
         spans: The spans.
         notes: Of each span.
-        end: Where the next output would start.
     """
 
     segment: int
     offset: int
     spans: list[Span]
     notes: list[SpanNotes | None]
-    end: int
 
 
 class Said(NamedTuple):
@@ -152,22 +172,10 @@ Message: TypeAlias = Ready | Said | Ended | Lost
 
 
 class AgentHandle(Protocol):
-    """One agent, on the head. No method waits for the agent, or fails if it has died."""
+    """One agent, on the head."""
 
-    def lease(self, lease: Lease) -> None:
-        """Add a part of the input to its work."""
-        ...
-
-    def recall(self) -> None:
-        """Ask for the stretches that no worker was given."""
-        ...
-
-    def finish(self) -> None:
-        """Make it end after its work: no lease follows."""
-        ...
-
-    def stop(self) -> None:
-        """Make it settle the finished records and end."""
+    def send(self, instruction: Instruction) -> None:
+        """Send an instruction; never wait for the agent, or fail if it has died."""
         ...
 
 

@@ -1,9 +1,8 @@
 """Job: the records of one attempt, and the methods by which backends settle them."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
-from pathlib import Path
-from typing import NoReturn
+
+from typing_extensions import override
 
 from dagster_dataops.byte_ranges import Readable, opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
@@ -23,12 +22,13 @@ from dagster_dataops.errors import (
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import Failure, failure_text
+from dagster_dataops.execution.settlement import Settlement
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.outcomes.record_context import shown_counts
 from dagster_dataops.quantities import counted
 
 
-class Job:
+class Job(Settlement):
     """The records of one attempt.
 
     Args:
@@ -38,88 +38,47 @@ class Job:
     Attributes:
         attempt: The attempt.
         context: How it is made.
-        operator: The operator.
-        settings: Its settings.
-        name: Its qualified name.
-        dataset: Its input.
         content: Bytes of the input that hold lines.
-        todo: The unsettled intervals, in order.
         checkpoint: Receives the settled spans.
-        tick: Show progress, sync the checkpoint and check for a stop request; see `Ticker.tick`.
-        growing: Whether records may be added; never.
-        last_failed: After an outage: byte positions of the failed records after which none
-            succeeded; ``None`` for all failed records.
     """
 
     def __init__(self, attempt: Attempt, checkpoint: Checkpoint) -> None:
+        (dataset,) = attempt.inputs
+        super().__init__(attempt.operator, dataset, checkpoint.folder, attempt.resources)
         self.attempt = attempt
         self.context = attempt.context
-        self.operator = attempt.operator
-        self.settings = attempt.settings
-        self.name = attempt.name
-        (self.dataset,) = attempt.inputs
-        self.content = content_interval(self.dataset.path)
+        self.content = content_interval(dataset.path)
         self.checkpoint = attempt.open_checkpoint(checkpoint)
         self.todo = checkpoint.table.gaps(self.content)
-        self.tick = attempt.ticker(self.state).tick
-        self.growing = False
-        self.last_failed: set[int] | None = None
+        self._ticker = attempt.ticker(self.state)
 
     @property
-    def batches(self) -> bool:
-        """Whether the operator takes batches of records."""
-        return bool(self.operator.__dataops__.spec.batch)
-
-    @property
-    def check_input(self) -> bool:
-        """Whether spans need a checksum of their input, because the dataset has no digest."""
-        return self.dataset.fingerprint is None
-
-    @property
-    def keeps_outcomes(self) -> bool:
-        """Whether every record must be a separate span, so that its digest identifies it."""
-        return self.settings.reuse_outcomes
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the checkpoint."""
-        return self.checkpoint.folder
-
-    @property
+    @override
     def unshared(self) -> tuple[int, ...]:
-        """Descriptors that forked workers must close: that of the folder's lock."""
         return (self.attempt.lock.descriptor,)
 
-    @property
-    def resources(self) -> ExitStack:
-        """Closed when the result is published, or when the attempt fails."""
-        return self.attempt.resources
-
+    @override
     def batch_starts(self, descriptor: Readable) -> BatchStarts | None:
-        """Return where ranges may begin if the operator takes batches; otherwise ``None``."""
         if not self.batches:
             return None
         return BatchStarts.of(descriptor, self.content, self.settings.batch_size)
 
+    @override
     def take_segment_number(self) -> int:
-        """Return the number of a new segment."""
         return self.checkpoint.take_segment_number()
 
-    def take_orders(self) -> NoReturn:
-        """Never called: the work of a job does not grow."""
-        raise NotImplementedError
+    @override
+    def tick(self) -> None:
+        self._ticker.tick()
 
-    def finish(self, start: int, end: int) -> None:
-        """Do nothing: the journal lists the settled records."""
-
+    @override
     def note(self, text: str) -> None:
-        """Show a line to the user."""
         self.context.progress.note(text)
 
+    @override
     def settle(
         self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
     ) -> None:
-        """Journal finished spans; their outputs start at ``offset`` of ``segment``, in a row."""
         digests = digests_in(self.dataset.path, spans) if self.keeps_outcomes else None
         self.checkpoint.settle(SpansEntry.of(segment, offset, spans, digests, notes))
 
@@ -136,6 +95,7 @@ class Job:
             counts=shown_counts(table.counts),
         )
 
+    @override
     def check_input_unchanged(self) -> None:
         """Check that the input is the same file as at the start.
 
@@ -187,8 +147,8 @@ class Job:
             )
         raise OutageError(self.name, f"all records failed ({table.failed:,})", example)
 
+    @override
     def error_of(self, failure: Failure) -> RecordError | OutageError:
-        """Return the error for the failure that ended the run."""
         if self.settings.ignore_errors:  # only the breaker ends the run then
             return self.outage_of(failure)
         index, line = self._place_of(failure.offset)

@@ -235,15 +235,3 @@ class ConsoleProgress(Progress):
 
 class Quiet(Progress):
     """Shows nothing."""
-
-    @override
-    def start(self, name: str, state: ProgressState) -> None: ...
-
-    @override
-    def note(self, text: str) -> None: ...
-
-    @override
-    def update(self, state: ProgressState) -> None: ...
-
-    @override
-    def finish(self, state: ProgressState) -> None: ...

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,12 +20,16 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.lines import Line
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.backends import collector, single
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.progress import Progress, ProgressState
 from dagster_dataops.execution.records import span_loop
+from dagster_dataops.execution.records.async_settle import async_settlers
+from dagster_dataops.execution.records.record_failures import Outcome
+from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.workers import scheduler
 
@@ -118,6 +123,21 @@ def expected_failures(records: Iterable[dict[str, Any]]) -> list[int]:
     """Return the positions of the records that fail."""
     failing = {"fail", "exit", "unencodable", "nonsense"}
     return [place for place, record in enumerate(records) if record["do"] in failing]
+
+
+def settle_one(settle: Settle, line: bytes) -> Outcome:
+    """Settle a single line."""
+    output = bytearray()
+    stretch = settle(iter((line,)), output, math.inf)
+    if stretch.interrupt is not None:
+        raise stretch.interrupt
+    return bytes(output) if stretch.line is None else stretch.failure
+
+
+async def settle_one_async(operator: Any, line: bytes) -> Outcome:
+    """Settle a single line by an ``async def`` operator."""
+    ((_, outcome, *_),) = await async_settlers(operator)()([Line(0, len(line), line)])
+    return outcome
 
 
 def write_input(path: Path, records: Iterable[object]) -> JsonlDataset:

@@ -79,6 +79,22 @@ def counted(records: Records, context: OperatorContext) -> list[Any]:
     return [context.drop("odd") if record["n"] % 2 else record for record in records]
 
 
+def _shown_with_the_flag(records: Records, flag: str) -> list[Any]:
+    numbers = [record["n"] for record in records]
+    failing = () if Path(flag).exists() else (3, 4, 5, *range(9, 14))
+    return [KeyError(n) if n in failing else {"n": n, "batch": numbers} for n in numbers]
+
+
+@data_register("data.batches", rewrite_func="forward_batch")
+def flagged(records: Records, flag: str = "") -> list[Any]:
+    return _shown_with_the_flag(records, flag)
+
+
+@data_register("data.batches", rewrite_func="forward_batch")
+async def flagged_async(records: Records, flag: str = "") -> list[Any]:
+    return _shown_with_the_flag(records, flag)
+
+
 @data_register("data.batches", rewrite_func="forward_batch")
 def kills_its_worker(records: Records) -> list[Any]:
     if any(record["do"] == "raise" for record in records):
@@ -195,10 +211,32 @@ def test_failed_records_are_retried_alone(tmp_path: Path, mode: str) -> None:
     operator = _operator(mode, _max_workers=2, _batch_size=8)
     first = run(operator, dataset, node(tmp_path))
     rows = without_traceback(error_rows(node(tmp_path)))
-    again = run(operator, dataset, node(tmp_path), resume=ResumePolicy.FAILED_RECORDS)
+    retried = {"run": "again", "resume": ResumePolicy.FAILED_RECORDS}
+    again = run(operator, dataset, node(tmp_path), **retried)
+    assert f"retrying {len(rows)} failed records of run test" in again.notes[0]
     assert list(again.dataset) == _expected(records, 8)
     assert without_traceback(error_rows(node(tmp_path))) == rows
     assert again.manifest.failed == first.manifest.failed
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_failed_records_are_in_the_same_batches_in_every_mode(tmp_path: Path, mode: str) -> None:
+    flag, dataset = tmp_path / "flag", write_input(tmp_path / "input.jsonl", _plan(16))
+    chosen = flagged_async if mode == "async" else flagged
+    operator = chosen(
+        flag=str(flag),
+        _concurrency_mode=mode,
+        _max_workers=1,
+        _batch_size=4,
+        _stop_after_failures=0,
+    )
+    run(operator, dataset, node(tmp_path))
+    flag.touch()
+    retried = {"run": "again", "resume": ResumePolicy.FAILED_RECORDS}
+    again = run(operator, dataset, node(tmp_path), **retried)
+    found = {row["n"]: row["batch"] for row in again.dataset}
+    assert [found[n] for n in (3, 4, 5)] == [[3], [4, 5], [4, 5]]
+    assert [found[n] for n in range(9, 14)] == [[9, 10, 11]] * 3 + [[12, 13]] * 2
 
 
 def test_another_batch_size_begins_anew(tmp_path: Path) -> None:

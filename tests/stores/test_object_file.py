@@ -16,7 +16,8 @@ from dagster_dataops.cluster.local_cluster import LocalCluster
 from dagster_dataops.configuration import bucket_of, input_path
 from dagster_dataops.datasets.lines import Interval, content_interval, iterate_lines
 from dagster_dataops.errors import InputError, StorageError
-from dagster_dataops.execution.records import span_loop
+from dagster_dataops.execution.records import range_loop, span_loop
+from dagster_dataops.execution.records.range_loop import Terms
 from dagster_dataops.execution.records.settle import Stretch
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.workers.protocol import Range
@@ -191,14 +192,13 @@ def test_lines_in_order_take_one_request_after_those_of_the_first_lines(recorded
 def test_a_small_range_of_a_worker_takes_one_request(recorded):
     store, path = recorded
     written: list[bytes] = []
-    loop = SpanLoop(
-        settle_all,
-        ObjectFile(path),
-        lambda settled: written.append(settled.output),
+    terms = Terms(
+        write=lambda settled: written.append(settled.output),
         operator="data.test",
         ignore_errors=True,
         check_input=False,
     )
+    loop = SpanLoop(settle_all, ObjectFile(path), terms)
     ends = [0, *accumulate(map(len, LINES))]
     for first, last in ((0, 1), (100, 300), (5_000, 5_001), (30_000, 32_000)):
         store.ranges.clear()
@@ -212,15 +212,14 @@ def settled_in_a_second(source) -> tuple[bytes, list[int]]:
     """Settle an input as a range with a second's patience; return output and shortened ends."""
     written: list[bytes] = []
     ends: list[int] = []
-    loop = SpanLoop(
-        settle_all,
-        source,
-        lambda settled: written.append(settled.output),
+    terms = Terms(
+        write=lambda settled: written.append(settled.output),
         operator="data.test",
         ignore_errors=True,
         check_input=False,
         shortened=ends.append,
     )
+    loop = SpanLoop(settle_all, source, terms)
     loop.run(0, source.size, patience=1.0)
     return b"".join(written), ends
 
@@ -237,7 +236,8 @@ def test_the_latency_of_a_store_uses_up_no_patience(tmp_path, monkeypatch):
     found = bucket_of(machine(tmp_path / "scratch", store))
     assert found is not None
     path = found[0].folder / ".inputs/in/docs.jsonl"
-    monkeypatch.setattr(span_loop, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    for module in (range_loop, span_loop):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     for lines in (LINES[:10], LINES):
         store.put("in/docs.jsonl", b"".join(lines))
         assert settled_in_a_second(ObjectFile(path)) == (b"".join(lines), [])

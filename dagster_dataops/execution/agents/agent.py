@@ -1,25 +1,32 @@
 """Agent: process mode over leased parts of an input, on a node."""
 
-import os
 import queue
 import socket
+import sys
 import threading
 import time
 import traceback
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from dagster_dataops.configuration import add_bucket
 from dagster_dataops.errors import WorkerError
-from dagster_dataops.execution.agent_pool import AgentOrder, Ended, Lease, Message, Ready
-from dagster_dataops.execution.agents.code_here import code_version_here
+from dagster_dataops.execution.agent_pool import (
+    AgentEnvironment,
+    AgentOrder,
+    Command,
+    Ended,
+    Instruction,
+    Message,
+    Ready,
+)
 from dagster_dataops.execution.agents.leased_job import (
     FailedRecordError,
     LeasedJob,
     StopAgentError,
 )
 from dagster_dataops.execution.backends import processes
-from dagster_dataops.execution.leases.environment import environment_here
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.pickling import receive
 
 _REPORT_SECONDS: Final = 0.5
@@ -28,7 +35,7 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class Agent:
-    """An agent. `run` works until the end; any thread may call the other methods.
+    """An agent. `run` works until the end; other threads call the other methods.
 
     Args:
         order: The run.
@@ -44,26 +51,11 @@ class Agent:
         self._ended = threading.Event()
         self.messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
 
-    def lease(self, lease: Lease) -> None:
-        """Add a part of the input to its work; only after it has reported that it is ready."""
+    def follow(self, instruction: Instruction) -> None:
+        """Follow an instruction of the head; a lease only comes after `Ready`."""
+        self._stopped = self._stopped or instruction is Command.STOP
         if self._job is not None:
-            self._job.lease(lease)
-
-    def recall(self) -> None:
-        """Return the stretches that no worker was given."""
-        if self._job is not None:
-            self._job.recall()
-
-    def finish(self) -> None:
-        """End after its work."""
-        if self._job is not None:
-            self._job.close()
-
-    def stop(self) -> None:
-        """Settle the finished records and end."""
-        self._stopped = True
-        if self._job is not None:
-            self._job.stop()
+            self._job.follow(instruction)
 
     def receive(self, seconds: float) -> list[Message]:
         """Wait up to ``seconds`` for messages, and return them."""
@@ -91,17 +83,16 @@ class Agent:
             StorageError: This machine does not see the folder of the checkpoint.
             WorkerError: The operator cannot be loaded here.
         """
-        expected, here = self._order.environment, environment_here("")
+        expected, here = self._order.environment, AgentEnvironment.here("")
         if here[:2] == expected[:2]:  # else the bytes of the operator mean something else
             add_bucket(self._order.bucket)
             operator = receive(self._order.operator)
-            code = code_version_here(operator, expected.code)
-            here = here._replace(code=code)
+            here = here._replace(code=_code_version(operator, expected.code))
             self._job = LeasedJob(self._order, operator)
             self._job.check_shared()
             if self._stopped:  # meanwhile
-                self._job.stop()
-        self.messages.put(Ready(here, socket.gethostname(), os.getpid()))
+                self._job.follow(Command.STOP)
+        self.messages.put(Ready(here, socket.gethostname()))
         return self._job if here == expected else None
 
     def _work(self, job: LeasedJob) -> Ended:
@@ -132,7 +123,7 @@ class Agent:
                     self.messages.put(job.report())
                 except Exception as error:  # noqa: BLE001 - reported to the head
                     self.messages.put(Ended(error=error))
-                    job.stop()
+                    job.follow(Command.STOP)
                     return
                 reported_at = time.monotonic()
 
@@ -144,3 +135,23 @@ def _sent(error: BaseException, order: AgentOrder) -> BaseException:
     text = "".join(traceback.format_exception(error))
     reason = f"the agent on {socket.gethostname()} failed over {order.input}:\n{text}"
     return WorkerError("on a cluster", reason)
+
+
+def _code_version(operator: Operator, sent: str) -> str:
+    """Return the code version of a received operator, from the source on this machine.
+
+    Args:
+        operator: The operator.
+        sent: Its code version where it was sent. It is returned if the code came with the bytes of
+            the operator, and not from a module of this machine.
+    """
+    spec = operator.__dataops__.spec
+    by_reference = all(_is_module_attribute(target) for target in spec.targets)
+    return spec.code_version if by_reference else sent
+
+
+def _is_module_attribute(target: Any) -> bool:
+    found: Any = sys.modules.get(target.__module__)
+    for name in target.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return target in (found, getattr(found, "function", None))

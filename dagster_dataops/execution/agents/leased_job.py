@@ -2,10 +2,8 @@
 
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
-from typing import NamedTuple
 
 from typing_extensions import override
 
@@ -19,7 +17,14 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, sync_data, sync_folder
 from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import DataOpsError, InputError, StorageError
-from dagster_dataops.execution.agent_pool import AgentOrder, Lease, Said, SpanBatch
+from dagster_dataops.execution.agent_pool import (
+    AgentOrder,
+    Command,
+    Instruction,
+    Lease,
+    Said,
+    SpanBatch,
+)
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.settlement import Orders, Settlement
 from dagster_dataops.operators.definition.operator import Operator
@@ -36,43 +41,6 @@ class FailedRecordError(DataOpsError):
     failure: Failure
 
 
-class RemoteCheckpoint(NamedTuple):
-    """The checkpoint of a run on a node: a folder, and numbers of segments; no journal.
-
-    Attributes:
-        folder: The folder.
-        numbers: The numbers that the agent may still use.
-    """
-
-    folder: Path
-    numbers: Iterator[int]
-
-    def take_segment_number(self) -> int:
-        """Return the number of a new segment.
-
-        Raises:
-            StorageError: All numbers are used.
-        """
-        number = next(self.numbers, None)
-        if number is None:
-            reason = "the agent has used all its numbers of segments"
-            raise StorageError(str(self.folder), "create a segment", reason)
-        return number
-
-    def sync(self, numbers: Sequence[int], *, names: bool) -> None:
-        """Make segments survive the loss of this machine.
-
-        Args:
-            numbers: Of the segments.
-            names: Whether there are new ones.
-        """
-        for number in numbers:
-            sync_data(segment_path(self.folder, number))
-        if names:
-            with storage(self.folder, "sync"):
-                sync_folder(self.folder)
-
-
 class LeasedJob(Settlement):
     """Leased parts of an input. Its methods may be called from several threads.
 
@@ -82,15 +50,10 @@ class LeasedJob(Settlement):
     """
 
     def __init__(self, order: AgentOrder, operator: Operator) -> None:
+        dataset = JsonlDataset(order.input, order.size, fingerprint=order.fingerprint)
+        super().__init__(operator, dataset, order.folder, ExitStack())
         self._order = order
-        self.operator = operator
-        self.settings = operator.__dataops__.resolved
-        self.name = operator.__dataops__.spec.qualified_name
-        self.dataset = JsonlDataset(order.input, order.size, fingerprint=order.fingerprint)
-        self.todo: list[Interval] = []
-        self.last_failed: set[int] | None = None
-        self.checkpoint = RemoteCheckpoint(order.folder, iter(order.segments))
-        self._resources = ExitStack()
+        self._numbers = iter(order.segments)
         self._starts = BatchStarts() if self.batches else None
         self._lock = threading.Lock()
         self._more: list[Interval] = []
@@ -108,64 +71,33 @@ class LeasedJob(Settlement):
     def growing(self) -> bool:
         return not self._stopped and (not self._closed or bool(self._more))
 
-    @property
-    @override
-    def folder(self) -> Path:
-        return self.checkpoint.folder
-
-    @property
-    @override
-    def batches(self) -> bool:
-        return bool(self.operator.__dataops__.spec.batch)
-
-    @property
-    @override
-    def check_input(self) -> bool:
-        return self._order.fingerprint is None
-
-    @property
-    @override
-    def keeps_outcomes(self) -> bool:
-        return self.settings.reuse_outcomes
-
-    @property
-    @override
-    def unshared(self) -> tuple[int, ...]:
-        return ()
-
-    @property
-    @override
-    def resources(self) -> ExitStack:
-        return self._resources
-
     @override
     def batch_starts(self, descriptor: Readable) -> BatchStarts | None:
         return self._starts
 
     @override
     def take_segment_number(self) -> int:
-        return self.checkpoint.take_segment_number()
+        number = next(self._numbers, None)
+        if number is None:
+            reason = "the agent has used all its numbers of segments"
+            raise StorageError(str(self.folder), "create a segment", reason)
+        return number
 
-    def lease(self, lease: Lease) -> None:
-        """Add a part of the input."""
+    def follow(self, instruction: Instruction) -> None:
+        """Follow an instruction of the head."""
         with self._lock:
-            if self._starts is not None:
-                self._starts.add(lease.batch_starts)
-            self._more += lease.stretches
-            self._left += _size(lease.stretches)
-
-    def recall(self) -> None:
-        """Return the stretches that no worker was given."""
-        with self._lock:
-            self._recalled = True
-
-    def close(self) -> None:
-        """Accept no further lease."""
-        self._closed = True
-
-    def stop(self) -> None:
-        """Stop at the next `tick`."""
-        self._stopped = True
+            match instruction:
+                case Lease(stretches, batch_starts):
+                    if self._starts is not None:
+                        self._starts.add(batch_starts)
+                    self._more += stretches
+                    self._left += _size(stretches)
+                case Command.RECALL:
+                    self._recalled = True
+                case Command.FINISH:
+                    self._closed = True
+                case Command.STOP:
+                    self._stopped = True
 
     @override
     def take_orders(self) -> Orders:
@@ -183,13 +115,10 @@ class LeasedJob(Settlement):
     def settle(
         self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
     ) -> None:
-        noted = list(notes) or [None] * len(spans)
-        size = sum(span.output_bytes + span.error_bytes for span in spans)
         with self._lock:
-            batch = self._batches.setdefault(segment, SpanBatch(segment, offset, [], [], offset))
-            batch.spans += spans
-            batch.notes += noted
-            batch.end = offset + size
+            batch = self._batches.setdefault(segment, SpanBatch(segment, offset, [], []))
+            batch.spans.extend(spans)
+            batch.notes.extend(notes or [None] * len(spans))
 
     @override
     def finish(self, start: int, end: int) -> None:
@@ -217,7 +146,11 @@ class LeasedJob(Settlement):
             finished, self._finished = self._finished, []
             returned, self._returned = self._returned, []
         used = [batch.segment for batch in batches]
-        self.checkpoint.sync(used, names=not self._synced.issuperset(used))
+        for number in used:
+            sync_data(segment_path(self.folder, number))
+        if not self._synced.issuperset(used):
+            with storage(self.folder, "sync"):
+                sync_folder(self.folder)
         self._synced.update(used)
         return Said(batches, finished, returned)
 

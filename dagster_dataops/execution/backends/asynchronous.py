@@ -5,21 +5,17 @@ interrupts reach the main thread at once.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial
 
 from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
-from dagster_dataops.errors import RunStoppedError, RunWaitingError
 from dagster_dataops.execution.backends.collector import Collector, PauseEnded
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.records.async_settle import async_batch_settler, async_settler
-from dagster_dataops.execution.records.finished_records import notes_of
+from dagster_dataops.execution.records.async_settle import async_settlers
 from dagster_dataops.execution.records.lifecycle import context_of, opened
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
-from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
-from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
+from dagster_dataops.operators.outcomes.record_context import StopRun
 
 
 def run(job: Job) -> None:
@@ -48,11 +44,9 @@ class _Calls:
 
     def __init__(self, job: Job, collector: Collector, retries: Retries) -> None:
         self._collector = collector
-        self._name = job.name
         self._operator = job.operator
         self._retries = retries
         self._workers = job.settings.max_workers
-        self._batches = job.batches
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -62,45 +56,25 @@ class _Calls:
             with event_loop() as loop:
                 run = partial(run_through, loop)
                 with opened(self._operator, run, context) as own:
-                    if self._batches:
-                        self._settle_batch = async_batch_settler(own, context, self._retries)
-                    else:
-                        self._settle = async_settler(own, context, self._retries)
+                    self._settlers = async_settlers(own, context, self._retries)
                     run(self._run())
         except asyncio.CancelledError:
             pass
-        except TooManyStuckError as error:
-            self._collector.fail(RunStoppedError(self._name, str(error)))
-        except StopRun as stop:  # of open()
-            kind = RunWaitingError if stop.waits else RunStoppedError
-            self._collector.fail(kind(self._name, stop.reason))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
-            self._collector.fail(error)
+            self._collector.end(error)
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        work = self._settle_batches if self._batches else self._settle_lines
-        self._tasks = [asyncio.create_task(self._work(work)) for _ in range(self._workers)]
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._workers)]
         await asyncio.gather(*self._tasks)
 
-    async def _work(self, settle_all: Callable[[], Awaitable[None]]) -> None:
+    async def _work(self) -> None:
+        settle = self._settlers()
         try:
-            await settle_all()
-        except PauseEnded:
-            return
-        except StopRun as stop:
-            self._collector.fail(RunStoppedError(self._name, stop.reason), drains=True)
-
-    async def _settle_lines(self) -> None:
-        while (line := self._collector.take()) is not None:
-            tally = Tally()
-            tally.start = line.start
-            outcome = await self._settle(line.text, tally)
-            self._collector.put(line, outcome, notes_of(tally, outcome))
-
-    async def _settle_batches(self) -> None:
-        while batch := self._collector.take_batch():
-            self._collector.put_batch(await self._settle_batch(batch))
+            while lines := self._collector.take():
+                self._collector.put(await settle(lines))
+        except (PauseEnded, StopRun) as error:  # the other calls go on
+            self._collector.end(error)
 
     def cancel(self) -> None:
         """Cancel the calls in flight; harmless after the end."""

@@ -15,25 +15,23 @@ from operator import itemgetter
 from typing import Final
 
 from dagster_dataops.byte_ranges import close_readable, open_readable
-from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.span import Span
-from dagster_dataops.checkpoints.journal.span_notes import (
-    SpanNotes,
-)
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Line, iterate_lines
+from dagster_dataops.errors import RunStoppedError, RunWaitingError
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.finished_records import Finished, span_of
 from dagster_dataops.execution.records.fork_guard import ForkGuard
-from dagster_dataops.execution.records.record_failures import Failure, Outcome
+from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.execution.records.span_draft import Finished, span_of
+from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
+from dagster_dataops.operators.outcomes.record_context import StopRun
 
 _LOOK_SECONDS: Final = 0.02  # after which the main thread settles the remaining outcomes
 _PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...
 _BURST_SECONDS: Final = 0.05  # ... for longer than this takes at one drain per period
 _NOTE_SECONDS: Final = 0.5
-_READY_LINES: Final = 256
+_READY_CALLS: Final = 256
 _READY_BYTES: Final = 1 << 20
 _START: Final = itemgetter(0)  # the line; lines are ordered by their start
 
@@ -60,11 +58,8 @@ class Collector:
         self._apart = job.keeps_outcomes
         self._segment = job.checkpoint.new_segment()
         self._descriptor = open_readable(job.dataset.path)
-        self._lines = iterate_lines(self._descriptor, job.todo)
-        self._batches = batches_of(
-            self._descriptor, job.todo, job.content.start, job.settings.batch_size
-        )
-        self._ready: deque[Line] = deque()  # the next lines
+        self._calls = self._lines_of_calls()
+        self._ready: deque[list[Line]] = deque()  # those of the next calls
         self._read_lock = threading.Lock()
         self._drain_lock = threading.Lock()
         self._finished: deque[Finished] = deque()
@@ -78,6 +73,15 @@ class Collector:
         self.breaker = Breaker(settings.stop_after_failures, self._stop.set, settings.max_workers)
         self.taken = 0
         self.exhausted = False
+
+    def _lines_of_calls(self) -> Iterator[list[Line]]:
+        """Yield the lines of each call of the operator."""
+        job = self._job
+        if job.batches:
+            return batches_of(
+                self._descriptor, job.todo, job.content.start, job.settings.batch_size
+            )
+        return ([line] for line in iterate_lines(self._descriptor, job.todo))
 
     @property
     def stopped(self) -> bool:
@@ -93,67 +97,42 @@ class Collector:
         if self._stop.wait(seconds):
             raise PauseEnded
 
-    def take(self) -> Line | None:
-        """Return the next line; ``None`` if there is none or the run stops."""
+    def take(self) -> list[Line]:
+        """Return the lines of the next call; none if there is none or the run stops."""
         while not self.stopped:
             try:
-                line = self._ready.popleft()
+                lines = self._ready.popleft()
             except IndexError:
                 if not self._read_more():
-                    return None
+                    break
             else:
-                self.taken += 1
-                return line
-        return None
-
-    def take_batch(self) -> list[Line]:
-        """Return the lines of the next batch; none if there is none or the run stops."""
-        with self._read_lock:
-            batch = [] if self.stopped else next(self._batches, [])
-            self.exhausted = not batch
-            self.taken += len(batch)
-            return batch
-
-    def settle_batches(self, settle: Callable[[list[Line]], list[Finished]]) -> None:
-        """Settle batch after batch in this thread."""
-        while batch := self.take_batch():
-            self.put_batch(settle(batch))
+                self.taken += len(lines)
+                return lines
+        return []
 
     def _read_more(self) -> bool:
         """Read the next lines, unless another thread just has; return whether there are any."""
         with self._read_lock:
             size = 0
-            while not self.stopped and len(self._ready) < _READY_LINES and size < _READY_BYTES:
-                line = next(self._lines, None)
-                if line is None:
+            while not self.stopped and len(self._ready) < _READY_CALLS and size < _READY_BYTES:
+                lines = next(self._calls, [])
+                if not lines:
                     break
-                self._ready.append(line)
-                size += line.end - line.start
+                self._ready.append(lines)
+                size += lines[-1].end - lines[0].start
             self.exhausted = not self._ready
             return not self.exhausted
 
-    def put(self, line: Line, outcome: Outcome, notes: SpanNotes | None = None) -> None:
-        """Take the outcome and the notes of ``line``, in the thread that finished it."""
+    def put(self, finished: list[Finished]) -> None:
+        """Take the outcomes of a call's lines, in the thread that finished it."""
         self._fork_guard.check()
-        if isinstance(outcome, Failure) and not self._job.settings.ignore_errors:
-            self._first_failure = self._first_failure or outcome._replace(offset=line.start)
-            self._stop.set()
-            return
-        self._put([(line, outcome, notes)])
-
-    def put_batch(self, finished: list[Finished]) -> None:
-        """Take the outcomes of a batch, which are settled together."""
-        self._fork_guard.check()
-        for line, outcome, _ in finished if not self._job.settings.ignore_errors else ():
+        for line, outcome, *_ in finished if not self._job.settings.ignore_errors else ():
             if isinstance(outcome, Failure):
                 self._first_failure = self._first_failure or outcome._replace(offset=line.start)
                 self._stop.set()
                 return
-        self._put(finished)
-
-    def _put(self, finished: list[Finished]) -> None:
         self._finished.extend(finished)  # at once: a batch is never settled in part
-        for line, outcome, _ in finished:
+        for line, outcome, *_ in finished:
             self.breaker.count(outcome, line.start)
         if self._may_drain() and not self.stopped:
             try:
@@ -180,6 +159,20 @@ class Collector:
             self._fault, self._drains = error, drains
         self._stop.set()
 
+    def end(self, error: BaseException) -> None:
+        """Stop the run for an exception that ended a worker."""
+        match error:
+            case PauseEnded():
+                return
+            case StopRun(waits=True):
+                self.fail(RunWaitingError(self._job.name, error.reason), drains=True)
+            case StopRun():
+                self.fail(RunStoppedError(self._job.name, error.reason), drains=True)
+            case TooManyStuckError():
+                self.fail(RunStoppedError(self._job.name, str(error)))
+            case _:
+                self.fail(error)
+
     def drain(self) -> None:
         """Settle everything that has finished."""
         with self._drain_lock:
@@ -194,30 +187,12 @@ class Collector:
                 raise
 
     def _settle(self, finished: list[Finished]) -> None:
-        spans: list[Span] = []
-        parts: list[bytes | bytearray] = []
-        noted: list[SpanNotes | None] = []
-        for run in [[one] for one in finished] if self._apart else _neighbours(finished):
-            line, outcome, notes = run[0]
-            if len(run) > 1 or isinstance(outcome, Failure):
-                check = self._job.check_input
-                span, output, errors, notes = span_of(run, self._job.name, check_input=check)
-                parts += (output, errors)
-            else:  # the usual case with many calls in flight; takes a third of the time
-                span = self._single(line, outcome or b"")
-                parts.append(outcome or b"")
-            spans.append(span)
-            noted.append(notes)
-        offset = self._segment.append(b"".join(parts))
-        self._job.settle(self._segment.number, offset, spans, noted)
-
-    def _single(self, line: Line, output: bytes) -> Span:
-        source = checksum(line.raw) if self._job.check_input else 0
-        size, emitted = len(output), output.count(b"\n")
-        length = line.end - line.start
-        return Span(
-            line.start, length, 1, emitted, not output, 0, size, 0, source, checksum(output)
-        )
+        runs = [[one] for one in finished] if self._apart else _neighbours(finished)
+        check, name = self._job.check_input, self._job.name
+        made = [span_of(run, name, check_input=check) for run in runs]
+        data = b"".join(part for one in made for part in (one.output, one.errors))
+        spans, notes = [one.span for one in made], [one.notes for one in made]
+        self._job.settle(self._segment.number, self._segment.append(data), spans, notes)
 
     def raise_if_failed(self) -> None:
         """Raise the error that stopped the run, if any."""
@@ -288,7 +263,7 @@ def _neighbours(finished: list[Finished]) -> Iterator[list[Finished]]:
     """Yield groups of records that follow one another in the input without a gap."""
     run = [finished[0]]
     for item in finished[1:]:
-        if item[0].start == run[-1][0].end:
+        if item.line.start == run[-1].line.end:
             run.append(item)
         else:
             yield run

@@ -18,13 +18,12 @@ from dagster_dataops.byte_ranges import (
     read_range,
 )
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.concurrency.cores import usable_cores
 from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.configuration import bucket_facts
-from dagster_dataops.datasets.lines import Interval, next_line_start
+from dagster_dataops.datasets.lines import Interval, Line, next_line_start
 from dagster_dataops.errors import (
     OperatorOpenError,
     RunStoppedError,
@@ -32,7 +31,8 @@ from dagster_dataops.errors import (
     WorkerError,
 )
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.record_failures import Failure, failed_record, timed_out
+from dagster_dataops.execution.records.record_failures import Failure, timed_out
+from dagster_dataops.execution.records.span_draft import Finished, span_of
 from dagster_dataops.execution.settlement import Settlement
 from dagster_dataops.execution.workers import fork_server, protocol
 from dagster_dataops.execution.workers.idle_workers import idle_workers
@@ -362,17 +362,9 @@ class _Run:
         if self._deaths.open or not self._job.settings.ignore_errors:
             self._failed = failure
             return
-        settled = SettledSpan.of(
-            killer.start,
-            len(data),
-            records=1,
-            emitted=0,
-            dropped=0,
-            failed=1,
-            output=b"",
-            errors=failed_record(failure, data.rstrip(b"\n"), self._job.name).line(),
-            source=data if self._job.check_input else None,
-        )
+        line = Line(killer.start, killer.end, data.removesuffix(b"\n"))
+        check_input = self._job.check_input
+        settled = span_of([Finished(line, failure)], self._job.name, check_input=check_input)
         if self._own_segment is None:
             self._own_segment = SegmentWriter(self._job.folder, self._job.take_segment_number())
         offset = self._own_segment.append(settled.errors)

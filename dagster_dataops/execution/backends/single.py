@@ -10,10 +10,10 @@ from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.backends.collector import Collector
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.records.batch_calls import batch_settling
 from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.execution.records.range_loop import Terms
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import settling
+from dagster_dataops.execution.records.settle import line_settling, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
@@ -45,21 +45,20 @@ def run(job: Job) -> None:
     descriptor = open_readable(job.dataset.path)
     breaker = Breaker(job.settings.stop_after_failures)
     retries, tally = Retries(job.settings, breaker=breaker), Tally()
+    terms = Terms(
+        write=write,
+        operator=job.name,
+        ignore_errors=job.settings.ignore_errors,
+        check_input=job.check_input,
+        apart=job.keeps_outcomes,
+        breaker=breaker,
+        tally=tally,
+    )
     try:
         with _settling(settling, job, retries, tally) as settle:
-            loop = SpanLoop(
-                settle,
-                descriptor,
-                write,
-                operator=job.name,
-                ignore_errors=job.settings.ignore_errors,
-                check_input=job.check_input,
-                breaker=breaker,
-                settle_seconds=_SETTLE_SECONDS,
-                tally=tally,
-            )
+            loop = SpanLoop(settle, descriptor, terms, _SETTLE_SECONDS)
             for start, end in _ranges(descriptor, job.todo):
-                failure = loop.run(start, end, one_by_one=job.keeps_outcomes)
+                failure = loop.run(start, end)
                 if failure is not None:
                     job.last_failed = set(breaker.last_failed)
                     raise job.error_of(failure) from failure.error
@@ -76,9 +75,9 @@ def _run_batches(job: Job) -> None:
     retries, tally = Retries(job.settings, breaker=collector.breaker), Tally()
 
     def settle_all() -> None:
-        with _settling(batch_settling, job, retries, tally) as settle:
-            while batch := collector.take_batch():
-                collector.put_batch(settle(batch))
+        with _settling(line_settling, job, retries, tally) as settle:
+            while lines := collector.take():
+                collector.put(settle(lines))
                 collector.drain()
                 job.tick()
 
@@ -98,7 +97,7 @@ def _settling(
     """Yield the function that settles lines, within the time limit if a timer can be used.
 
     Args:
-        made: `settling` or `batch_settling`.
+        made: `settling` or `line_settling`.
         job: The job.
         retries: Further tries of failed records.
         tally: Receives counts and dispositions.

@@ -5,29 +5,22 @@ twice the workers would take 2.6 to 8 times as long under heavy-tailed latencies
 is in the journal before its worker takes the next one; `Collector` documents the exception.
 """
 
-import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final
 
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
-from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.backends.collector import Collector, PauseEnded
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.records.batch_calls import batch_settling
-from dagster_dataops.execution.records.finished_records import notes_of
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import Settle, settling
+from dagster_dataops.execution.records.settle import line_settling
+from dagster_dataops.execution.records.settle_steps import SettleLines
 from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit, start_thread
-from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
+from dagster_dataops.operators.outcomes.record_context import Tally
 
-if TYPE_CHECKING:
-    from dagster_dataops.datasets.lines import Line
-
-T = TypeVar("T")
 _LOOK_SECONDS: Final = 0.001
 _QUICK_CALLS: Final = 4  # of one thread within that time
 _ALONE_SECONDS: Final = 0.05
@@ -47,22 +40,12 @@ def run(job: Job) -> None:
     stuck = Stuck(job.settings.max_workers)
 
     def work() -> None:
-        tally = Tally()
         try:
-            if job.batches:
-                with _settling(batch_settling, job, retries, stuck, tally) as settle_batch:
-                    collector.settle_batches(settle_batch)
-                return
-            with _settling(settling, job, retries, stuck, tally) as settle:
-                _settle_all(collector, settle, tally)
-        except PauseEnded:
-            return
-        except StopRun as stop:
-            collector.fail(RunStoppedError(job.name, stop.reason), drains=True)
-        except TooManyStuckError as error:
-            collector.fail(RunStoppedError(job.name, str(error)))
+            with _settling(job, retries, stuck) as settle:
+                while lines := collector.take():
+                    collector.put(settle(lines))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
-            collector.fail(error)
+            collector.end(error)
 
     try:
         pool = _ThreadPool(work, job)
@@ -72,57 +55,15 @@ def run(job: Job) -> None:
         retries.report(job.context.progress)
 
 
-def _settle_all(collector: Collector, settle: Settle, tally: Tally) -> None:
-    """Settle lines one after another; take a line only when the line before it is finished."""
-    output = bytearray()
-    line: Line | None = None
-    failed = False
-
-    def texts() -> Iterator[bytes]:
-        nonlocal line, failed
-        while (line := collector.take()) is not None:
-            failed = False
-            tally.start = line.start
-            yield line.text
-            if not failed:
-                collector.put(line, bytes(output), notes_of(tally, b""))
-                output.clear()
-
-    given = texts()
-    while True:
-        stretch = settle(given, output, math.inf)
-        if stretch.interrupt is not None:
-            raise stretch.interrupt
-        if line is None:
-            return
-        if stretch.line is not None:
-            failed = True
-            collector.put(line, stretch.failure, notes_of(tally, stretch.failure))
-
-
 @contextmanager
-def _settling(
-    made: Callable[..., AbstractContextManager[T]],
-    job: Job,
-    retries: Retries,
-    stuck: Stuck,
-    tally: Tally,
-) -> Iterator[T]:
-    """Yield the function that settles lines in this thread, within the time limit if any.
-
-    Args:
-        made: `settling` or `batch_settling`.
-        job: The job.
-        retries: Further tries of failed records.
-        stuck: Receives the calls that do not return.
-        tally: Receives counts and dispositions.
-    """
-    interrupts, seconds = (PauseEnded, TooManyStuckError), job.settings.timeout
-    around = None
+def _settling(job: Job, retries: Retries, stuck: Stuck) -> Iterator[SettleLines]:
+    """Yield the function that settles lines in this thread, within the time limit if any."""
+    tally, interrupts = Tally(), (PauseEnded, TooManyStuckError)
+    seconds, around = job.settings.timeout, None
     with ExitStack() as stack:
         if seconds is not None and not job.operator.__dataops__.spec.asynchronous:
             around = stack.enter_context(closing(CallLimit(seconds, stuck, tally))).around
-        yield stack.enter_context(made(job.operator, interrupts, around, retries, tally))
+        yield stack.enter_context(line_settling(job.operator, interrupts, around, retries, tally))
 
 
 class _ThreadPool:

@@ -8,7 +8,6 @@ from typing import Any, Final
 from dagster_dataops.configuration import bucket_facts
 from dagster_dataops.execution.agent_pool import AgentEnvironment, AgentOrder, Cluster
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.leases.environment import environment_here
 from dagster_dataops.operators.definition.operator import Operator, in_run, reconfigured
 from dagster_dataops.operators.pickling import ship
 
@@ -46,7 +45,7 @@ class AgentOrders:
     @property
     def environment(self) -> AgentEnvironment:
         """The environment of the head."""
-        return environment_here(self._job.operator.__dataops__.spec.code_version)
+        return AgentEnvironment.here(self._job.operator.__dataops__.spec.code_version)
 
     def next(self) -> AgentOrder:
         """Return the order of another agent."""
@@ -59,7 +58,6 @@ class AgentOrders:
             size=stamp.size,
             modified_ns=stamp.modified_ns,
             fingerprint=job.dataset.fingerprint,
-            content=job.content,
             folder=job.folder,
             segments=job.checkpoint.take_segment_numbers(_SEGMENTS),
             bucket=bucket_facts(job.dataset.path),

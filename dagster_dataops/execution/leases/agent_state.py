@@ -3,7 +3,7 @@
 import time
 from typing import Final
 
-from dagster_dataops.execution.agent_pool import AgentHandle, Lease
+from dagster_dataops.execution.agent_pool import AgentHandle, Command, Lease
 
 _MEMORY_SECONDS: Final = 10.0
 _RECALL_SECONDS: Final = 1.0
@@ -32,11 +32,6 @@ class AgentState:
         self._seconds = 0.0
         self._measured_at = self.last_message_at
         self._recall_at = 0.0
-        self._idle = True
-
-    def rest(self) -> None:
-        """Set the agent to idle: it holds no lease."""
-        self._idle = True
 
     def mark_ready(self, node: str) -> None:
         """Set the agent to ready, on the machine ``node``."""
@@ -46,8 +41,6 @@ class AgentState:
     def measure(self, size: int) -> None:
         """Add ``size`` bytes, settled since the last call, to the measured rate."""
         now = time.monotonic()
-        if not size and self._idle:
-            return
         self._settled += size
         self._seconds += now - self._measured_at
         self._measured_at = now
@@ -69,20 +62,11 @@ class AgentState:
         """
         if not held:
             self._measured_at = time.monotonic()
-        self._idle = False
-        self._handle.lease(lease)
+        self._handle.send(lease)
 
     def recall(self) -> None:
         """Ask for the stretches that no worker was given, at most once a second."""
         now = time.monotonic()
         if now >= self._recall_at:
             self._recall_at = now + _RECALL_SECONDS
-            self._handle.recall()
-
-    def finish(self) -> None:
-        """Make it end after its work."""
-        self._handle.finish()
-
-    def stop(self) -> None:
-        """Make it settle the finished records and end."""
-        self._handle.stop()
+            self._handle.send(Command.RECALL)

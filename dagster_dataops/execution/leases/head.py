@@ -15,6 +15,7 @@ from dagster_dataops.execution.agent_pool import (
     AgentHandle,
     AgentPool,
     Cluster,
+    Command,
     Ended,
     Lost,
     Message,
@@ -139,16 +140,15 @@ class Head:
 
     def _settle(self, agent: AgentState, said: Said) -> None:
         """Journal the spans that count."""
-        size = 0
+        size, held = 0, self._schedule.leased(agent)
         for batch in said.batches:
             size += self._settle_batch(agent, batch)
         for start, end in said.finished:
             self._schedule.finish(agent, start, end)
         for start, end in said.returned:
             self._schedule.give_back(agent, start, end)
-        agent.measure(size)
-        if not self._schedule.leased(agent):
-            agent.rest()
+        if size or held:  # the time without a lease says nothing about its speed
+            agent.measure(size)
         if size:
             self._lost_in_a_row = 0
 
@@ -204,12 +204,12 @@ class Head:
         A silent agent may work again later, for example after its machine was suspended. Its spans
         then count if they are the first, and it ends after its work.
         """
-        for agent in list(self._agents.values()):
+        for handle, agent in list(self._agents.items()):
             if agent.silent or not agent.ready or now - agent.last_message_at < _SILENT_SECONDS:
                 continue
             agent.silent = True
             self._schedule.revoke(agent)
-            agent.finish()
+            handle.send(Command.FINISH)
             self._job.note(
                 f"the agent on {agent.node} has been silent for {_SILENT_SECONDS:g} s; its "
                 "unsettled records are done elsewhere as well"
@@ -266,21 +266,30 @@ class Head:
         After a complete run they end while the result is published.
         """
         if not self._schedule and self._failure is None:
-            for agent in self._agents.values():
-                agent.finish()
+            for handle in self._agents:
+                handle.send(Command.FINISH)
             self._job.resources.callback(self._close)
             return
         try:
             drain = self._job.settings.drain_seconds
-            for agent in self._agents.values():
-                agent.stop()
-            self._receive_last_messages(time.monotonic() + drain + _LAST_MESSAGES_SECONDS)
+            for handle in self._agents:
+                handle.send(Command.STOP)
+            self._await_ends(drain + _LAST_MESSAGES_SECONDS)
         finally:
             self._pool.close()
 
-    def _receive_last_messages(self, until: float) -> None:
-        """Settle the spans that agents still report, until all have ended."""
-        waiting = self._answering()
+    def _close(self) -> None:
+        """Wait a little for the agents, whose operators may have a ``close``; then end them."""
+        try:
+            self._await_ends(_GRACE_SECONDS)
+        finally:
+            self._pool.close()
+
+    def _await_ends(self, seconds: float) -> None:
+        """Wait for the agents that can be expected to end; settle the spans that they report."""
+        agents = self._agents.items()
+        waiting = {handle for handle, agent in agents if agent.ready and not agent.silent}
+        until = time.monotonic() + seconds
         while waiting and time.monotonic() < until:
             for handle, message in self._pool.receive(_WAIT_SECONDS):
                 if isinstance(message, Said) and handle in self._agents:
@@ -289,21 +298,3 @@ class Head:
                     self._last_failed += message.last_failed
                 if isinstance(message, Ended | Lost):
                     waiting.discard(handle)
-
-    def _answering(self) -> set[AgentHandle]:
-        """Return the agents that can be expected to answer."""
-        agents = self._agents.items()
-        return {handle for handle, agent in agents if agent.ready and not agent.silent}
-
-    def _close(self) -> None:
-        """Wait a little for the agents, whose operators may have a ``close``; then end them."""
-        waiting = self._answering()
-        until = time.monotonic() + _GRACE_SECONDS
-        try:
-            while waiting and time.monotonic() < until:
-                ended = [
-                    h for h, m in self._pool.receive(_WAIT_SECONDS) if isinstance(m, Ended | Lost)
-                ]
-                waiting.difference_update(ended)
-        finally:
-            self._pool.close()

@@ -11,7 +11,7 @@ from typing import Any
 from dagster_dataops.byte_ranges import Readable, close_readable, open_readable
 from dagster_dataops.datasets.lines import Interval, content_interval, count_records
 from dagster_dataops.errors import OperatorOpenError
-from dagster_dataops.execution.records.record_failures import failure_of
+from dagster_dataops.execution.records.record_failures import text_and_traceback
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.chains.chain_calls import PartTimes
@@ -106,9 +106,7 @@ def _call(operator: Any, method: str, run: Callable[[Any], Any], *arguments: Any
             run(returned)
     except Exception as error:
         name = operator.__dataops__.spec.qualified_name
-        failure = failure_of(error)
-        reason = f"{failure.exception}: {failure.message}"
-        raise OperatorOpenError(name, method, reason, failure.traceback_text) from error
+        raise OperatorOpenError(name, method, *text_and_traceback(error)) from error
 
 
 def run_alone(coroutine: Any) -> Any:

@@ -1,13 +1,12 @@
-"""Failures of records: their texts, and the failed records that error lines hold."""
+"""Failures of records, and their texts."""
 
 import traceback
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
-from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.concurrency import stepping
 from dagster_dataops.errors import ModelError, UnencodableError
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout
@@ -100,6 +99,12 @@ def failure_of(error: BaseException) -> Failure:
     return in_full(raised(error))
 
 
+def text_and_traceback(error: BaseException) -> tuple[str, str]:
+    """Return class and message of an exception of user code, and the text of its traceback."""
+    failure = failure_of(error)
+    return f"{failure.exception}: {failure.message}", failure.traceback_text
+
+
 def _traceback_text(error: BaseException) -> str:
     trace = _operators_part(error)
     try:
@@ -161,29 +166,18 @@ def failure_text(exception: str, message: str, traceback_text: str) -> str:
     return f"{exception}: {message}\n{traceback_text}".rstrip()
 
 
-def failed_record(
-    failure: Failure,
-    line: bytes,
-    operator: str,
-    *,
-    position: int = 0,
-    output: int = 0,
-    dropped: int = 0,
-) -> FailedRecord:
-    """Return a failed record as its error line holds it.
+def error_row(failure: Failure, line: bytes, operator: str) -> dict[str, Any]:
+    """Return the fields of a failed record in the error file.
 
-    Its row has the keys operator, part (of a chain only), exception, message, traceback, attempts,
-    those of its details, and input (the record; the raw text, cut at 64 KB, where it is none).
+    They are operator, part (of a chain only), exception, message, traceback, attempts, those of its
+    details, and input (the record; the raw text, cut at 64 KB, where it is none).
 
     Args:
-        failure: Its failure, with its place in the input.
+        failure: Its failure.
         line: Its line.
         operator: Qualified name.
-        position: Number of records of the span before it.
-        output: Bytes of result lines of these records.
-        dropped: Number of these records that emitted nothing and did not fail.
     """
-    row = {
+    return {
         "operator": operator,
         **({"part": failure.part} if failure.part else {}),
         "exception": failure.exception,
@@ -193,7 +187,6 @@ def failed_record(
         **(failure.details or {}),
         "input": _input_of(line),
     }
-    return FailedRecord(failure.offset, len(line), position, output, dropped, row)
 
 
 def _input_of(line: bytes) -> object:

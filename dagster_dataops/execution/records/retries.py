@@ -5,14 +5,13 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final
 
 from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.progress import Progress
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.record_failures import Failure, Outcome, in_full
+from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.operators.options.settings import ResolvedSettings, RetryOn
 from dagster_dataops.operators.outcomes.return_contract import ContractError
 from dagster_dataops.quantities import counted
@@ -49,35 +48,39 @@ class Retries:
         self.pause = pause
         self._breaker = breaker or Breaker(0)
 
-    def again(self, failure: Failure, attempt: Callable[[], Outcome]) -> Outcome:
-        """Try a record until it succeeds, no try is left, or another one cannot help.
+    @property
+    def most(self) -> int:
+        """How often a record may be tried again."""
+        return self._settings.retries
+
+    @property
+    def ended(self) -> bool:
+        """Whether no further try may be made."""
+        return self._breaker.open
+
+    def may_help(self, outcome: Outcome) -> bool:
+        """Count a failed try; return whether another one may succeed.
 
         A bad line or a bad result is not tried again.
+        """
+        if not isinstance(outcome, Failure) or outcome.error is None or self.ended:
+            return False
+        if not matches(outcome.error, self._settings.retry_on):
+            return False
+        self._breaker.failed(outcome)
+        return not self.ended
+
+    def pause_before(self, number: int, outcome: Outcome) -> float:
+        """Return the seconds to wait before a further try.
 
         Args:
-            failure: The outcome of the first attempt.
-            attempt: Makes another attempt and returns its outcome.
-
-        Returns:
-            The outcome of the last try; a failure with its texts.
+            number: Which further try it is, counted from 1.
+            outcome: The failure of the try before it.
         """
-        tries = _Tries(failure)
-        for seconds in self.pauses(tries):
-            self.pause(seconds)
-            if not self._breaker.open:
-                tries.add(attempt())
-        return tries.outcome
-
-    async def again_async(
-        self, failure: Failure, attempt: Callable[[], Awaitable[Outcome]]
-    ) -> Outcome:
-        """Try again in an event loop, like `again`."""
-        tries = _Tries(failure)
-        for seconds in self.pauses(tries):
-            await self.pause_async(seconds)
-            if not self._breaker.open:
-                tries.add(await attempt())
-        return tries.outcome
+        doublings = min(number - 1, _MOST_DOUBLINGS)
+        half = min(self._settings.backoff * 2.0**doublings, _LONGEST_PAUSE_SECONDS) / 2
+        pause = half + random.uniform(0, half)  # noqa: S311 - spreads calls, protects nothing
+        return max(pause, _asked_pause(outcome))
 
     async def pause_async(self, seconds: float) -> None:
         """Wait before another try, in an event loop."""
@@ -88,33 +91,11 @@ class Retries:
             await asyncio.sleep(min(left, _LOOK_SECONDS))
             self.pause(0.0)
 
-    def of_many(self, outcomes: "dict[int, Outcome]") -> "ManyTries":
-        """Return the tries of the records of a batch, by where their lines start."""
-        return ManyTries(self, outcomes)
-
-    def pauses(self, tries: "_Tries") -> Iterator[float]:
-        """Yield the seconds before each further try; complete the outcome after the last one."""
-        while tries.count <= self._settings.retries and self._may_help(tries.outcome):
-            doublings = min(tries.count - 1, _MOST_DOUBLINGS)
-            half = min(self._settings.backoff * 2.0**doublings, _LONGEST_PAUSE_SECONDS) / 2
-            pause = half + random.uniform(0, half)  # noqa: S311 - spreads calls, protects nothing
-            yield max(pause, _asked_pause(tries.outcome))
-        failed = isinstance(tries.outcome, Failure)
-        if tries.count > 1:
-            with self._lock:
-                self._tried_again += 1
-                self._recovered += not failed
-        if isinstance(tries.outcome, Failure):
-            tries.outcome = in_full(tries.outcome)._replace(attempts=tries.count)
-
-    def _may_help(self, outcome: Outcome) -> bool:
-        """Count a failed try; return whether another one may succeed."""
-        if not isinstance(outcome, Failure) or outcome.error is None or self._breaker.open:
-            return False
-        if not matches(outcome.error, self._settings.retry_on):
-            return False
-        self._breaker.failed(outcome)
-        return not self._breaker.open
+    def count(self, tried_again: int, recovered: int) -> None:
+        """Add to the numbers of records that were tried again, and that succeeded then."""
+        with self._lock:
+            self._tried_again += tried_again
+            self._recovered += recovered
 
     def report(self, progress: Progress) -> None:
         """Show how many records were tried again and recovered, if there were any."""
@@ -125,61 +106,12 @@ class Retries:
             )
 
 
-class ManyTries:
-    """The tries of the records of a batch. Failed ones are tried again together.
-
-    Iterate over it for the seconds before each further try, and the records to try.
-
-    Attributes:
-        outcomes: The outcome of the latest try of each record, by where its line starts.
-    """
-
-    def __init__(self, retries: Retries, outcomes: "dict[int, Outcome]") -> None:
-        self._retries = retries
-        self._tries = {at: _Tries(outcome) for at, outcome in outcomes.items()}
-        self._pauses = {at: retries.pauses(tries) for at, tries in self._tries.items()}
-
-    @property
-    def outcomes(self) -> "dict[int, Outcome]":
-        """The outcome of the latest try of each record."""
-        return {at: tries.outcome for at, tries in self._tries.items()}
-
-    def __iter__(self) -> "Iterator[tuple[float, set[int]]]":
-        while True:
-            found = {
-                at: seconds
-                for at, pauses in self._pauses.items()
-                if (seconds := next(pauses, None)) is not None
-            }
-            if not found:
-                return
-            yield max(found.values()), set(found)
-
-    def add(self, outcomes: "dict[int, Outcome]") -> None:
-        """Record another try of some records."""
-        for at, outcome in outcomes.items():
-            self._tries[at].add(outcome)
-
-
 def _asked_pause(outcome: Outcome) -> float:
     """Return the seconds that an exception asks to wait, in its attribute ``retry_after``."""
     asked = getattr(outcome.error, "retry_after", None) if isinstance(outcome, Failure) else None
     if isinstance(asked, (int, float)) and 0 <= asked < math.inf:
         return min(float(asked), _LONGEST_ASKED_SECONDS)
     return 0.0
-
-
-@dataclass
-class _Tries:
-    """The tries of one record: the outcome of the latest one, and their number."""
-
-    outcome: Outcome
-    count: int = 1
-
-    def add(self, outcome: Outcome) -> None:
-        """Record another attempt."""
-        self.outcome = outcome
-        self.count += 1
 
 
 def matches(error: BaseException, retry_on: RetryOn | None) -> bool:

@@ -2,17 +2,19 @@
 
 It consists of layers: decode, retries, time limit, operator, encode. Layers that the settings do
 not need are left out. Together with `async_settle`, which awaits the call, this is the only code
-that calls record operators, and the only code that catches their exceptions.
+that calls record operators. `settling` is a loop over many lines, for operators that take one
+record; `line_settling` settles the lines of one call by the steps of `Settler`, which further
+tries of the loop take as well.
 """
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
+from dagster_dataops.concurrency.stepping import Steps, run_steps
 from dagster_dataops.execution.records.lifecycle import (
     context_of,
     opened,
@@ -21,24 +23,28 @@ from dagster_dataops.execution.records.lifecycle import (
 )
 from dagster_dataops.execution.records.record_failures import (
     Failure,
-    Outcome,
     failure_of_line,
-    in_part,
     raised,
 )
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.timeouts.record_timeout import Forward, TooManyStuckError
+from dagster_dataops.execution.records.settle_steps import (
+    ENDS_OF_RUN,
+    Pause,
+    Settled,
+    SettleLines,
+    Settler,
+)
+from dagster_dataops.execution.timeouts.record_timeout import Forward
 from dagster_dataops.operators.bound_methods import record_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import USUAL
-from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
+from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import encode_outcome
 from dagster_dataops.records import encode
 
+T = TypeVar("T")
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
 Around: TypeAlias = Callable[[Forward], Forward]  # wraps every call of an operator
-# Exceptions of a call that end the run; no record is blamed for them.
-ENDS_OF_RUN: Final = (StopRun, TooManyStuckError)
 
 
 class Stretch(NamedTuple):
@@ -77,8 +83,8 @@ def settling(
     """Yield the function that settles lines in this thread; open the operator before.
 
     Args:
-        operator: A record operator. An ``async def`` operator runs in its own event loop, which
-            applies its time limit.
+        operator: A record operator that takes one record. An ``async def`` operator runs in its own
+            event loop, which applies its time limit.
         interrupts: Exceptions that signals raise inside the operator. They are not failures of the
             record, and are passed on.
         around: Wraps every call of the operator, such as in a time limit. It does not cover the
@@ -91,12 +97,49 @@ def settling(
     """
     retries, tally = retries or Retries(operator.__dataops__.resolved), tally or Tally()
     interrupts = (*interrupts, *ENDS_OF_RUN)
-    with opened_call(operator, around, tally) as call:
-        yield _retrying(_settler(call, interrupts, tally), retries, interrupts, tally, operator)
+    settler = Settler(operator, retries, tally)
+    with _opened_call(operator, around, tally) as call:
+        run = _runner(call, retries, interrupts)
+
+        def try_again(line: bytes, failure: Failure) -> Settled:
+            return run(settler.again(line, failure))
+
+        yield _retrying(_settler(call, interrupts, tally), try_again, interrupts, tally)
 
 
 @contextmanager
-def opened_call(operator: Operator, around: Around | None, tally: Tally) -> Iterator[Forward]:
+def line_settling(
+    operator: Operator,
+    interrupts: Interrupts,
+    around: Around | None = None,
+    retries: Retries | None = None,
+    tally: Tally | None = None,
+) -> Iterator[SettleLines]:
+    """Yield the function that settles a batch, or one line of an operator that takes one record.
+
+    Arguments and errors are those of `settling`; ``around`` covers a call with a batch.
+    """
+    retries, tally = retries or Retries(operator.__dataops__.resolved), tally or Tally()
+    settler = Settler(operator, retries, tally)
+    with _opened_call(operator, around, tally) as call:
+        run = _runner(call, retries, (*interrupts, *ENDS_OF_RUN))
+        yield lambda lines: run(settler.steps(lines))
+
+
+def _runner(call: Forward, retries: Retries, interrupts: Interrupts) -> Callable[[Steps[T]], T]:
+    """Return the function that runs steps in this thread."""
+
+    def do(step: Any) -> object:
+        return retries.pause(step.seconds) if isinstance(step, Pause) else call(step)
+
+    def is_interrupt(error: BaseException) -> bool:
+        return isinstance(error, interrupts)
+
+    return lambda steps: run_steps(steps, do, is_interrupt)
+
+
+@contextmanager
+def _opened_call(operator: Operator, around: Around | None, tally: Tally) -> Iterator[Forward]:
     """Open an operator and yield the function that calls it; arguments as for `settling`.
 
     Raises:
@@ -122,24 +165,25 @@ def opened_call(operator: Operator, around: Around | None, tally: Tally) -> Iter
 
 
 def _retrying(
-    settle: Settle, retries: Retries, interrupts: Interrupts, tally: Tally, operator: Operator
+    settle: Settle,
+    try_again: Callable[[bytes, Failure], Settled],
+    interrupts: Interrupts,
+    tally: Tally,
 ) -> Settle:
     """Return ``settle`` with further attempts for failed lines, and with the texts of failures."""
 
     def settle_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
         stretch = settle(lines, output, until)
-        failure, line = stretch.failure, stretch.line
-        if failure is None or line is None:
+        if stretch.failure is None or stretch.line is None:
             return stretch
-        before, tally.unusual[:] = tally.unusual[:], []
         try:
-            outcome = retries.again(failure, lambda: settle_one(settle, line))
+            outcome, disposition = try_again(stretch.line, stretch.failure)
         except interrupts as error:
-            tally.unusual[:] = before
             return stretch._replace(failure=None, interrupt=error)
-        tally.unusual[:] = [*before, *((stretch.settled, one) for _, one in tally.unusual)]
         if isinstance(outcome, Failure):
-            return stretch._replace(failure=in_part(outcome, operator))
+            return stretch._replace(failure=outcome)
+        if disposition is not USUAL:
+            tally.unusual.append((stretch.settled, disposition))
         output += outcome or b""
         return Stretch(
             stretch.settled + 1,
@@ -187,12 +231,3 @@ def _settler(forward: Forward, interrupts: Interrupts, tally: Tally) -> Settle: 
         return Stretch(settled, dropped, extra)
 
     return settle
-
-
-def settle_one(settle: Settle, line: bytes) -> Outcome:
-    """Settle a single line."""
-    output = bytearray()
-    stretch = settle(iter((line,)), output, math.inf)
-    if stretch.interrupt is not None:
-        raise stretch.interrupt
-    return bytes(output) if stretch.line is None else stretch.failure

@@ -1,53 +1,14 @@
 """SpanBlock: a block of input lines, and the span that is built from them."""
 
 import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
-from dagster_dataops.checkpoints.journal.span_notes import Counts, SpanNotes, add_counts
+from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.datasets.lines import split_lines
-from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.record_failures import Failure, failed_record
-from dagster_dataops.execution.records.settle import Settle, Stretch
-from dagster_dataops.operators.outcomes.record_context import Tally
-
-
-class Terms(NamedTuple):
-    """The options of a `SpanLoop` that concern each block.
-
-    Attributes:
-        write: Receives every span with its output and error lines, in order.
-        operator: Qualified name, for error lines.
-        ignore_errors: Whether a failure becomes an error line. Otherwise it ends the range.
-        check_input: Whether spans carry a checksum of their input.
-        breaker: Counts failures; the failure that opens it ends the range.
-        tally: Counts and dispositions of the records that are being settled.
-    """
-
-    write: Callable[[SettledSpan], None]
-    operator: str
-    ignore_errors: bool
-    check_input: bool
-    breaker: Breaker
-    tally: Tally
-
-
-class _Slice:
-    """Counts of a slice: lines that are done, blank ones among them, dropped and result records."""
-
-    def __init__(self) -> None:
-        self.done = self.blank = self.dropped = self.emitted = 0
-
-    @property
-    def records(self) -> int:
-        """Lines that are done and not blank."""
-        return self.done - self.blank
-
-    def add(self, stretch: Stretch) -> None:
-        self.done += stretch.settled
-        self.dropped += stretch.dropped
-        self.emitted += stretch.settled - stretch.dropped + stretch.extra
+from dagster_dataops.execution.records.range_loop import Terms
+from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.execution.records.settle import Settle
+from dagster_dataops.execution.records.span_draft import SpanDraft
 
 
 class SpanBlock:
@@ -76,15 +37,7 @@ class SpanBlock:
         self._limit = len(self._lines)  # index from which lines are left to other workers
         self._anchor = (0, start)  # a line and its byte position, for _offset
         self.start = start
-        # One growing buffer: orjson allocates 1 KB for each result. Keeping all results until the
-        # span is written takes four times as long as encoding.
-        self._output = bytearray()
-        self._errors: list[bytes] = []
-        self._records = 0
-        self._emitted = 0
-        self._dropped = 0
-        self._unusual: list[tuple[int, bytes]] = []
-        self._counts: Counts = {}
+        self._draft = SpanDraft()
         self._measured = 0
 
     @property
@@ -100,7 +53,7 @@ class SpanBlock:
     @property
     def size(self) -> int:
         """Output bytes of the span so far."""
-        return len(self._output)
+        return len(self._draft.output)
 
     def begin(self, count: int) -> None:
         """Make the next ``count`` lines the current slice."""
@@ -122,17 +75,16 @@ class SpanBlock:
         Returns:
             A failure that is not ignored, or the failure that opened the breaker.
         """
-        mark, errors_mark, anchor = len(self._output), len(self._errors), self._anchor
-        unusual_mark = len(self._unusual)
+        mark, place, anchor = self._draft.mark(), self._next, self._anchor
         lines = self._lines[self._next : self._begun]
         try:
             refused, interrupt = self._advance(settle, lines, until)
         except BaseException:  # an interrupt between two records
-            del self._output[mark:], self._errors[errors_mark:], self._unusual[unusual_mark:]
-            self._anchor = anchor
+            self._draft.undo(mark)
+            self._next, self._anchor = place, anchor
             self._terms.tally.clear()
             raise
-        add_counts(self._counts, self._terms.tally.take_counts())
+        add_counts(self._draft.counts, self._terms.tally.take_counts())
         if interrupt is not None:
             raise interrupt
         return refused
@@ -141,54 +93,30 @@ class SpanBlock:
         self, settle: Settle, lines: list[bytes], until: float
     ) -> tuple[Failure | None, BaseException | None]:
         """Return the failure that ends the range, and the exception that interrupted it."""
-        tally = self._terms.tally
+        draft, tally = self._draft, self._terms.tally
         iterator = self._located(lines) if tally.used else iter(lines)
-        part = _Slice()
-        refused: Failure | None = None
         while True:
-            stretch = settle(iterator, self._output, until)
-            first = self._records + part.records
-            self._unusual += [(first + position, one) for position, one in tally.take_unusual()]
-            part.add(stretch)
+            stretch = settle(iterator, draft.output, until)
+            unusual = tally.take_unusual()
+            draft.unusual += [(draft.records + position, one) for position, one in unusual]
+            draft.records += stretch.settled
+            draft.dropped += stretch.dropped
+            draft.emitted += stretch.settled - stretch.dropped + stretch.extra
+            self._next += stretch.settled
             if stretch.settled:
                 self._terms.breaker.succeeded()
+            if stretch.interrupt is not None:
+                tally.forget_call()
             if stretch.line is None or stretch.interrupt is not None:
-                break
-            if stretch.failure is None:
-                part.blank += 1
-            else:
-                refused = self._fail(part, stretch.line, stretch.failure)
-                if refused is not None:
-                    break
-            part.done += 1
+                return None, stretch.interrupt
+            if stretch.failure is not None:
+                failure = stretch.failure._replace(offset=self.position)
+                if self._ends_range(failure):
+                    return failure, None
+                draft.fail(failure, stretch.line.removesuffix(b"\n"), self._terms.operator)
+            self._next += 1
             if time.monotonic() >= until:
-                break
-        if stretch.interrupt is not None:
-            tally.forget_call()
-        self._next += part.done
-        self._records += part.records
-        self._emitted += part.emitted
-        self._dropped += part.dropped
-        return refused, stretch.interrupt
-
-    def _fail(self, part: "_Slice", line: bytes, failure: Failure) -> Failure | None:
-        """Add a failed record to the span; return it instead if it ends the range."""
-        failure = failure._replace(offset=self._offset(self._next + part.done))
-        if self._ends_range(failure):
-            return failure
-        position = self._records + part.records
-        failed = failed_record(
-            failure,
-            line.removesuffix(b"\n"),
-            self._terms.operator,
-            position=position,
-            output=len(self._output),
-            dropped=self._dropped + part.dropped,
-        )
-        self._errors.append(failed.line())
-        if failure.disposition:
-            self._unusual.append((position, failure.disposition))
-        return None
+                return None, None
 
     def _located(self, lines: list[bytes]) -> Iterator[bytes]:
         """Yield lines; tell the tally where each starts."""
@@ -207,8 +135,8 @@ class SpanBlock:
 
     def take_new_bytes(self) -> int:
         """Return the number of output bytes since the last call."""
-        fresh = len(self._output) - self._measured
-        self._measured = len(self._output)
+        fresh = self.size - self._measured
+        self._measured = self.size
         return fresh
 
     def _offset(self, line: int) -> int:
@@ -225,22 +153,7 @@ class SpanBlock:
             return
         first = self.start - self._block_start
         source = memoryview(self._block)[first : first + end - self.start]
-        settled = SettledSpan.of(
-            self.start,
-            end - self.start,
-            records=self._records,
-            emitted=self._emitted,
-            dropped=self._dropped,
-            failed=len(self._errors),
-            output=self._output,
-            errors=b"".join(self._errors),
-            source=source if self._terms.check_input else None,
-            notes=SpanNotes.of(self._records, self._unusual, self._counts),
-        )
-        self.start = end
-        self._output = bytearray()
-        self._errors = []
-        self._unusual = []
-        self._counts = {}
-        self._records = self._emitted = self._dropped = self._measured = 0
+        check = source if self._terms.check_input else None
+        settled = self._draft.settled(self.start, end - self.start, check)
+        self.start, self._draft, self._measured = end, SpanDraft(), 0
         self._terms.write(settled)

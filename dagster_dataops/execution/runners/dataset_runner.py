@@ -30,8 +30,8 @@ from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import (
     Failure,
-    failed_record,
-    failure_of,
+    error_row,
+    text_and_traceback,
 )
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.operators.bound_methods import plain_function
@@ -122,9 +122,7 @@ class _Call:
         except (DatasetOperatorError, ExportError, RecordError, RunStoppedError, StorageError):
             raise
         except BaseException as error:
-            failure = failure_of(error)
-            reason = f"{failure.exception}: {failure.message}"
-            raise DatasetOperatorError(self._name, reason, failure.traceback_text) from error
+            raise DatasetOperatorError(self._name, *text_and_traceback(error)) from error
 
     def _iterable(self, returned: object) -> Iterable[object]:
         if isinstance(returned, (dict, str, bytes)) or not isinstance(returned, Iterable):
@@ -168,9 +166,8 @@ class _Call:
         self._first_refused = self._first_refused or f"{place}, line {number}: {reason}"
         if not self._attempt.settings.ignore_errors:
             raise RecordError(self._name, index, place, number, "InvalidLine", reason, "")
-        failure = Failure("InvalidLine", reason, "", offset=line.start)
-        record = failed_record(failure, line.text, self._name)
-        row = {"index": index, "path": place, "line": number, **record.row}
+        failed = error_row(Failure("InvalidLine", reason, ""), line.text, self._name)
+        row = {"index": index, "path": place, "line": number, **failed}
         self._drafts.errors.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         self._failed += 1
 

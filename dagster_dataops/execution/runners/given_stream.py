@@ -64,18 +64,6 @@ class GivenStream(Operator):
             return found.workers(self.workers) if self.workers else found
         return opened(made, name).fresh_copy(limit=self.limit)
 
-    def of_partition(self, partition: str | None) -> "GivenStream":
-        """Return the operator of one partition."""
-        made = copy.copy(self)
-        made.partition = partition
-        return made
-
-    def first(self, limit: int) -> "GivenStream":
-        """Return the operator of the first ``limit`` items."""
-        made = copy.copy(self)
-        made.limit = limit
-        return made
-
 
 def given_stream(name: str, make: Callable[..., object], target: object = None) -> GivenStream:
     """Return an operator without inputs that writes the stream that ``make`` returns.
@@ -109,12 +97,20 @@ def _given() -> None: ...
 
 def of_partition(operator: Operator, partition: str | None) -> Operator:
     """Return the operator to run for one partition; only a `GivenStream` depends on it."""
-    return operator.of_partition(partition) if isinstance(operator, GivenStream) else operator
+    if not isinstance(operator, GivenStream):
+        return operator
+    made = copy.copy(operator)
+    made.partition = partition
+    return made
 
 
 def of_first(operator: Operator, limit: int) -> Operator:
     """Return the operator of a preview; a `GivenStream` ends after ``limit`` items."""
-    return operator.first(limit) if isinstance(operator, GivenStream) else operator
+    if not isinstance(operator, GivenStream):
+        return operator
+    made = copy.copy(operator)
+    made.limit = limit
+    return made
 
 
 def is_stream(value: object) -> bool:

@@ -39,7 +39,7 @@ from dagster_dataops.datasets.lines import line_blocks, split_lines
 from dagster_dataops.errors import DataOpsError, DatasetOperatorError, UnencodableError
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.records.record_failures import failure_of
+from dagster_dataops.execution.records.record_failures import text_and_traceback
 from dagster_dataops.execution.runners.record_runner import RecordRunner
 from dagster_dataops.operators.bound_methods import SKETCH, change_function, keep_function
 from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, dropped_for
@@ -190,9 +190,7 @@ class _Verdicts:
         except self._job.context.interrupts:
             raise
         except BaseException as error:
-            failure = failure_of(error)
-            reason = f"{failure.exception}: {failure.message}"
-            raise DatasetOperatorError(self._job.name, reason, failure.traceback_text) from error
+            raise DatasetOperatorError(self._job.name, *text_and_traceback(error)) from error
 
     def _error(self, reason: str) -> DatasetOperatorError:
         return DatasetOperatorError(self._job.name, reason, "")

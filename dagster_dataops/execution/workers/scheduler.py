@@ -126,6 +126,8 @@ class Scheduler:
             size, patience = _MAX_BYTES, _TRIAL_SECONDS
         elif sharing == 1 and self._is_brief():
             size = self._left
+        if self._batches is not None and self._batches.at_or_after(start, end) > start:
+            size = 1  # the rest of a batch alone: batches are counted from the start of a range
         cut = self._cut(min(start + size, end), end)
         if cut < end:
             self._gaps.appendleft(Interval(cut, end))

@@ -4,16 +4,13 @@ On SIGUSR2 it first ends the calls that it has begun.
 """
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
-from dagster_dataops.datasets.lines import Line
-from dagster_dataops.execution.records.batch_settle import SettleBatch
-from dagster_dataops.execution.records.finished_records import Finished
-from dagster_dataops.execution.records.settle import Settle, Stretch
-
+P = ParamSpec("P")
+T = TypeVar("T")
 DRAIN: Final = signal.SIGUSR2
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, DRAIN)
 
@@ -73,31 +70,19 @@ class Termination:
         finally:
             self._waiting = False
 
-    def during_batch(self, settle: SettleBatch) -> SettleBatch:
-        """Return ``settle`` inside a block of this object, as `during` does."""
-
-        def interruptible(lines: list[Line]) -> list[Finished]:
-            with self:
-                finished = settle(lines)
-                if self._raised:
-                    raise Terminated
-                return finished
-
-        return interruptible
-
-    def during(self, settle: Settle) -> Settle:
+    def during(self, settle: Callable[P, T]) -> Callable[P, T]:
         """Return ``settle`` inside a block of this object.
 
         An operator may catch the exception with a bare ``except:``. Its result for that record and
         all later results do not count.
         """
 
-        def interruptible(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
+        def interruptible(*args: P.args, **named: P.kwargs) -> T:
             with self:
-                stretch = settle(lines, output, until)
-                if self._raised and stretch.interrupt is None:
+                settled = settle(*args, **named)
+                if self._raised and getattr(settled, "interrupt", None) is None:
                     raise Terminated
-                return stretch
+                return settled
 
         return interruptible
 

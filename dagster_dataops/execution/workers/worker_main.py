@@ -26,11 +26,11 @@ from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.configuration import add_bucket
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
-from dagster_dataops.execution.records.batch_calls import batch_settling
 from dagster_dataops.execution.records.batch_loop import BatchLoop
 from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.execution.records.range_loop import RangeLoop, Terms
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import Around, settling
+from dagster_dataops.execution.records.settle import Around, line_settling, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm
 from dagster_dataops.execution.workers import protocol
@@ -98,38 +98,28 @@ def serve(
     Returns:
         Whether the parent stopped it, so that all its work is finished.
     """
-    stopped = False
     with suppress(Terminated, EOFError, ConnectionError):
         try:
-            with _settling(operator, assignment) as means:
-                stopped = _serve(connection, assignment, operator, means, termination)
+            with (
+                _settling(operator, assignment) as means,
+                closing(_Worker(connection, assignment, operator, means, termination)) as worker,
+            ):
+                connection.send_bytes(protocol.pack(Kind.READY))
+                return worker.run()
         except OperatorOpenError as error:
-            connection.send_bytes(protocol.pack(Kind.UNOPENED, *error.args))
-            return False
-    return stopped
-
-
-def _serve(
-    connection: "Connection[bytes, bytes]",
-    assignment: Assignment,
-    operator: Operator,
-    means: "_Means",
-    termination: Termination,
-) -> bool:
-    try:
-        worker = _Worker(connection, assignment, operator, means, termination)
-    except (OSError, DataOpsError) as error:
-        connection.send_bytes(protocol.pack_fault(str(error)))
-        return False
-    with closing(worker):
-        connection.send_bytes(protocol.pack(Kind.READY))
-        return worker.run()
+            fault = protocol.pack(Kind.UNOPENED, *error.args)
+        except StopRun as stop:
+            fault = protocol.pack_fault(stop.reason, Kind.STOPPED)
+        except (OSError, DataOpsError) as error:  # the disk, or another input
+            fault = protocol.pack_fault(str(error))
+        connection.send_bytes(fault)
+    return False
 
 
 class _Means(NamedTuple):
     """The function that settles lines, and objects that take part in it."""
 
-    settle: Any  # Settle, or SettleBatch of an operator that takes batches
+    settle: Any  # Settle, or SettleLines of an operator that takes batches
     breaker: Breaker
     heartbeat: Heartbeat | None
     tally: Tally
@@ -156,7 +146,7 @@ def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
                 alarm = Alarm(resolved.timeout, tally)
                 stack.enter_context(alarm.installed())
                 around = _both(heartbeat.around, alarm.around)
-        made: Any = batch_settling if operator.__dataops__.spec.batch else settling
+        made: Any = line_settling if operator.__dataops__.spec.batch else settling
         settle = stack.enter_context(made(operator, interrupts, around, retries, tally))
         yield _Means(settle, breaker, heartbeat, tally)
 
@@ -180,7 +170,6 @@ class _Worker:
         self._segment_place = Path(assignment.folder), assignment.segment
         # Created with the first span: the parent may already delete the folder of an idle worker.
         self._segment: SegmentWriter | None = None
-        self._one_by_one = assignment.one_by_one
         self._sending = Lock()  # one message at a time
         self._breaker = means.breaker
         self._loop = self._made_loop(assignment, operator, means)
@@ -189,43 +178,57 @@ class _Worker:
         self._watch.start()
         _watching.add(self._watch.native_id or 0)
 
-    def _made_loop(
-        self, assignment: Assignment, operator: Operator, means: _Means
-    ) -> SpanLoop | BatchLoop:
-        common: dict[str, Any] = {
-            "operator": operator.__dataops__.spec.qualified_name,
-            "ignore_errors": assignment.ignore_errors,
-            "check_input": assignment.check_input,
-            "breaker": means.breaker,
-            "announce": means.heartbeat.announce if means.heartbeat else None,
-            "shortened": self._shorten,
-        }
-        if not operator.__dataops__.spec.batch:
-            settle = self._termination.during(means.settle)
-            return SpanLoop(settle, self._input, self._settle, tally=means.tally, **common)
-        settle_batch = self._termination.during_batch(means.settle)
-        size, apart = operator.__dataops__.resolved.batch_size, assignment.one_by_one
-        self._one_by_one = False  # each record is a span of its own, in a batch with others
-        return BatchLoop(settle_batch, self._input, self._settle, size=size, apart=apart, **common)
+    def _made_loop(self, assignment: Assignment, operator: Operator, means: "_Means") -> RangeLoop:
+        spec, resolved = operator.__dataops__.spec, operator.__dataops__.resolved
+        terms = Terms(
+            write=self._settle,
+            operator=spec.qualified_name,
+            ignore_errors=assignment.ignore_errors,
+            check_input=assignment.check_input,
+            apart=assignment.one_by_one,
+            breaker=means.breaker,
+            tally=means.tally,
+            announce=means.heartbeat.announce if means.heartbeat else None,
+            shortened=self._shorten,
+        )
+        settle = self._termination.during(means.settle)
+        if spec.batch:
+            return BatchLoop(settle, self._input, terms, resolved.batch_size)
+        return SpanLoop(settle, self._input, terms)
 
     def run(self) -> bool:
-        """Process ranges until the parent stops it; finished records are settled in any case.
+        """Settle ranges until the parent stops it; finished records are settled in any case.
 
         Returns:
             Whether the parent stopped it.
         """
         try:
-            try:
-                return self._serve_ranges()
-            finally:
-                if failed := self._breaker.last_failed:
-                    self._send(protocol.pack(Kind.LAST_FAILED, *failed))
-        except StopRun as stop:
-            self._send(protocol.pack_fault(stop.reason, Kind.STOPPED))
+            while (message := self._next_order()) != STOP:
+                if not self._work(protocol.unpack_range(message)):
+                    return False
+            return True
+        finally:
+            if failed := self._breaker.last_failed:
+                self._send(protocol.pack(Kind.LAST_FAILED, *failed))
+
+    def _work(self, order: Range) -> bool:
+        """Settle one range; return whether to continue."""
+        careful = order.mode is not Mode.NORMAL
+        failure = self._loop.run(
+            order.start, order.end, one_by_one=careful, patience=order.patience
+        )
+        if failure is not None:
+            self._send(protocol.pack(Kind.FAILED, *failure._replace(error=None)[:-1]))
             return False
-        except DataOpsError as error:  # the disk
-            self._send(protocol.pack_fault(str(error)))
-            return False
+        self._report_done(time.monotonic() - self._loop.began)
+        return True
+
+    def _report_done(self, seconds: float) -> None:
+        self._send(protocol.pack(Kind.DONE, seconds))
+
+    def _next_order(self) -> bytes:
+        with self._termination.waiting():
+            return self._connection.recv_bytes()
 
     def close(self) -> None:
         """End the thread and close the input and the segment."""
@@ -249,33 +252,6 @@ class _Worker:
     def _shorten(self, end: int) -> None:
         with suppress(OSError):  # the parent has ended
             self._send(protocol.pack(Kind.SHORTENED, end))
-
-    def _serve_ranges(self) -> bool:
-        while (message := self._next_order()) != STOP:
-            if not self._work(protocol.unpack_range(message)):
-                return False
-        return True
-
-    def _next_order(self) -> bytes:
-        with self._termination.waiting():
-            return self._connection.recv_bytes()
-
-    def _work(self, order: Range) -> bool:
-        """Settle one range; return whether to continue."""
-        failure = self._loop.run(
-            order.start,
-            order.end,
-            one_by_one=order.mode is not Mode.NORMAL or self._one_by_one,
-            patience=order.patience,
-        )
-        if failure is not None:
-            self._send(protocol.pack(Kind.FAILED, *failure._replace(error=None)[:-1]))
-            return False
-        self._report_done(time.monotonic() - self._loop.began)
-        return True
-
-    def _report_done(self, seconds: float) -> None:
-        self._send(protocol.pack(Kind.DONE, seconds))
 
     def _settle(self, settled: SettledSpan) -> None:
         """Append a finished span to the segment and report it."""

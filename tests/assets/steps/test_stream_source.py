@@ -32,6 +32,7 @@ from dagster_dataops.errors import (
     StreamDefinitionError,
     StreamItemError,
 )
+from dagster_dataops.execution.runners.given_stream import of_partition
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.streams.operations import Operations
 from tests.assets.helpers import (
@@ -191,7 +192,7 @@ def test_a_url_of_each_partition(tmp_path: Path) -> None:
     origin: Any = source_asset(
         "https://host/{partition}/docs.jsonl", "docs", AssetOptions(partitions_def=partitions)
     )
-    stage = origin.plan.node.operator.of_partition("b").stream().stage
+    stage = of_partition(origin.plan.node.operator, "b").stream().stage
     assert stage.files.given == ("https://host/b/docs.jsonl",)
     assert origin.key == dg.AssetKey(["docs", "docs"])
 

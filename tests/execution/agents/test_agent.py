@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dagster_dataops.cluster.local_cluster import LocalCluster
 from dagster_dataops.errors import InputError, StorageError, WorkerError
-from dagster_dataops.execution.agent_pool import AgentOrder, Ended, Message, Ready
+from dagster_dataops.execution.agent_pool import AgentOrder, Command, Ended, Message, Ready
 from dagster_dataops.execution.agents.agent import Agent
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
 from tests.execution.helpers import act, job_for, node, plan, write_input
@@ -64,7 +64,7 @@ def test_an_operator_is_not_loaded_by_another_python_or_package(tmp_path: Path) 
 def test_an_agent_that_is_stopped_early_ends_without_an_error(tmp_path: Path) -> None:
     order = _order(tmp_path)
     agent = Agent(order)
-    agent.stop()
+    agent.follow(Command.STOP)
     agent.run()
     messages = agent.receive(0.0)
     assert isinstance(messages[0], Ready)

@@ -6,10 +6,12 @@ import pytest
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
+from dagster_dataops.datasets.lines import Line
 from dagster_dataops.errors import StorageError
 from dagster_dataops.execution.backends import collector
 from dagster_dataops.execution.backends.collector import Collector
-from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.execution.records.record_failures import Failure, Outcome
+from dagster_dataops.execution.records.span_draft import Finished
 from tests.execution.helpers import act, job_for, node, settled_output, write_input
 
 
@@ -21,6 +23,10 @@ def job(tmp_path: Path):
     made.checkpoint.close()
 
 
+def _put(collector: Collector, lines: list[Line], outcome: Outcome) -> None:
+    collector.put([Finished(line, outcome) for line in lines])
+
+
 @pytest.fixture
 def deferring(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave settling to the main thread."""
@@ -30,12 +36,12 @@ def deferring(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_records_finished_in_any_order_are_settled_in_input_order(job, deferring) -> None:
     collector = Collector(job)
     lines = [collector.take() for _ in range(10)]
-    assert collector.take() is None
+    assert collector.take() == []
     for number in (3, 1, 2, 9, 0):
-        collector.put(lines[number], b"%d\n" % number)
+        _put(collector, lines[number], b"%d\n" % number)
     collector.drain()
     spans = [(span.start, span.records) for span, _, _ in job.checkpoint.table.ordered()]
-    assert spans == [(0, 4), (lines[9].start, 1)]
+    assert spans == [(0, 4), (lines[9][0].start, 1)]
     assert b"".join(settled_output(job)) == b"0\n1\n2\n3\n9\n"
     collector.watch([])
     collector.close()
@@ -44,9 +50,9 @@ def test_records_finished_in_any_order_are_settled_in_input_order(job, deferring
 def test_failures_and_dropped_records_are_counted(job, deferring) -> None:
     collector = Collector(job)
     lines = [collector.take() for _ in range(3)]
-    collector.put(lines[0], b"")
-    collector.put(lines[1], Failure("E", "m", ""))
-    collector.put(lines[2], b"2\n")
+    _put(collector, lines[0], b"")
+    _put(collector, lines[1], Failure("E", "m", ""))
+    _put(collector, lines[2], b"2\n")
     collector.watch([])
     collector.close()
     ((span, _, _),) = job.checkpoint.table.ordered()
@@ -61,7 +67,7 @@ def journalled(job) -> int:
 def test_a_worker_settles_its_finished_record_first(job) -> None:
     collector = Collector(job)
     for number in range(1, 11):
-        collector.put(collector.take(), b"x\n")
+        _put(collector, collector.take(), b"x\n")
         assert journalled(job) == number
     collector.watch([])
     collector.close()
@@ -77,7 +83,7 @@ def test_records_that_finish_faster_than_drains_are_due_are_settled_together(
     tested = Collector(job)
     seen = []
     for now in (100, 100, 100, 100, 101, 101, 101, 105, 105, 105):  # noqa: B007 - the clock's
-        tested.put(tested.take(), b"x\n")
+        _put(tested, tested.take(), b"x\n")
         seen.append(journalled(job))
     assert seen == [1, 2, 2, 2, 5, 5, 5, 8, 9, 9]
     tested.watch([])
@@ -91,7 +97,7 @@ def test_a_failed_drain_keeps_its_unsettled_records(
     collector = Collector(job)
     lines = [collector.take() for _ in range(2)]
     for line in lines:
-        collector.put(line, b"x\n")
+        _put(collector, line, b"x\n")
 
     def full(*_: object) -> None:
         raise StorageError("segment", "write", "No space left on device")
@@ -109,7 +115,7 @@ def test_calls_that_finish_after_the_end_are_not_settled(job) -> None:
     collector = Collector(job)
     line = collector.take()
     collector.watch([])
-    collector.put(line, b"late\n")
+    _put(collector, line, b"late\n")
     collector.drain()
     collector.close()
     assert job.checkpoint.table.records == 0
@@ -124,7 +130,7 @@ def test_a_fault_stops_the_run_without_waiting_for_calls_in_flight(job) -> None:
     with pytest.raises(MemoryError, match="ours"):
         collector.watch([thread])
     assert thread.is_alive()
-    assert collector.take() is None
+    assert collector.take() == []
     collector.close()
     release.set()
     thread.join()

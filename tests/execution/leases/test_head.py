@@ -12,7 +12,9 @@ from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import ClusterError, EnvironmentDiffersError, StorageError
 from dagster_dataops.execution.agent_pool import (
     AgentOrder,
+    Command,
     Ended,
+    Instruction,
     Lease,
     Lost,
     Message,
@@ -33,17 +35,10 @@ class _Fake:
         self.messages = messages
         self.orders: list[Any] = []
 
-    def lease(self, lease: Lease) -> None:
-        self.orders.append(lease)
-
-    def recall(self) -> None:
-        self.orders.append("recall")
-
-    def finish(self) -> None:
-        self.orders.append("finish")
-
-    def stop(self) -> None:
-        self.messages.append(Ended())
+    def send(self, instruction: Instruction) -> None:
+        if instruction is Command.STOP:
+            self.messages.append(Ended())
+        self.orders.append(instruction)
 
 
 class _Cluster(LocalCluster):
@@ -82,7 +77,7 @@ class _Cluster(LocalCluster):
 
 
 def _ready(order: AgentOrder, **other: str) -> Ready:
-    return Ready(order.environment._replace(**other), "node-7", 1)
+    return Ready(order.environment._replace(**other), "node-7")
 
 
 @pytest.mark.parametrize(
@@ -155,15 +150,15 @@ def test_a_batch_of_which_only_some_spans_count_keeps_their_places(
         while not any(isinstance(one, Ready) for one in said):
             said += agent.receive(1.0)
         for start, end in _lines_of(dataset.path):
-            agent.lease(Lease([Interval(start, end)], []))
-        agent.finish()
+            agent.follow(Lease([Interval(start, end)], []))
+        agent.follow(Command.FINISH)
         thread.join()
         said += agent.receive(0.0)
         batches = [batch for one in said if isinstance(one, Said) for batch in one.batches]
         spans = [span for batch in batches for span in batch.spans]
         notes = [note for batch in batches for note in batch.notes]
         first = batches[0]
-        return Said([SpanBatch(first.segment, first.offset, spans, notes, 0)], [], [])
+        return Said([SpanBatch(first.segment, first.offset, spans, notes)], [], [])
 
     def behave(order: AgentOrder, number: int) -> list[Message]:
         said = all_of(order)
@@ -172,7 +167,7 @@ def test_a_batch_of_which_only_some_spans_count_keeps_their_places(
             return [_ready(order), said]
         (batch,) = said.batches
         offset = batch.offset + batch.spans[0].output_bytes
-        middle = SpanBatch(batch.segment, offset, batch.spans[1:2], batch.notes[1:2], 0)
+        middle = SpanBatch(batch.segment, offset, batch.spans[1:2], batch.notes[1:2])
         return [_ready(order), Said([middle], [], [])]
 
     operator = operator_for("process", 1, _reuse_outcomes=True)  # a span for each record

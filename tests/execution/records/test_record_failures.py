@@ -1,11 +1,8 @@
 """Failures of records."""
 
-import orjson
 import pytest
 
 from dagster_dataops.execution.records.record_failures import (
-    Failure,
-    failed_record,
     failure_of,
 )
 from dagster_dataops.operators.chains.chain_calls import PartCall, PartTimes, chain_function
@@ -16,26 +13,6 @@ def test_messages_are_cut_and_always_text() -> None:
     assert len(failure.message) == 64 << 10
     failure.traceback_text.encode()
     assert failure_of(ValueError("\ud800")).message == "\\ud800"
-
-
-def test_an_error_line_holds_the_record_and_where_it_was() -> None:
-    failure = Failure("E", "m", "t", offset=17)
-    failed = failed_record(failure, b'{"a": 1}', "g.o", position=3, output=9)
-    assert orjson.loads(failed.line()) == {
-        "offset": 17,
-        "length": 8,
-        "position": 3,
-        "output": 9,
-        "dropped": 0,
-        "operator": "g.o",
-        "exception": "E",
-        "message": "m",
-        "traceback": "t",
-        "attempts": 1,
-        "input": {"a": 1},
-    }
-    raw = failed_record(failure, b"\xffx" * 50_000, "g.o")
-    assert orjson.loads(raw.line())["input"] == "\\xffx" * (32 << 10)
 
 
 def test_the_innermost_calls_of_a_deep_recursion_are_shown() -> None:

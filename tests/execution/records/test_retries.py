@@ -10,12 +10,10 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError, UnencodableError
-from dagster_dataops.execution.records.async_settle import async_settler
-from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.execution.records.retries import Retries, matches
-from dagster_dataops.execution.records.settle import settle_one, settling
+from dagster_dataops.execution.records.settle import settling
 from dagster_dataops.operators.options.settings import ExecutionSettings
-from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import ContractError
 from tests.execution.helpers import (
     MODES,
@@ -24,6 +22,8 @@ from tests.execution.helpers import (
     lines,
     node,
     run,
+    settle_one,
+    settle_one_async,
     write_input,
 )
 
@@ -203,12 +203,28 @@ def test_lines_after_a_record_tried_again_are_not_lost() -> None:
     assert bytes(output) == lines({"n": n} for n in range(5))
 
 
+def _raising(errors: list[BaseException]) -> Any:
+    """Return an operator that raises one error after another."""
+    left = iter(errors)
+
+    @data_register(_GROUP)
+    def raises_next(record):
+        raise next(left)
+
+    return raises_next()
+
+
+def _settled(operator: Any, retries: Retries) -> Outcome:
+    with settling(operator, (), retries=retries) as settle:
+        return settle_one(settle, b"{}")
+
+
 def test_pauses_double_vary_and_end_at_a_minute() -> None:
     seen = set()
     for _ in range(5):
         pauses: list[float] = []
         settings = ExecutionSettings(retries=12, backoff=0.5).resolved(asynchronous=False)
-        Retries(settings, pauses.append).again(_failure(BusyError()), lambda: _failure(BusyError()))
+        _settled(_raising([BusyError()] * 13), Retries(settings, pauses.append))
         assert len(pauses) == 12
         longest = [min(0.5 * 2**n, 60.0) for n in range(12)]
         assert all(most / 2 <= pause <= most for pause, most in zip(pauses, longest, strict=True))
@@ -218,29 +234,22 @@ def test_pauses_double_vary_and_end_at_a_minute() -> None:
 
 def test_another_kind_of_failure_ends_the_tries() -> None:
     settings = ExecutionSettings(retries=5, retry_on=("BusyError",)).resolved(asynchronous=False)
-    outcome = Retries(settings, lambda _: None).again(
-        _failure(BusyError()), lambda: _failure(ValueError())
-    )
+    outcome = _settled(_raising([BusyError(), ValueError()]), Retries(settings, lambda _: None))
     assert isinstance(outcome, Failure)
     assert (outcome.exception, outcome.attempts) == ("ValueError", 2)
 
 
 def test_tries_of_many_coroutines_do_not_mix(tmp_path: Path) -> None:
     async def all_of_them() -> list[Any]:
-        settle = async_settler(shaky_async(folder=str(tmp_path), _retries=3))
-        return await asyncio.gather(
-            *(settle(b'{"n":%d,"good_at":%d}' % (n, n % 6 + 1), Tally()) for n in range(60))
-        )
+        given = [b'{"n":%d,"good_at":%d}' % (n, n % 6 + 1) for n in range(60)]
+        operator = shaky_async(folder=str(tmp_path), _retries=3)
+        return await asyncio.gather(*(settle_one_async(operator, line) for line in given))
 
     for n, outcome in enumerate(asyncio.run(all_of_them())):
         if n % 6 < 4:
             assert outcome == b'{"n":%d,"good_at":%d,"seen":%d}\n' % (n, n % 6 + 1, n % 6 + 1)
         else:
             assert outcome.attempts == 4
-
-
-def _failure(error: BaseException) -> Failure:
-    return Failure(type(error).__name__, "", "", error)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +278,7 @@ def test_exceptions_that_are_retried(error: BaseException, retry_on: Any, expect
 
 def test_without_retries_the_first_failure_stands_and_nothing_is_reported() -> None:
     retries = Retries(ExecutionSettings().resolved(asynchronous=False), pytest.fail)
-    outcome = retries.again(_failure(BusyError("told")), pytest.fail)
+    outcome = _settled(_raising([BusyError("told")]), retries)
     assert isinstance(outcome, Failure)
     assert (outcome.message, outcome.attempts) == ("told", 1)
     listener = Listener()

@@ -6,14 +6,12 @@ import orjson
 import pytest
 
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.records.async_settle import async_settler
 from dagster_dataops.execution.records.record_failures import (
     Failure,
     failure_of,
 )
-from dagster_dataops.execution.records.settle import settle_one, settling
-from dagster_dataops.operators.outcomes.record_context import Tally
-from tests.execution.helpers import act, act_async
+from dagster_dataops.execution.records.settle import settling
+from tests.execution.helpers import act, act_async, settle_one, settle_one_async
 
 _GROUP = "data.settling"
 
@@ -52,10 +50,6 @@ def uses_orjson(record):
     return {"text": orjson.dumps({1, 2})}
 
 
-async def _settled_async(operator: Any, line: bytes) -> Any:
-    return await async_settler(operator)(line, Tally())
-
-
 @pytest.mark.parametrize(
     ("value", "lines"),
     [
@@ -86,7 +80,7 @@ def test_an_invalid_return_value_is_an_invalid_result(value: object) -> None:
 @pytest.mark.parametrize("line", [b"", b" ", b"\t\r", b"\r"])
 def test_blank_lines_have_no_outcome(line: bytes) -> None:
     assert _settled(keep(), line) is None
-    assert asyncio.run(_settled_async(act_async(), line)) is None
+    assert asyncio.run(settle_one_async(act_async(), line)) is None
 
 
 @pytest.mark.parametrize("line", [b"{", b"[]", b"1", b"null", b'{"a":NaN}', b"\xff"])
@@ -94,7 +88,7 @@ def test_bad_lines_fail_alike_in_both_settlers(line: bytes) -> None:
     plain = _settled(act(), line)
     assert isinstance(plain, Failure)
     assert plain.exception == "InvalidLine"
-    assert asyncio.run(_settled_async(act_async(), line)) == plain
+    assert asyncio.run(settle_one_async(act_async(), line)) == plain
 
 
 @pytest.mark.parametrize(
@@ -148,12 +142,12 @@ def test_cancelling_itself_is_a_failure_and_being_cancelled_is_not() -> None:
         await asyncio.sleep(60)
 
     async def cancelled() -> None:
-        task = asyncio.create_task(_settled_async(waits(), b"{}"))
+        task = asyncio.create_task(settle_one_async(waits(), b"{}"))
         await asyncio.sleep(0)
         task.cancel()
         await task
 
-    assert asyncio.run(_settled_async(cancels(), b"{}")).exception == "CancelledError"
+    assert asyncio.run(settle_one_async(cancels(), b"{}")).exception == "CancelledError"
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled())
 
@@ -218,7 +212,7 @@ def test_only_the_failure_of_the_last_try_is_formatted(
         raise ToldError
 
     if asynchronous:
-        failure = asyncio.run(_settled_async(fails_async(), b"{}"))
+        failure = asyncio.run(settle_one_async(fails_async(), b"{}"))
     else:
         failure = _settled(fails(), b"{}")
     assert isinstance(failure, Failure)

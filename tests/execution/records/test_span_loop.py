@@ -16,6 +16,7 @@ from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.records import span_loop
+from dagster_dataops.execution.records.range_loop import Terms
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.execution.records.settle import Settle, Stretch, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
@@ -62,7 +63,8 @@ class _Ranges:
         self.spans: list[tuple[Span, bytes]] = []
         self._descriptor = os.open(path, os.O_RDONLY)
         options = {"operator": "o", "ignore_errors": True, "check_input": True, **given}
-        self._loop = SpanLoop(in_bulk(settle), self._descriptor, self._take, **options)
+        terms = Terms(write=self._take, **options)
+        self._loop = SpanLoop(in_bulk(settle), self._descriptor, terms)
 
     def _take(self, settled: SettledSpan) -> None:
         self.spans.append((settled.span, bytes(settled.output) + settled.errors))
@@ -319,14 +321,13 @@ def test_an_interrupted_call_keeps_earlier_records(tmp_path: Path) -> None:
     spans: list[Span] = []
     descriptor = os.open(path, os.O_RDONLY)
     with settling(stops_at(number=200), (KeyboardInterrupt,)) as settle:
-        loop = SpanLoop(
-            settle,
-            descriptor,
-            lambda settled: spans.append(settled.span),
+        terms = Terms(
+            write=lambda settled: spans.append(settled.span),
             operator="o",
             ignore_errors=True,
             check_input=False,
         )
+        loop = SpanLoop(settle, descriptor, terms)
         with pytest.raises(KeyboardInterrupt):
             loop.run(0, len(content))
     os.close(descriptor)

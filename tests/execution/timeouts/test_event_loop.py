@@ -2,15 +2,13 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.records.async_settle import async_settler
+from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.timeouts import event_loop
-from dagster_dataops.operators.outcomes.record_context import Tally
-from tests.execution.helpers import error_rows, lines, node, run, write_input
+from tests.execution.helpers import error_rows, lines, node, run, settle_one_async, write_input
 from tests.execution.timeouts.hanging import (
     GROUP,
     RELEASE,
@@ -52,7 +50,8 @@ def test_a_cancelled_coroutine_may_clean_up() -> None:
             await asyncio.sleep(0)
             cleaned.append(record)
 
-    outcome = asyncio.run(_awaited(async_settler(tidy())(b"{}", Tally())))
+    outcome = asyncio.run(settle_one_async(tidy(), b"{}"))
+    assert isinstance(outcome, Failure)
     assert outcome.exception == "RecordTimeout"
     assert cleaned == [{}]
 
@@ -69,7 +68,3 @@ def test_a_thread_of_a_coroutine_does_not_hold_up_the_end(
     run(waits_in_a_thread(), write_input(tmp_path / "input.jsonl", [{"n": 1}]), node(tmp_path))
     assert not RELEASE.is_set()
     assert [row["exception"] for row in error_rows(node(tmp_path))] == ["RecordTimeout"]
-
-
-async def _awaited(awaitable: Any) -> Any:
-    return await awaitable

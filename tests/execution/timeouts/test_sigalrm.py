@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.records.settle import settle_one, settling
+from dagster_dataops.execution.records.settle import settling
 from dagster_dataops.execution.timeouts.record_timeout import (
     RecordTimeout,
 )
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
-from tests.execution.helpers import Listener, error_rows, node, run, write_input
+from tests.execution.helpers import Listener, error_rows, node, run, settle_one, write_input
 from tests.execution.timeouts.hanging import GROUP, hangs
 
 # pytest-timeout's SIGALRM would prevent the product's.
