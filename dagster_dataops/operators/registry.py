@@ -192,10 +192,10 @@ class OperatorRegistry:
 
     def operator(self, group: str, name: str) -> OperatorMeta:
         """Return an operator's class, or raise `UnknownOperatorError`."""
-        found = self._operators[group].get(name)
+        found = self._operators.get(group, {}).get(name)
         if found is None:
             self._load(group)
-            found = self._operators[group].get(name)
+            found = self._operators.get(group, {}).get(name)
         if found is None:
             known = [f"data.{group}.{other}" for other in self.operators(group)]
             raise unknown_operator(f"data.{group}.{name}", known)

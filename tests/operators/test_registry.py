@@ -309,6 +309,18 @@ def test_a_group_needs_a_plain_name(registry, name):
         registry.new_group(name)
 
 
+def test_an_operator_of_a_group_that_is_not_imported_yet_is_found(run_python):
+    run_python("""
+from dagster_dataops import data_register
+assert data_register.operator("html", "ToMarkdown").__name__ == "ToMarkdown"
+""")
+
+
+def test_an_operator_of_an_unknown_group_is_an_unknown_operator(registry):
+    with pytest.raises(UnknownOperatorError):
+        registry.operator("nothing", "step")
+
+
 def test_an_unknown_operator_names_the_nearest(registry):
     define(registry)
 
