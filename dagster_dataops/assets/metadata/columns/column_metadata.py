@@ -18,7 +18,6 @@ from dagster_dataops.assets.metadata.columns.column_lineage import (
     as_dagster,
 )
 from dagster_dataops.assets.metadata.columns.column_schema import ColumnSchema, schema_of
-from dagster_dataops.assets.metadata.columns.column_values import remember
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -52,10 +51,7 @@ def column_metadata(
         return {}
     try:
         schema = schema_of(result)
-        tracer = ColumnTracer(options, upstream, result, kind)
-        origins = tracer.trace(schema.columns)
-        if not schema.left_out:
-            remember(result, schema.columns, tracer.records)
+        origins = ColumnTracer(options, upstream, result, kind).trace(schema.columns)
     except (DataOpsError, OSError) as error:  # the result is valid without the metadata
         _logger.warning("no columns are shown of %s: %s", result.path, error)
         return {}

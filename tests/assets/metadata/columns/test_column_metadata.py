@@ -35,3 +35,9 @@ def test_the_table_shows_column_type_origin_and_note(tmp_path: Path) -> None:
 
 def test_an_unreadable_result_has_no_columns_and_raises_no_error(tmp_path: Path) -> None:
     assert column_metadata({}, [], JsonlDataset(tmp_path / "gone.jsonl", 5)) == {}
+
+
+def test_without_inputs_there_is_no_lineage(tmp_path: Path) -> None:
+    metadata = column_metadata({"input_key": "a"}, [], dataset(tmp_path, "after", {"a": 1}))
+    assert "dagster/column_lineage" not in metadata
+    assert "dagster/column_schema" in metadata
