@@ -22,9 +22,8 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.runners.given_stream import Streamed
-from dagster_dataops.graph.column_check import check_columns
-from dagster_dataops.graph.exported_columns import with_exported_columns
-from dagster_dataops.graph.graph import SOURCE, OperatorNode
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
+from dagster_dataops.graph.source_check import with_source
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.pipelines.combined_inputs import Combined
 from dagster_dataops.pipelines.pipeline import Pipeline
@@ -46,7 +45,7 @@ def build_operator_ops(ppl: Pipeline) -> dict[str, dg.OpDefinition]:
     The output of an artefact is the listing of its files. It is the input ``artefact_<node>`` of
     the nodes that take it as an option.
     """
-    graph = with_exported_columns(ppl.graph, check_columns(ppl.graph))
+    graph = with_source(ppl.graph)
     return {node.name: _operator_op(graph.name, node) for node in graph.ordered()}
 
 

@@ -7,37 +7,14 @@ from types import MappingProxyType
 from typing import Final
 
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.graph import column_check
 from dagster_dataops.graph.artefact_check import check_artefacts
+from dagster_dataops.graph.column_check import check_columns
 from dagster_dataops.graph.export_check import check_exports
-from dagster_dataops.graph.result_names import all_results, unknown_input
-from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode, all_results, unknown_input
 
-SOURCE: Final = column_check.SOURCE
 # File systems allow 255 bytes, and the names of a node's files start with its name.
 _MAX_NAME_BYTES: Final = 150
 _RESERVED: Final = frozenset({"", ".", "..", "checkpoints"})
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorNode:
-    """One use of an operator in a graph.
-
-    Attributes:
-        name: The name, unique in the graph; also of the node's folder and asset.
-        operator: The operator.
-        inputs: The names of the input nodes, in order, such as ``upper``, or ``split.train`` for
-            an output of a node with several; ``source`` for the graph's own input.
-    """
-
-    name: str
-    operator: Operator
-    inputs: tuple[str, ...]
-
-    @property
-    def artefacts(self) -> tuple[str, ...]:
-        """The names of the nodes whose artefacts are options of the operator."""
-        return self.operator.__dataops__.artefacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +56,7 @@ class OperatorGraph:
         _check_order(name, by_name)
         check_exports(name, by_name.values())
         graph = cls(name, MappingProxyType(by_name))
-        column_check.check_columns(graph)
+        check_columns(name, graph.ordered())
         return graph
 
     def ordered(self) -> list[OperatorNode]:
@@ -134,7 +111,7 @@ def _check_inputs(
 ) -> None:
     for wanted in node.inputs:
         if wanted not in results:
-            raise unknown_input(graph, node.name, wanted, SOURCE, known)
+            raise unknown_input(graph, node.name, wanted, known)
     spec = node.operator.__dataops__.spec
     if spec.inputs > 1 and len(node.inputs) != spec.inputs:
         reason = (

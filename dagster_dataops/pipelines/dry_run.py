@@ -13,7 +13,8 @@ from dagster_dataops.configuration import config
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, count_records
 from dagster_dataops.datasets.record_samples import spread_sample
-from dagster_dataops.graph.graph import OperatorGraph, OperatorNode
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import OperatorNode
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.model_operator import ModelOperator, client_among
 from dagster_dataops.models.placeholder import Placeholder

@@ -24,7 +24,8 @@ from typing_extensions import override
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.definition.operator import Operator, with_artefacts
 from dagster_dataops.operators.definition.reader_base import Readable
 from dagster_dataops.operators.options.artefact_options import ArtefactReference, NodeReference

@@ -17,7 +17,7 @@ from dagster_dataops.assets.launchpad.operator_config import (
     config_type_of,
 )
 from dagster_dataops.assets.launchpad.shown_values import is_showable
-from dagster_dataops.graph.graph import OperatorNode
+from dagster_dataops.graph.operator_node import OperatorNode
 
 
 class LazyField(dg.Field):

@@ -18,7 +18,7 @@ from pydantic import Field, SkipValidation, create_model
 from dagster_dataops.assets.launchpad.params import changed_options, params_class
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import ConfigurationError, DataOpsError, OperatorOptionError
-from dagster_dataops.graph.graph import OperatorNode
+from dagster_dataops.graph.operator_node import OperatorNode
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.concurrency_modes import MODES

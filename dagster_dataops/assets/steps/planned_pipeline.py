@@ -17,10 +17,9 @@ from dagster_dataops.assets.steps.source_assets import Source, source_asset
 from dagster_dataops.assets.steps.step_work import StepWork
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.graph.column_check import check_source
-from dagster_dataops.graph.crude_check import check_crude
-from dagster_dataops.graph.exported_columns import with_exported_columns
-from dagster_dataops.graph.graph import SOURCE, OperatorGraph
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE
+from dagster_dataops.graph.source_check import with_source
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 
@@ -117,8 +116,7 @@ def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> Pl
     if not isinstance(given, Pipeline):
         wanted = 'a pipeline, such as with pipeline("docs") as ppl: ppl.upper = upper()'
         raise ConfigurationError("ppl", ppl, wanted)
-    graph = with_exported_columns(ppl.graph, check_source(ppl.graph, source))
-    check_crude(graph, source)
+    graph = with_source(ppl.graph, source)
     origin = source_asset(source, graph.name, options)
     translator = options.get("dagster_dataops_translator") or DataOpsTranslator()
     return PlannedPipeline(graph, origin, plan_assets(graph, origin, translator, options), options)

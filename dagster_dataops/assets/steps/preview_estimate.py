@@ -6,7 +6,8 @@ from typing import Any, Final
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
-from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.pipelines.dry_run import calls_models, estimates_of
 from dagster_dataops.quantities import counted

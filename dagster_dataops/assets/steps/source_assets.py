@@ -50,7 +50,7 @@ from dagster_dataops.execution.runners.given_stream import (
     name_of_stream,
     stem_of,
 )
-from dagster_dataops.graph.graph import SOURCE, OperatorNode
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.definition.reader_base import Readable, returns_stream
 from dagster_dataops.operators.definition.spec_builder import checked_name

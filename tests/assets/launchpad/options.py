@@ -12,7 +12,7 @@ from dagster_shared.yaml_utils import load_run_config_yaml
 
 from dagster_dataops import Operator
 from dagster_dataops.assets.launchpad.operator_config import config_type_of, configured
-from dagster_dataops.graph.graph import SOURCE, OperatorNode
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of
 

@@ -10,7 +10,7 @@ import pytest
 from dagster_dataops import pipeline
 from dagster_dataops.assets.launchpad.config_schema import LazyField, config_of, config_schema
 from dagster_dataops.assets.launchpad.operator_config import SettingsConfig, config_type_of
-from dagster_dataops.graph.graph import OperatorNode
+from dagster_dataops.graph.operator_node import OperatorNode
 from dagster_dataops.operators.registry import OperatorRegistry
 
 

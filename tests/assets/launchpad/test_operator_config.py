@@ -15,7 +15,7 @@ from dagster_dataops.assets.launchpad.operator_config import (
     config_type_of,
     configured,
 )
-from dagster_dataops.graph.graph import SOURCE, OperatorNode
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     asset_of,

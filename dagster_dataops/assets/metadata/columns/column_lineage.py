@@ -135,7 +135,7 @@ class ColumnTracer:
 
     def _agrees(self, column: str, name: str, *keys: dg.AssetKey) -> bool:
         """Return whether the inputs have in ``column`` all values of ``name`` in the result."""
-        found = self._found.get(name)
+        found = self._found.get(name, set())
         known = (self._inputs[key].values.get(column, ()) for key in keys)
         return bool(found) and found.issubset(chain.from_iterable(known))
 
