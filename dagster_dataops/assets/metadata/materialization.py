@@ -1,6 +1,6 @@
 """Metadata of materializations, made from run reports and datasets."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -60,13 +60,21 @@ def written_once(context: dg.AssetExecutionContext, events: Iterable[Any]) -> It
             yield event
             continue
         context.add_asset_metadata(event.metadata, asset_key=event.asset_key)
-        yield dg.MaterializeResult(
-            asset_key=event.asset_key,
-            check_results=event.check_results,
-            data_version=event.data_version,
-            tags=event.tags,
-            value=event.value,
-        )
+        yield with_metadata(event, None)
+
+
+def with_metadata(
+    event: dg.MaterializeResult[Any], metadata: Mapping[str, Any] | None
+) -> dg.MaterializeResult[Any]:
+    """Return a result with other metadata."""
+    return dg.MaterializeResult(
+        asset_key=event.asset_key,
+        metadata=metadata,
+        check_results=event.check_results,
+        data_version=event.data_version,
+        tags=event.tags,
+        value=event.value,
+    )
 
 
 def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:

@@ -60,3 +60,8 @@ def refreshes(context: StepContext) -> bool:
 def retries_failed_records(context: StepContext) -> bool:
     """Return whether a step runs in the job that retries failed records."""
     return context.run.tags.get(RETRY_TAG) == "true"
+
+
+def selects(context: StepContext, key: dg.AssetKey) -> bool:
+    """Return whether a step makes an asset; an op makes all."""
+    return not isinstance(context, dg.AssetExecutionContext) or key in context.selected_asset_keys
