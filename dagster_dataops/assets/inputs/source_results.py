@@ -9,7 +9,7 @@ from dagster_dataops.assets.inputs.multi_partition import PartitionResult
 from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import StepContext, refreshes
+from dagster_dataops.assets.runtime.step_context import StepContext, refreshes, runs_back
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published, write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.runners.given_stream import given_stream, is_stream
@@ -86,11 +86,7 @@ def _stream_result(
 
 def _repeated_runs(context: StepContext) -> Iterator[str]:
     """Yield this run and those that it re-executes, back to the last one that succeeded."""
-    yield context.run.run_id
-    parent = context.run.parent_run_id
-    while parent is not None:
-        run = context.instance.get_run_by_id(parent)
-        if run is None or run.status is dg.DagsterRunStatus.SUCCESS:
+    for run in runs_back(context):
+        if run.status is dg.DagsterRunStatus.SUCCESS:
             return
-        yield parent
-        parent = run.parent_run_id
+        yield run.run_id

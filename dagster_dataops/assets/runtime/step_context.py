@@ -65,3 +65,14 @@ def retries_failed_records(context: StepContext) -> bool:
 def selects(context: StepContext, key: dg.AssetKey) -> bool:
     """Return whether a step makes an asset; an op makes all."""
     return not isinstance(context, dg.AssetExecutionContext) or key in context.selected_asset_keys
+
+
+def runs_back(context: StepContext) -> Iterator[dg.DagsterRun]:
+    """Yield the run of a step, the run that it re-executes, and so on to the first known one."""
+    run: dg.DagsterRun | None = context.run
+    seen = set()
+    while run is not None and run.run_id not in seen:
+        yield run
+        seen.add(run.run_id)
+        parent = run.parent_run_id
+        run = None if parent is None else context.instance.get_run_by_id(parent)

@@ -96,13 +96,18 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
         PipelineDefinitionError: An input of a combined source is not a source.
     """
     options = options or {}
+    made = _asset_of(source, pipeline, options)
+    if options.get("workers") and made.plan is None:
+        raise ConfigurationError("workers", options["workers"], "for a source that is a stream")
+    return made
+
+
+def _asset_of(source: Source, pipeline: str, options: AssetOptions) -> SourceAsset:
     if isinstance(source, Combined):
         return _combined(source, pipeline, options)
     if is_stream(source):
         text = described(source.description) if isinstance(source, Readable) else None
         return _streamed(_of_stream(source, options), None, pipeline, options, text)
-    if options.get("workers") and not _is_streamed_source(source):
-        raise ConfigurationError("workers", options["workers"], "for a source that is a stream")
     if isinstance(source, (str, os.PathLike)):
         return _of_path(os.fspath(source), pipeline, options)
     if isinstance(source, (dg.AssetKey, dg.AssetSpec, dg.AssetsDefinition)):
@@ -132,12 +137,6 @@ def _of_function(source: Any, pipeline: str, options: AssetOptions) -> SourceAss
         return _streamed(given_stream(name, source, source), source, pipeline, options)
     key = dg.AssetKey(key_of(pipeline, name))
     return SourceAsset(key, _function_asset(source, key, pipeline, options), function=source)
-
-
-def _is_streamed_source(source: object) -> bool:
-    if isinstance(source, (str, os.PathLike)):
-        return _is_streamed(os.fspath(source))
-    return callable(source) and returns_stream(source)
 
 
 def _is_streamed(text: str) -> bool:
