@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.inputs.multi_partition import PartitionResult
+from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize_all
 from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -15,6 +15,21 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.runners.given_stream import given_stream, is_stream
 from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.quantities import counted
+
+
+def materialize_source(
+    context: StepContext,
+    dataops: DataOpsResource,
+    function: Callable[..., Any],
+    spec: dg.AssetSpec,
+) -> Iterator[dg.MaterializeResult[Any]]:
+    """Materialize the asset of a source function, as `materialize_all` does."""
+
+    def make(partition: str | None) -> list[PartitionResult]:
+        folder = dataops.folder(spec.key.path, partition)
+        return [source_result(context, dataops, function, folder, partition)]
+
+    return materialize_all(context, [spec], make)
 
 
 def source_result(

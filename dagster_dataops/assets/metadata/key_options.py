@@ -26,10 +26,10 @@ def written_keys(options: Mapping[str, Any]) -> dict[str, list[str]]:
     if isinstance(options, ChainOptions):
         return _written_by_parts([written_keys(one) for one in options.values()])
     read = _names(options.get("input_key"))
-    path_text = _names(options.get("output_key")) or read
-    if len(read) == len(path_text):
-        return {to: [source] for source, to in zip(read, path_text, strict=True)}
-    return dict.fromkeys(path_text, read) if read else {}
+    written = _names(options.get("output_key")) or read
+    if len(read) == len(written):
+        return {to: [source] for source, to in zip(read, written, strict=True)}
+    return dict.fromkeys(written, read) if read else {}
 
 
 def _written_by_parts(parts: list[dict[str, list[str]]]) -> dict[str, list[str]]:

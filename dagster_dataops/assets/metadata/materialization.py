@@ -6,9 +6,12 @@ from uuid import UUID
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.artefact_metadata import artefact_metadata
-from dagster_dataops.assets.metadata.export_metadata import export_metadata, exported_metadata
 from dagster_dataops.assets.metadata.failure_summary import failures
+from dagster_dataops.assets.metadata.file_metadata import (
+    artefact_metadata,
+    delivery_metadata,
+    export_metadata,
+)
 from dagster_dataops.assets.metadata.histogram_pictures import histogram_metadata
 from dagster_dataops.assets.metadata.leaf_metadata import leaf_metadata
 from dagster_dataops.assets.metadata.markdown import cell, table
@@ -112,7 +115,7 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
     if report.error_path is not None:
         metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
     if report.export is not None:
-        metadata |= exported_metadata(report.export)
+        metadata |= delivery_metadata(report.export)
     metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)  # a number, for plots
     if report.seconds >= _LONG_SECONDS:
         metadata[f"{METADATA_PREFIX}/duration"] = duration(report.seconds)

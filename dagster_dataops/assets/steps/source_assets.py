@@ -14,9 +14,8 @@ from typing import Any, Final, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.inputs.external_datasets import dataset_keys, dataset_specs
-from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize_all
 from dagster_dataops.assets.inputs.path_pattern import PathPattern, is_pattern
-from dagster_dataops.assets.inputs.source_results import source_result
+from dagster_dataops.assets.inputs.source_results import materialize_source
 from dagster_dataops.assets.metadata.code_references import code_references
 from dagster_dataops.assets.metadata.leaf_metadata import planned_leaves
 from dagster_dataops.assets.metadata.markdown import table
@@ -238,12 +237,8 @@ def _function_asset(
         def _source(
             context: dg.AssetExecutionContext, dataops: DataOpsResource
         ) -> Iterator[dg.MaterializeResult[Any]]:
-            def make(partition: str | None) -> list[PartitionResult]:
-                folder = dataops.folder(key.path, partition)
-                return [source_result(context, dataops, function, folder, partition)]
-
             spec = dg.AssetSpec(key, partitions_def=options.get("partitions_def"))
-            yield from materialize_all(context, [spec], make)
+            yield from materialize_source(context, dataops, function, spec)
 
     return _source
 
