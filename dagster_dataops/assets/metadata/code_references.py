@@ -15,8 +15,18 @@ def code_references(*targets: Any) -> dict[str, Any]:
     Wrapped functions are unwrapped. The result is empty for code without a file: from a prompt,
     from ``exec``, or built into the interpreter.
     """
-    places = tuple(filter(None, map(source_place, targets)))
-    return {"dagster/code_references": _references(places)} if places else {}
+    places = [place for place in map(source_place, targets) if place is not None]
+    if not places:
+        return {}
+    with warnings.catch_warnings():
+        # Public since Dagster 1.8 and still marked as beta.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        value = dg.CodeReferencesMetadataValue(
+            code_references=[
+                dg.LocalFileCodeReference(file_path=path, line_number=line) for path, line in places
+            ]
+        )
+    return {"dagster/code_references": value}
 
 
 @functools.lru_cache(maxsize=1024)
@@ -49,15 +59,3 @@ def _line_of(cls: type) -> int:
         return inspect.findsource(cls)[1] + 1
     except (OSError, SyntaxError, ValueError):
         return 1
-
-
-@functools.lru_cache(maxsize=4096)
-def _references(places: tuple[tuple[str, int], ...]) -> dg.CodeReferencesMetadataValue:
-    with warnings.catch_warnings():
-        # Public since Dagster 1.8 and still marked as beta.
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        return dg.CodeReferencesMetadataValue(
-            code_references=[
-                dg.LocalFileCodeReference(file_path=path, line_number=line) for path, line in places
-            ]
-        )
