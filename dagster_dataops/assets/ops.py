@@ -135,10 +135,9 @@ def _columns(
     result: JsonlDataset,
 ) -> dict[str, Any]:
     """Return the column metadata of an asset without lineage: ops have no asset keys."""
-    invocation = operator.__dataops__
     keys = [dg.AssetKey(key_of(pipeline, name)) for name in node.inputs]
     upstream = list(zip(keys, given, strict=True))
-    found = column_metadata(invocation.options, upstream, result, invocation.spec.kind_of_columns)
+    found = column_metadata(operator, upstream, result)
     return {name: value for name, value in found.items() if name != "dagster/column_lineage"}
 
 
@@ -173,7 +172,7 @@ def _stream_op(plan: AssetPlan) -> dg.OpDefinition:
         given = [JsonlDataset.of_file(path) for _, path in plan.inputs if isinstance(path, Path)]
         folder = dataops.folder(plan.spec.key.path)
         report = dataops.run_operator(context, plan.node.operator, given, folder)
-        columns = column_metadata({}, [], report.dataset, "stream")
+        columns = column_metadata(plan.node.operator, [], report.dataset)
         context.add_output_metadata({**report_metadata(report), **columns})
         return report.dataset
 

@@ -95,7 +95,7 @@ def _stream_result(
 ) -> PartitionResult:
     operator = given_stream(function.__name__, lambda: stream, function)
     report = dataops.run_operator(context, operator, [], folder)
-    columns = column_metadata({}, [], report.dataset, "stream")
+    columns = column_metadata(operator, [], report.dataset)
     return PartitionResult(report.dataset, {**report_metadata(report, partition), **columns})
 
 

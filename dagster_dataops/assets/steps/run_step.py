@@ -176,10 +176,7 @@ class _OperatorRun:
     def _metadata(
         self, report: RunReport, upstream: StepInputs, partition: str | None
     ) -> dict[str, Any]:
-        invocation = self._operator.__dataops__
-        columns = column_metadata(
-            invocation.options, upstream.by_key, report.dataset, invocation.spec.kind_of_columns
-        )
+        columns = column_metadata(self._operator, upstream.by_key, report.dataset)
         prompt = prompt_metadata(self._operator, upstream.datasets)
         return {**report_metadata(report, partition), **columns, **prompt}
 

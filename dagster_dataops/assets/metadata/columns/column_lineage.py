@@ -128,8 +128,6 @@ class ColumnTracer:
     def _dropped(self, column: str) -> ColumnOrigin:
         return self._made(column, [(key, column) for key in self._holders(column)], DROPPED)
 
-    # ------------------------------------------------------------ questions about the inputs
-
     def _holders(self, column: str) -> list[dg.AssetKey]:
         return [key for key, one in self._inputs.items() if column in one.values]
 
