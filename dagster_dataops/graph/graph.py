@@ -53,17 +53,26 @@ class OperatorGraph:
         for node in by_name.values():
             _check_inputs(name, node, by_name, results)
             check_artefacts(name, node, by_name)
-        _check_order(name, by_name)
-        check_exports(name, by_name.values())
         graph = cls(name, MappingProxyType(by_name))
-        check_columns(name, graph.ordered())
+        ordered = graph.ordered()
+        check_exports(name, by_name.values())
+        check_columns(name, ordered)
         return graph
 
     def ordered(self) -> list[OperatorNode]:
-        """Return the nodes in topological order; otherwise in the order they were added."""
+        """Return the nodes in topological order; otherwise in the order they were added.
+
+        Raises:
+            PipelineDefinitionError: Their inputs form a cycle, in a graph that `of` checks.
+        """
         sorter = TopologicalSorter(_upstream(self.nodes))
         position = {name: place for place, name in enumerate(self.nodes)}
-        sorter.prepare()
+        try:
+            sorter.prepare()
+        except CycleError as error:
+            circle = " -> ".join(error.args[1])
+            reason = f"its inputs form a cycle: {circle}"
+            raise PipelineDefinitionError(self.name, reason) from None
         ordered: list[OperatorNode] = []
         ready = sorted(sorter.get_ready(), key=position.__getitem__)
         while ready:
@@ -119,11 +128,3 @@ def _check_inputs(
             f"its inputs are {', '.join(node.inputs)}"
         )
         raise PipelineDefinitionError(graph, reason)
-
-
-def _check_order(graph: str, nodes: Mapping[str, OperatorNode]) -> None:
-    try:
-        TopologicalSorter(_upstream(nodes)).prepare()
-    except CycleError as error:
-        circle = " -> ".join(error.args[1])
-        raise PipelineDefinitionError(graph, f"its inputs form a cycle: {circle}") from None
