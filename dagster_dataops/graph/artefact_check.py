@@ -14,11 +14,6 @@ _HINT: Final = "give it to an operator as an option"
 def check_artefacts(graph: str, node: OperatorNode, known: Mapping[str, OperatorNode]) -> None:
     """Check that inputs of a node hold records, and that nodes in its options are artefacts.
 
-    Args:
-        graph: The pipeline's name.
-        node: The node.
-        known: All nodes by name.
-
     Raises:
         PipelineDefinitionError: An input is an artefact or an export, or an option names
             another node.

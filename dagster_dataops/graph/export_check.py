@@ -12,10 +12,6 @@ from dagster_dataops.graph.operator_node import OperatorNode
 def check_exports(graph: str, nodes: Iterable[OperatorNode]) -> None:
     """Check that no export replaces another.
 
-    Args:
-        graph: The pipeline's name.
-        nodes: The nodes.
-
     Raises:
         PipelineDefinitionError: Two nodes export to one path, or one into the folder of another.
     """

@@ -49,14 +49,7 @@ def all_results(nodes: Iterable[OperatorNode]) -> dict[str, str]:
 def unknown_input(
     pipeline: str, taker: str, wanted: str, nodes: Mapping[str, OperatorNode]
 ) -> PipelineDefinitionError:
-    """Return the error for an input that is no result.
-
-    Args:
-        pipeline: The name of the pipeline.
-        taker: The node with the input.
-        wanted: The input.
-        nodes: All nodes.
-    """
+    """Return the error for an input that is no result."""
     takes = f"node {taker!r} takes its input from {wanted!r}"
     if wanted in nodes:
         several = ", ".join(f"ppl.{name}" for name in nodes[wanted].results)

@@ -26,10 +26,6 @@ _GONE: Final = "The input was temporary and is gone, so that nothing can be comp
 def changed_records(node: PublishedNode, manifest: Manifest) -> dict[str, Any]:
     """Return some records that a node changed, chosen evenly over its input.
 
-    Args:
-        node: The node.
-        manifest: Its manifest.
-
     Returns:
         ``looked`` and ``changed``, numbers of records; ``rows`` with ``line``, ``outcome``,
         ``reasons``, and ``before`` and ``after``, lists of columns with their excerpts; ``note``,

@@ -57,10 +57,6 @@ class LineMap:
 class KeptMap:
     """The map in the kept journal of a node, and in its error file.
 
-    Args:
-        folder: The folder of the node.
-        manifest: Its manifest.
-
     Raises:
         TraceError: The journal or the error file is not the one that belongs to the result.
     """

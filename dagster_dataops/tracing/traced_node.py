@@ -59,12 +59,12 @@ class NodeEntry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TracedFile:
-    """A file that a node reads or wrote.
+class TracedInput:
+    """A file that a node reads.
 
     Attributes:
         path: The file.
-        facts: The facts about it in the manifest of the node that reads it; empty for a result.
+        facts: The facts about it in the manifest of the node.
     """
 
     path: Path
@@ -157,10 +157,6 @@ def _manifest_of(result: Path) -> Path:
 class TracedNode:
     """A published node.
 
-    Args:
-        folder: Its folder.
-        manifest: Its manifest.
-
     Attributes:
         name: Its name.
         operator: Qualified name of its operator.
@@ -173,7 +169,7 @@ class TracedNode:
         self.folder = folder
         self.name = folder.name
         self.operator = manifest.operator
-        self.inputs = [TracedFile(_at_hand(place_of(one)), one) for one in manifest.inputs]
+        self.inputs = [TracedInput(_at_hand(place_of(one)), one) for one in manifest.inputs]
         self._manifest = manifest
         self._parts = manifest.parts(folder)
         self.results = {name: place.result for name, (place, _) in self._parts.items()}

@@ -140,11 +140,7 @@ def _step(node: TracedNode, entry: NodeEntry, found: Mapping[Ref, FoundLine]) ->
 
 
 class _Backward:
-    """Follows a line of a result back to the sources.
-
-    Args:
-        result: The result.
-    """
+    """Follows a line of a result back to the sources."""
 
     def __init__(self, result: Path) -> None:
         self._result = result
@@ -276,11 +272,7 @@ def _ref_of(path: Path, line: int) -> Ref:
 
 
 class _Forward:
-    """Follows a line of a source to the results of a node.
-
-    Args:
-        results: The results.
-    """
+    """Follows a line of a source to the results of a node."""
 
     def __init__(self, results: Sequence[Path]) -> None:
         self._results = results

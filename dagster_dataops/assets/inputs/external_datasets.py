@@ -44,12 +44,7 @@ def dataset_keys(leaves: Iterable[MetadatasetLeaf]) -> list[dg.AssetKey]:
 
 
 def dataset_specs(leaves: Iterable[MetadatasetLeaf], group: str) -> tuple[dg.AssetSpec, ...]:
-    """Return an external asset for each dataset, except for assets of this package.
-
-    Args:
-        leaves: The datasets.
-        group: The group of the assets.
-    """
+    """Return an external asset for each dataset, except for assets of this package."""
     datasets = [one for leaf in leaves for one in leaf.datasets]
     found = {dataset_key(one): one for one in datasets if not one.is_asset}
     return tuple(

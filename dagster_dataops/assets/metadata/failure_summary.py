@@ -82,11 +82,7 @@ def _example_of(row: dict[str, Any]) -> FailureExample:
 
 
 def failures(path: Path) -> str:
-    """Return a Markdown table of exceptions with their number of records and first message.
-
-    Args:
-        path: The error file.
-    """
+    """Return a Markdown table of exceptions with their number of records and first message."""
     rows = [
         [group.exception, group.records, f"line {shown.line}: {shown.message}"]
         for group in failure_groups([path])

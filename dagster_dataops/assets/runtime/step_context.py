@@ -16,9 +16,7 @@ class Work(Protocol):
     def run(self, context: StepContext, dataops: Any) -> Iterator[StepEvent]:
         """Run the selected operators in order and yield the events of each as it finishes.
 
-        Args:
-            context: The context of the step.
-            dataops: The `DataOpsResource`.
+        ``dataops`` is the `DataOpsResource`, which a module above this one defines.
         """
         ...
 

@@ -133,7 +133,8 @@ def _of_function(source: Any, pipeline: str, options: AssetOptions) -> SourceAss
     name = (streamed and options.get("stream_name")) or function_name(source)
     _check_arguments(source, partitioned=options.get("partitions_def") is not None)
     if streamed:
-        return _streamed(given_stream(name, source, source), source, pipeline, options)
+        text = described(source.__doc__)
+        return _streamed(given_stream(name, source, source), source, pipeline, options, text)
     key = dg.AssetKey(key_of(pipeline, name))
     return SourceAsset(key, _function_asset(source, key, pipeline, options), function=source)
 
@@ -281,7 +282,6 @@ def _streamed(
     if function is None and options.get("partitions_def") is None:
         stages = operator.stream()
     name = operator.__dataops__.spec.name
-    text = text or (described(function.__doc__) if function is not None else None)
     leaves = [] if stages is None else leaves_of(stages.stage)
     spec = _spec(name, pipeline, options).replace_attributes(
         deps=dataset_keys(leaves),
