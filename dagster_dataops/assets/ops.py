@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,7 +24,6 @@ from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.runners.given_stream import Streamed
 from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.graph.source_check import with_source
-from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.pipelines.combined_inputs import Combined
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.streams.operations import Operations
@@ -119,26 +118,15 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
             report = run_preview(context, dataops, operator, given, folder, limit)
         else:
             report = dataops.run_operator(context, operator, given, folder, resume_policy(config))
+        keys = [dg.AssetKey(key_of(pipeline, name)) for name in node.inputs]
+        upstream = list(zip(keys, given, strict=True))
         for output, one in (report.outputs or {"result": report}).items():
-            columns = _columns(pipeline, node, operator, given, one.dataset)
+            columns = column_metadata(operator, upstream, one.dataset)
+            columns.pop("dagster/column_lineage", None)  # ops have no asset keys
             metadata = {**report_metadata(one), **columns}
             yield dg.Output(one.dataset, output_name=output, metadata=metadata)
 
     return _run
-
-
-def _columns(
-    pipeline: str,
-    node: OperatorNode,
-    operator: Operator,
-    given: Sequence[JsonlDataset],
-    result: JsonlDataset,
-) -> dict[str, Any]:
-    """Return the column metadata of an asset without lineage: ops have no asset keys."""
-    keys = [dg.AssetKey(key_of(pipeline, name)) for name in node.inputs]
-    upstream = list(zip(keys, given, strict=True))
-    found = column_metadata(operator, upstream, result)
-    return {name: value for name, value in found.items() if name != "dagster/column_lineage"}
 
 
 def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefinition:

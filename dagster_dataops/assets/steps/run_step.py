@@ -103,6 +103,9 @@ class _OperatorRun:
     def _folder(self, partition: str | None) -> NodeFolder:
         return self.plan.folder(self.dataops, partition)
 
+    def _inputs(self, folder: NodeFolder) -> StepInputs:
+        return StepInputs(folder, len(self.plan.inputs), self.context.run.run_id)
+
     def _parts(self, given: str | Path | PathPattern, partition: str | None) -> Sequence[object]:
         """Return the parts of an input for one partition, as `StepInputs.add` takes them."""
         if isinstance(given, PathPattern) and partition is None:
@@ -117,8 +120,7 @@ class _OperatorRun:
         context, dataops, plan = self.context, self.dataops, self.plan
         for partition in partitions:
             folder = self._folder(partition)
-            place, run = preview_folder(folder), context.run.run_id
-            with StepInputs(place, len(plan.inputs), run) as upstream:
+            with self._inputs(preview_folder(folder)) as upstream:
                 for key, given in plan.inputs:
                     earlier = earlier_preview(context, dataops, key, partition)
                     upstream.add(
@@ -144,9 +146,7 @@ class _OperatorRun:
 
     def make(self, partition: str | None) -> list[PartitionResult]:
         """Make the results of one partition, or of an operator without partitions."""
-        with StepInputs(
-            self._folder(partition), len(self.plan.inputs), self.context.run.run_id
-        ) as upstream:
+        with self._inputs(self._folder(partition)) as upstream:
             for key, given in self.plan.inputs:
                 upstream.add(key, self._parts(given, partition))
             return self._made_of(upstream, partition)
