@@ -46,11 +46,8 @@ def _written_by_parts(parts: list[dict[str, list[str]]]) -> dict[str, list[str]]
 
 
 def _names(value: object) -> list[str]:
-    if isinstance(value, str):
-        return _paths(value)
-    if isinstance(value, (list, tuple)):
-        return [path for name in value if isinstance(name, str) for path in _paths(name)]
-    return []
+    given = value if isinstance(value, (list, tuple)) else [value]
+    return [path for name in given if isinstance(name, str) for path in _paths(name)]
 
 
 def _paths(key: str) -> list[str]:
