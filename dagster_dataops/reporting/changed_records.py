@@ -63,7 +63,7 @@ def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
 
 def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
     """Return the outputs of records at equal distances, without failed ones."""
-    wanted = _spread(sum(one.rows for one in node.inputs))
+    wanted = _spread(sum(one.rows for one in node.inputs), _LOOKED_AT)
     failed = set(wanted).intersection(failed_indices(node.folder, manifest))
     found: dict[tuple[Ref, ...], NodeEntry] = {}
     for record in wanted:
@@ -73,10 +73,10 @@ def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
     return list(found.values())
 
 
-def _spread(rows: int) -> list[int]:
-    if rows <= _LOOKED_AT:
-        return list(range(rows))
-    return [rows * number // _LOOKED_AT for number in range(_LOOKED_AT)]
+def _spread(number: int, most: int) -> list[int]:
+    """Return at most ``most`` of a number of indices, at equal distances."""
+    chosen = min(number, most)
+    return [number * at // chosen for at in range(chosen)]
 
 
 def _row(entry: NodeEntry, texts: Mapping[Ref, FoundLine]) -> dict[str, Any] | None:
@@ -112,5 +112,5 @@ def _chosen(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     chosen = []
     for outcome, most in _SHOWN.items():
         some = [row for row in rows if row["outcome"] == outcome]
-        chosen += [some[len(some) * at // most] for at in range(most)] if len(some) > most else some
+        chosen += [some[at] for at in _spread(len(some), most)]
     return chosen

@@ -1,7 +1,7 @@
 """Excerpts: values of records as short texts."""
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Final
 
 import orjson
@@ -53,9 +53,7 @@ def excerpts(record: Mapping[str, Any]) -> dict[str, str]:
 def _same(first: str, second: str) -> int:
     """Return the number of equal characters at the start of both texts."""
     pairs = zip(first, second, strict=False)
-    return next(
-        (at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second))
-    )
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def differences(
