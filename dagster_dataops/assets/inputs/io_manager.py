@@ -204,12 +204,12 @@ def records_of(value: Any) -> Iterable[object]:
     """
     if isinstance(value, Mapping):
         return [dict(value)]
-    kind = f"{type(value).__module__.split('.')[0]}.{type(value).__name__}"
-    if kind == "pandas.DataFrame":
+    library = _library(type(value))
+    if library == "pandas":
         known = value.astype(object).where(value.notna(), None)  # JSON has no NaN
         rows: list[object] = known.to_dict(orient="records")
         return rows
-    if kind == "polars.DataFrame":
+    if library == "polars":
         named: Iterable[object] = value.iter_rows(named=True)
         return named
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
