@@ -78,12 +78,8 @@ def lay_out(
             operator_step(plan, replace(step, pool=by_node.get(plan.node.name)))
             for plan in planned.plans
         ]
-    return [*_own_source(planned), *assets]
-
-
-def _own_source(planned: PlannedPipeline) -> list[dg.AssetsDefinition | dg.AssetSpec]:
-    origin = planned.origin
-    return [*([] if origin.definition is None else [origin.definition]), *origin.files]
+    source = planned.origin.definition
+    return [*([] if source is None else [source]), *planned.origin.files, *assets]
 
 
 def pools_by_node(graph: OperatorGraph, pools: Mapping[str, str] | str) -> Mapping[str, str]:

@@ -1,6 +1,7 @@
 """dataops_assets: the assets of a pipeline in one step with a body written by the user."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Unpack
 
 import dagster as dg
@@ -51,16 +52,10 @@ def dataops_assets(
     """
     planned = planned_pipeline(ppl, source, options)
     origin = planned.origin
-    own = [origin.plan] if origin.plan is not None else []
-    plans = [*own, *planned.plans]
+    plans = planned.plans if origin.plan is None else [origin.plan, *planned.plans]
     _check_source(planned)
     _check_partitions(planned)
-    step = StepOptions(
-        retry_policy=options.get("retry_policy"),
-        pool=pool,
-        op_tags=op_tags,
-        backfill_policy=options.get("backfill_policy"),
-    )
+    step = replace(StepOptions.of(options), pool=pool, op_tags=op_tags)
 
     def decorate(body: Body) -> dg.AssetsDefinition:
         return pipeline_step(body, plans, name or str(body.__name__), step)

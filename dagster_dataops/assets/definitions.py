@@ -27,7 +27,7 @@ from dagster_dataops.assets.steps.report_step import report_step
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.configuration import is_url
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.graph.graph import SOURCE
+from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 

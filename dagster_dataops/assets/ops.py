@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,10 +23,8 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.runners.given_stream import Streamed
-from dagster_dataops.graph.column_check import check_columns
-from dagster_dataops.graph.exported_columns import with_exported_columns
-from dagster_dataops.graph.graph import SOURCE, OperatorNode
-from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
+from dagster_dataops.graph.source_check import with_source
 from dagster_dataops.pipelines.combined_inputs import Combined
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.streams.operations import Operations
@@ -47,7 +45,7 @@ def build_operator_ops(ppl: Pipeline) -> dict[str, dg.OpDefinition]:
     The output of an artefact is the listing of its files. It is the input ``artefact_<node>`` of
     the nodes that take it as an option.
     """
-    graph = with_exported_columns(ppl.graph, check_columns(ppl.graph))
+    graph = with_source(ppl.graph)
     return {node.name: _operator_op(graph.name, node) for node in graph.ordered()}
 
 
@@ -121,27 +119,15 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
             report = run_preview(context, dataops, operator, given, folder, limit)
         else:
             report = dataops.run_operator(context, operator, given, folder, resume_policy(config))
+        keys = [dg.AssetKey(key_of(pipeline, name)) for name in node.inputs]
+        upstream = list(zip(keys, given, strict=True))
         for output, one in (report.outputs or {"result": report}).items():
-            columns = _columns(pipeline, node, operator, given, one.dataset)
+            columns = column_metadata(operator, upstream, one.dataset)
+            columns.pop("dagster/column_lineage", None)  # ops have no asset keys
             metadata = {**report_metadata(one), **columns}
             yield dg.Output(one.dataset, output_name=output, metadata=metadata)
 
     return _run
-
-
-def _columns(
-    pipeline: str,
-    node: OperatorNode,
-    operator: Operator,
-    given: Sequence[JsonlDataset],
-    result: JsonlDataset,
-) -> dict[str, Any]:
-    """Return the column metadata of an asset without lineage: ops have no asset keys."""
-    invocation = operator.__dataops__
-    keys = [dg.AssetKey(key_of(pipeline, name)) for name in node.inputs]
-    upstream = list(zip(keys, given, strict=True))
-    found = column_metadata(invocation.options, upstream, result, invocation.spec.kind_of_columns)
-    return {name: value for name, value in found.items() if name != "dagster/column_lineage"}
 
 
 def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefinition:
@@ -175,7 +161,7 @@ def _stream_op(plan: AssetPlan) -> dg.OpDefinition:
         given = [JsonlDataset.of_file(path) for _, path in plan.inputs if isinstance(path, Path)]
         folder = dataops.folder(plan.spec.key.path)
         report = dataops.run_operator(context, plan.node.operator, given, folder)
-        columns = column_metadata({}, [], report.dataset, "stream")
+        columns = column_metadata(plan.node.operator, [], report.dataset)
         context.add_output_metadata({**report_metadata(report), **columns})
         return report.dataset
 

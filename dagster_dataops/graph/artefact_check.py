@@ -4,20 +4,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.graph.column_check import SOURCE, Node
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.options.artefact_options import referenced
 from dagster_dataops.operators.options.signature import nearest
 
 _HINT: Final = "give it to an operator as an option"
 
 
-def check_artefacts(graph: str, node: Node, known: Mapping[str, Node]) -> None:
+def check_artefacts(graph: str, node: OperatorNode, known: Mapping[str, OperatorNode]) -> None:
     """Check that inputs of a node hold records, and that nodes in its options are artefacts.
-
-    Args:
-        graph: The pipeline's name.
-        node: The node.
-        known: All nodes by name.
 
     Raises:
         PipelineDefinitionError: An input is an artefact or an export, or an option names
@@ -31,7 +26,7 @@ def check_artefacts(graph: str, node: Node, known: Mapping[str, Node]) -> None:
                 f"not records; take it from {before!r}, the input of the export"
             )
             raise PipelineDefinitionError(graph, reason)
-        if wanted in known and _is_artefact(known[wanted]):
+        if wanted in known and _kind(known[wanted]) == "artefact":
             reason = (
                 f"node {node.name!r} takes its input from {wanted!r}, which is an artefact: a "
                 f"folder, not records; {_HINT}, such as index=ppl.{wanted}"
@@ -45,28 +40,23 @@ def check_artefacts(graph: str, node: Node, known: Mapping[str, Node]) -> None:
                 raise PipelineDefinitionError(graph, text)
 
 
-def _is_artefact(node: Node) -> bool:
-    return _kind(node) == "artefact"
-
-
-def _kind(node: Node) -> str:
+def _kind(node: OperatorNode) -> str:
     return node.operator.__dataops__.spec.kind
 
 
-def _wrong(wanted: str, known: Mapping[str, Node]) -> str:
+def _wrong(wanted: str, known: Mapping[str, OperatorNode]) -> str:
     """Return why a node cannot be the value of an option; empty if it can."""
     if wanted == SOURCE:
         return "which is the input of the pipeline; an option takes an artefact"
     if wanted not in known:
-        names = [name for name, node in known.items() if _is_artefact(node)]
+        names = [name for name, node in known.items() if _kind(node) == "artefact"]
         near = nearest(wanted, names)
         listed = f"artefacts: {', '.join(names)}" if names else "it has no artefacts"
         hint = f"did you mean {near!r}?" if near else listed
         return f"which is not a node of the pipeline; {hint}"
-    if _is_artefact(known[wanted]):
+    if _kind(known[wanted]) == "artefact":
         return ""
-    kind = known[wanted].operator.__dataops__.spec.kind
     return (
-        f"which is a {kind} operator; an option takes an artefact, the result of a class with "
-        f"`build`. To read its records, name it in `inputs`"
+        f"which is a {_kind(known[wanted])} operator; an option takes an artefact, the result of "
+        "a class with `build`. To read its records, name it in `inputs`"
     )

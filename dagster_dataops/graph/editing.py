@@ -13,7 +13,8 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError
 from dagster_dataops.graph import node_editing
-from dagster_dataops.graph.graph import OperatorGraph, OperatorNode
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import OperatorNode
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, exchanged
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder

@@ -6,15 +6,11 @@ from pathlib import Path
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.exporters.endings import names_file
-from dagster_dataops.graph.column_check import Node
+from dagster_dataops.graph.operator_node import OperatorNode
 
 
-def check_exports(graph: str, nodes: Iterable[Node]) -> None:
+def check_exports(graph: str, nodes: Iterable[OperatorNode]) -> None:
     """Check that no export replaces another.
-
-    Args:
-        graph: The pipeline's name.
-        nodes: The nodes.
 
     Raises:
         PipelineDefinitionError: Two nodes export to one path, or one into the folder of another.
@@ -35,7 +31,7 @@ def check_exports(graph: str, nodes: Iterable[Node]) -> None:
         seen.append((path, folder, node.name))
 
 
-def _target_of(node: Node) -> tuple[Path, bool] | None:
+def _target_of(node: OperatorNode) -> tuple[Path, bool] | None:
     """Return the path that a node replaces, and whether it replaces a whole folder.
 
     A folder of ``set_output`` has a file per node and is no target.

@@ -7,37 +7,14 @@ from types import MappingProxyType
 from typing import Final
 
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.graph import column_check
 from dagster_dataops.graph.artefact_check import check_artefacts
+from dagster_dataops.graph.column_check import check_columns
 from dagster_dataops.graph.export_check import check_exports
-from dagster_dataops.graph.result_names import all_results, unknown_input
-from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode, all_results, unknown_input
 
-SOURCE: Final = column_check.SOURCE
 # File systems allow 255 bytes, and the names of a node's files start with its name.
 _MAX_NAME_BYTES: Final = 150
 _RESERVED: Final = frozenset({"", ".", "..", "checkpoints"})
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorNode:
-    """One use of an operator in a graph.
-
-    Attributes:
-        name: The name, unique in the graph; also of the node's folder and asset.
-        operator: The operator.
-        inputs: The names of the input nodes, in order, such as ``upper``, or ``split.train`` for
-            an output of a node with several; ``source`` for the graph's own input.
-    """
-
-    name: str
-    operator: Operator
-    inputs: tuple[str, ...]
-
-    @property
-    def artefacts(self) -> tuple[str, ...]:
-        """The names of the nodes whose artefacts are options of the operator."""
-        return self.operator.__dataops__.artefacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +53,26 @@ class OperatorGraph:
         for node in by_name.values():
             _check_inputs(name, node, by_name, results)
             check_artefacts(name, node, by_name)
-        _check_order(name, by_name)
-        check_exports(name, by_name.values())
         graph = cls(name, MappingProxyType(by_name))
-        column_check.check_columns(graph)
+        ordered = graph.ordered()
+        check_exports(name, by_name.values())
+        check_columns(name, ordered)
         return graph
 
     def ordered(self) -> list[OperatorNode]:
-        """Return the nodes in topological order; otherwise in the order they were added."""
+        """Return the nodes in topological order; otherwise in the order they were added.
+
+        Raises:
+            PipelineDefinitionError: Their inputs form a cycle, in a graph that `of` checks.
+        """
         sorter = TopologicalSorter(_upstream(self.nodes))
         position = {name: place for place, name in enumerate(self.nodes)}
-        sorter.prepare()
+        try:
+            sorter.prepare()
+        except CycleError as error:
+            circle = " -> ".join(error.args[1])
+            reason = f"its inputs form a cycle: {circle}"
+            raise PipelineDefinitionError(self.name, reason) from None
         ordered: list[OperatorNode] = []
         ready = sorted(sorter.get_ready(), key=position.__getitem__)
         while ready:
@@ -134,7 +120,7 @@ def _check_inputs(
 ) -> None:
     for wanted in node.inputs:
         if wanted not in results:
-            raise unknown_input(graph, node.name, wanted, SOURCE, known)
+            raise unknown_input(graph, node.name, wanted, known)
     spec = node.operator.__dataops__.spec
     if spec.inputs > 1 and len(node.inputs) != spec.inputs:
         reason = (
@@ -142,11 +128,3 @@ def _check_inputs(
             f"its inputs are {', '.join(node.inputs)}"
         )
         raise PipelineDefinitionError(graph, reason)
-
-
-def _check_order(graph: str, nodes: Mapping[str, OperatorNode]) -> None:
-    try:
-        TopologicalSorter(_upstream(nodes)).prepare()
-    except CycleError as error:
-        circle = " -> ".join(error.args[1])
-        raise PipelineDefinitionError(graph, f"its inputs form a cycle: {circle}") from None

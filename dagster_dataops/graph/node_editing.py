@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
-from dagster_dataops.graph.result_names import results_of
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.definition.operator import Operator
 
 
@@ -34,7 +34,7 @@ def insert_node(graph: OperatorGraph, after: str, new: object, name: str | None)
     if name in graph.nodes:
         raise PipelineDefinitionError(graph.name, f"two nodes are called {name!r}")
     made = OperatorNode(name, _operator(graph, new), (after,))
-    (result,) = results_of(made) if len(results_of(made)) == 1 else (name,)
+    result = made.results[0] if len(made.results) == 1 else name
     readers = {
         node.name: [_reading(node, {after: result})]
         for node in graph.nodes.values()
@@ -58,7 +58,7 @@ def remove_node(graph: OperatorGraph, name: str) -> OperatorGraph:
             "one of them could take its place; use graphs.replace"
         )
         raise PipelineDefinitionError(graph.name, reason)
-    instead = dict.fromkeys(results_of(old), old.inputs[0])
+    instead = dict.fromkeys(old.results, old.inputs[0])
     readers = {node.name: [_reading(node, instead)] for node in graph.nodes.values()}
     return _rebuilt(graph, {**readers, name: []})
 

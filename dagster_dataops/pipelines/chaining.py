@@ -14,7 +14,8 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     PipelineDefinitionError,
 )
-from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.chains.chain import (
     Chain,
     chain_of,

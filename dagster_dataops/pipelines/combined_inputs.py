@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dagster_dataops.errors import DataOpsError, PipelineDefinitionError
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.quantities import counted
 
 
 @dataclass(frozen=True)
@@ -57,18 +58,15 @@ def check_stream(pipeline: str, name: str, operator: Operator, inputs: int) -> N
 
     spec = operator.__dataops__.spec
     if spec.inputs and spec.inputs != inputs:
-        reason = f"node {name!r}: {spec.qualified_name} takes {_inputs(spec.inputs)}, not {inputs}"
+        wanted = counted(spec.inputs, "inputs")
+        reason = f"node {name!r}: {spec.qualified_name} takes {wanted}, not {inputs}"
         raise PipelineDefinitionError(pipeline, reason)
     empty = [read_sequence([]) for _ in range(inputs)]
     try:
         as_reading(plain_function(operator)(*empty), name)
     except (DataOpsError, TypeError, ValueError) as error:
-        reason = f"node {name!r}: {spec.qualified_name} over {_inputs(inputs)}: {error}"
+        reason = f"node {name!r}: {spec.qualified_name} over {counted(inputs, 'inputs')}: {error}"
         raise PipelineDefinitionError(pipeline, reason) from error
-
-
-def _inputs(count: int) -> str:
-    return f"{count} input{'' if count == 1 else 's'}"
 
 
 def listed(inputs: object) -> tuple[object, ...]:

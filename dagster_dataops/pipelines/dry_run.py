@@ -13,7 +13,8 @@ from dagster_dataops.configuration import config
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, count_records
 from dagster_dataops.datasets.record_samples import spread_sample
-from dagster_dataops.graph.graph import OperatorGraph, OperatorNode
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import OperatorNode
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.model_operator import ModelOperator, client_among
 from dagster_dataops.models.placeholder import Placeholder
@@ -100,8 +101,7 @@ def estimates_of(
         folder = Path(scratch)
         source = as_dataset(data, folder / "given.jsonl")
         records = spread_sample(source, sample).records
-        nodes = [_without_calls(node, clients) for node in _dry_nodes(graph)]
-        dry = OperatorGraph.of(graph.name, nodes)
+        dry = OperatorGraph.of(graph.name, _dry_nodes(graph, clients))
         with config.temporary(data_process_path=folder / "results", data_process_resume=False):
             reports = materialize(dry, records, scratch=folder)
         scale = _rows_of(source) / max(1, len(records))
@@ -117,16 +117,12 @@ def estimates_of(
         }
 
 
-def _dry_nodes(graph: OperatorGraph) -> Iterator[OperatorNode]:
-    """Yield the nodes that write no files outside of their folders."""
+def _dry_nodes(graph: OperatorGraph, clients: Mapping[str, Any]) -> Iterator[OperatorNode]:
+    """Yield the nodes, without calls of models and without files outside of their folders."""
     for node in graph.ordered():
         if node.operator.__dataops__.spec.kind != "export":
-            yield node
-
-
-def _without_calls(node: OperatorNode, clients: Mapping[str, Any]) -> OperatorNode:
-    operator = exporting(_with_placeholder(node.operator, clients), None)
-    return OperatorNode(node.name, operator, node.inputs)
+            operator = exporting(_with_placeholder(node.operator, clients), None)
+            yield OperatorNode(node.name, operator, node.inputs)
 
 
 def _with_placeholder(operator: Operator, clients: Mapping[str, Any]) -> Operator:

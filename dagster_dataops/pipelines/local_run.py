@@ -22,10 +22,9 @@ from dagster_dataops.errors import InputError, RetryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.progress import ConsoleProgress
 from dagster_dataops.execution.run_report import RunContext, RunReport
-from dagster_dataops.graph.column_check import check_source
-from dagster_dataops.graph.crude_check import check_crude
-from dagster_dataops.graph.exported_columns import with_exported_columns
-from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
+from dagster_dataops.graph.source_check import with_source
 from dagster_dataops.operators.definition.operator import Operator, with_artefacts
 
 _LOG: Final = logging.getLogger("dagster_dataops")
@@ -76,8 +75,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         scratch: Folder for temporary results: given records, and nodes with ``_save_data=False``. A
             node's own folder may be locked by another run.
     """
-    graph = with_exported_columns(graph, check_source(graph, data))
-    check_crude(graph, data)
+    graph = with_source(graph, data)
     _take_versions(graph)
     context = plain_context()
     saved = config.data_process_path / graph.name

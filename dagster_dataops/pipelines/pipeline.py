@@ -24,7 +24,8 @@ from typing_extensions import override
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.definition.operator import Operator, with_artefacts
 from dagster_dataops.operators.definition.reader_base import Readable
 from dagster_dataops.operators.options.artefact_options import ArtefactReference, NodeReference
@@ -68,15 +69,10 @@ class Pipeline:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             nodes = (
-                replace(node, inputs=tuple(self._last_of_nested(name) for name in node.inputs))
+                replace(node, inputs=tuple(_renamed(name, self._nested) for name in node.inputs))
                 for node in self._nodes.values()
             )
             self._set(_graph=OperatorGraph.of(self.name, nodes))
-
-    def _last_of_nested(self, wanted: str) -> str:
-        """Return the input, with the name of a nested pipeline replaced by its last node."""
-        node, dot, output = wanted.partition(".")
-        return f"{self._nested.get(node, node)}{dot}{output}"
 
     def add(
         self, name: str, operator: object, inputs: Sequence[str] | str | None = None
@@ -275,11 +271,9 @@ class Pipeline:
 
 
 def _renamed(wanted: str, names: Mapping[str, str]) -> str:
-    """Return an input of a nested node, with its new name or the input that replaces the source."""
-    if wanted in names:
-        return names[wanted]
-    node, _, output = wanted.partition(".")
-    return f"{names[node]}.{output}"
+    """Return an input such as ``split.train``, with the new name of its node if it has one."""
+    node, dot, output = wanted.partition(".")
+    return f"{names.get(node, node)}{dot}{output}"
 
 
 def pipeline(name: str = "") -> Pipeline:

@@ -1,8 +1,7 @@
 """Changed records: input and output of a node side by side, for some records."""
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from dagster_dataops.byte_ranges import exists
@@ -10,8 +9,9 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.reporting.excerpts import differences, excerpts, shown_line
 from dagster_dataops.reporting.published_nodes import PublishedNode
+from dagster_dataops.tracing.record_file import FoundLine
 from dagster_dataops.tracing.record_map import failed_indices
-from dagster_dataops.tracing.traced_node import NodeEntry, Ref, TracedNode, records_in
+from dagster_dataops.tracing.traced_node import NodeEntry, Ref, TracedNode, lines_of
 from dagster_dataops.tracing.trail import outcome_of, reasons_of
 
 _LOOKED_AT: Final = 500  # records of a node
@@ -25,10 +25,6 @@ _GONE: Final = "The input was temporary and is gone, so that nothing can be comp
 
 def changed_records(node: PublishedNode, manifest: Manifest) -> dict[str, Any]:
     """Return some records that a node changed, chosen evenly over its input.
-
-    Args:
-        node: The node.
-        manifest: Its manifest.
 
     Returns:
         ``looked`` and ``changed``, numbers of records; ``rows`` with ``line``, ``outcome``,
@@ -59,61 +55,41 @@ def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
     for result in node.results.values():
         node.check_result(result)
     entries = _entries(node, manifest)
-    texts = _texts(
-        ref
-        for entry in entries
-        for ref in (*entry.given[:_LINES], *(ref for ref, _ in entry.made[:_LINES]))
-    )
+    shown = [[*entry.given[:_LINES], *(ref for ref, _ in entry.made[:_LINES])] for entry in entries]
+    texts = lines_of(chain.from_iterable(shown), _LONGEST)
     rows = [row for entry in entries if (row := _row(entry, texts)) is not None]
     return {"looked": len(entries), "changed": len(rows), "rows": _chosen(rows), "note": ""}
 
 
 def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
     """Return the outputs of records at equal distances, without failed ones."""
-    failed = failed_indices(node.folder, manifest)
-    numbers = [one.rows for one in node.inputs]
-    starts = list(accumulate(numbers, initial=0))
-    rows = starts[-1]
+    wanted = _spread(sum(one.rows for one in node.inputs), _LOOKED_AT)
+    failed = set(wanted).intersection(failed_indices(node.folder, manifest))
     found: dict[tuple[Ref, ...], NodeEntry] = {}
-    for record in _spread(rows):
-        at = bisect_left(failed, record)
-        if at < len(failed) and failed[at] == record:
-            continue
-        number = max(at for at, start in enumerate(starts[:-1]) if start <= record)
-        ref = Ref(node.inputs[number].path, record - starts[number])
-        for entry in (node.entries_of_record(ref) or [])[:1]:
-            found[tuple(entry.given[:_LINES])] = entry
+    for record in wanted:
+        if record not in failed:
+            for entry in (node.entries_of_record(node.ref_of(record)) or [])[:1]:
+                found[tuple(entry.given[:_LINES])] = entry
     return list(found.values())
 
 
-def _spread(rows: int) -> list[int]:
-    if rows <= _LOOKED_AT:
-        return list(range(rows))
-    return [rows * number // _LOOKED_AT for number in range(_LOOKED_AT)]
+def _spread(number: int, most: int) -> list[int]:
+    """Return at most ``most`` of a number of indices, at equal distances."""
+    chosen = min(number, most)
+    return [number * at // chosen for at in range(chosen)]
 
 
-def _texts(refs: Iterable[Ref]) -> dict[Ref, tuple[int, dict[str, Any]]]:
-    """Return line number and record of each reference, file by file."""
-    wanted: dict[Any, set[int]] = {}
-    for ref in refs:
-        wanted.setdefault(ref.path, set()).add(ref.record)
-    found = {}
-    for path, indices in wanted.items():
-        for index, line in records_in(path).find(indices, longest=_LONGEST).items():
-            found[Ref(path, index)] = (line.number, shown_line(line.text))
-    return found
-
-
-def _row(entry: NodeEntry, texts: dict[Ref, tuple[int, dict[str, Any]]]) -> dict[str, Any] | None:
+def _row(entry: NodeEntry, texts: Mapping[Ref, FoundLine]) -> dict[str, Any] | None:
     """Return the row of an entry; ``None`` if the record is unchanged."""
     given = [texts[ref] for ref in entry.given[:_LINES] if ref in texts]
-    made = [texts[ref][1] for ref, _ in entry.made[:_LINES] if ref in texts]
+    made = [shown_line(texts[ref].text) for ref, _ in entry.made[:_LINES] if ref in texts]
     outcome = outcome_of(entry.fields, len(entry.given), len(entry.made))
-    if not given or (outcome == "kept" and [given[0][1]] == made):
+    records = [shown_line(line.text) for line in given]
+    if not given or (outcome == "kept" and records == made):
         return None
-    before, after = _sides([record for _, record in given], made)
+    before, after = _sides(records, made)
     return {
-        "line": given[0][0],
+        "line": given[0].number,
         "outcome": outcome,
         "reasons": reasons_of(entry.fields),
         "before": before,
@@ -136,5 +112,5 @@ def _chosen(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     chosen = []
     for outcome, most in _SHOWN.items():
         some = [row for row in rows if row["outcome"] == outcome]
-        chosen += [some[len(some) * at // most] for at in range(most)] if len(some) > most else some
+        chosen += [some[at] for at in _spread(len(some), most)]
     return chosen

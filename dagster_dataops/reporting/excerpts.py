@@ -1,6 +1,7 @@
 """Excerpts: values of records as short texts."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice, takewhile
 from typing import Any, Final
 
 import orjson
@@ -9,6 +10,7 @@ from dagster_dataops.records import text_of
 
 LONG: Final = 600  # characters of a shown value
 _BEFORE: Final = 120  # characters shown before the first difference
+_COLUMNS: Final = 20  # of a record
 _CUT: Final = "…"
 
 
@@ -20,11 +22,7 @@ def excerpt(value: object, length: int = LONG, start: int = 0) -> str:
         length: Number of characters.
         start: The first character.
     """
-    return _piece(_text(value), start, length)
-
-
-def _piece(text: str, start: int, length: int) -> str:
-    end = start + length
+    text, end = _text(value), start + length
     return f"{_CUT if start else ''}{text[start:end]}{_CUT if len(text) > end else ''}"
 
 
@@ -46,18 +44,16 @@ def shown_line(text: bytes) -> dict[str, Any]:
     return record if isinstance(record, dict) else {"line": text.decode(errors="replace")}
 
 
-def excerpts(record: Mapping[str, Any], most: int = 20) -> dict[str, str]:
+def excerpts(record: Mapping[str, Any]) -> dict[str, str]:
     """Return an excerpt of each of the first columns of a record."""
-    columns = list(record.items())[:most]
+    columns = islice(record.items(), _COLUMNS)
     return {text_of(name): excerpt(value) for name, value in columns}
 
 
 def _same(first: str, second: str) -> int:
     """Return the number of equal characters at the start of both texts."""
     pairs = zip(first, second, strict=False)
-    return next(
-        (at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second))
-    )
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def differences(

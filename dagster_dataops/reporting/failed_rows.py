@@ -50,6 +50,7 @@ def failed_rows(path: Path, budget: RowBudget) -> dict[str, Any]:
         first) and ``rows`` (``group``, its index, ``line``, ``message``, ``input``).
     """
     groups: dict[tuple[str, str], dict[str, Any]] = {}
+    numbers: dict[tuple[str, str], int] = {}
     rows: list[dict[str, Any]] = []
     total = 0
     with storage(path, "read the failed records"), path.open("rb") as file:
@@ -58,24 +59,19 @@ def failed_rows(path: Path, budget: RowBudget) -> dict[str, Any]:
             key = (str(found.get("exception")), str(found.get("part") or found.get("stage") or ""))
             if key not in groups and len(groups) >= _MOST_GROUPS:
                 key = ("others", "")
-            group = groups.setdefault(key, {"at": len(groups), "records": 0, "message": ""})
+            number = numbers.setdefault(key, len(numbers))
+            group = groups.setdefault(
+                key, {"exception": key[0], "part": key[1], "records": 0, "message": ""}
+            )
             group["records"] += 1
-            row = _row(found, group["at"])
+            row = _row(found, number)
             group["message"] = group["message"] or row["message"]
             if budget.take(row) or group["records"] <= _OF_A_GROUP:
                 rows.append(row)
     return {
         "path": str(path),
         "total": total,
-        "groups": [
-            {
-                "exception": name,
-                "part": part,
-                "records": group["records"],
-                "message": group["message"],
-            }
-            for (name, part), group in groups.items()
-        ],
+        "groups": list(groups.values()),
         "rows": rows,
     }
 

@@ -26,16 +26,31 @@ class _LineBlock(NamedTuple):
     """Whole lines of a file.
 
     Attributes:
-        lines: Number of lines before them.
-        records: Number of records before them.
         text: Their bytes.
-        blank: Whether some of them are blank, and no records.
+        lines: Their number.
+        blank: The number of blank ones, which are no records.
+        lines_before: Number of lines before them.
+        records_before: Number of records before them.
     """
 
-    lines: int
-    records: int
     text: bytes
-    blank: bool
+    lines: int
+    blank: int
+    lines_before: int
+    records_before: int
+
+    @property
+    def records_after(self) -> int:
+        """The number of records up to the end of the block."""
+        return self.records_before + self.lines - self.blank
+
+    def records(self) -> list[FoundLine]:
+        """Return the lines of its records."""
+        return [
+            FoundLine(number, line.strip())
+            for number, line in enumerate(split_lines(self.text), self.lines_before + 1)
+            if not (self.blank and line.isspace())
+        ]
 
 
 class RecordFile:
@@ -59,33 +74,31 @@ class RecordFile:
         """
         wanted = sorted(set(indices), reverse=True)
         found: dict[int, FoundLine] = {}
-        for block, records, _ in self._blocks():
-            after = block.records + records
+        for block in self._blocks():
             if not wanted:
                 break
-            if wanted[-1] >= after:
+            if wanted[-1] >= block.records_after:
                 continue
-            lines = self._records(block)
-            while wanted and wanted[-1] < after:
+            lines = block.records()
+            while wanted and wanted[-1] < block.records_after:
                 index = wanted.pop()
-                line = lines[index - block.records]
+                line = lines[index - block.records_before]
                 found[index] = FoundLine(line.number, line.text[:longest])
         return found
 
     def index_of(self, line: int) -> int | None:
         """Return the index of the record in a line, counted from 1; ``None`` if it has none."""
-        for block, _, lines in self._blocks():
-            if line <= block.lines + lines:
-                numbers = [one.number for one in self._records(block)]
-                return block.records + numbers.index(line) if line in numbers else None
+        for block in self._blocks():
+            if line <= block.lines_before + block.lines:
+                numbers = [one.number for one in block.records()]
+                return block.records_before + numbers.index(line) if line in numbers else None
         return None
 
     def count(self) -> int:
         """Return the number of records."""
-        return sum(records for _, records, _ in self._blocks())
+        return sum(block.lines - block.blank for block in self._blocks())
 
-    def _blocks(self) -> Iterator[tuple[_LineBlock, int, int]]:
-        """Yield each block, the number of its records and the number of its lines."""
+    def _blocks(self) -> Iterator[_LineBlock]:
         content = content_interval(self._path)
         start, lines, records = content.start, 0, 0
         with opened(self._path) as source:
@@ -95,14 +108,6 @@ class RecordFile:
                 text = read_lines(source, Interval(start, cut))
                 count = text.count(b"\n") + (not text.endswith(b"\n"))
                 blank = 0 if self._ours else sum(map(bytes.isspace, split_lines(text)))
-                yield _LineBlock(lines, records, text, bool(blank)), count - blank, count
-                start, lines, records = cut, lines + count, records + count - blank
-
-    @staticmethod
-    def _records(block: _LineBlock) -> list[FoundLine]:
-        lines = enumerate(split_lines(block.text), block.lines + 1)
-        return [
-            FoundLine(number, line.strip())
-            for number, line in lines
-            if not (block.blank and line.isspace())
-        ]
+                block = _LineBlock(text, count, blank, lines, records)
+                yield block
+                start, lines, records = cut, lines + count, block.records_after

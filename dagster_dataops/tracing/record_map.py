@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate, count, islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import orjson
-from typing_extensions import override
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
@@ -43,36 +42,20 @@ class MapEntry(NamedTuple):
     left_out: int = 0
 
 
-class RecordMap(Protocol):
-    """Maps records to lines and back."""
+class LineMap:
+    """The map of a node in which every record became one line."""
 
-    def of_line(self, output: int, line: int) -> MapEntry:
+    def of_line(self, _output: int, line: int) -> MapEntry:
         """Return the entry of the record that a line was made of."""
-        ...
+        return self.of_record(line)
 
     def of_record(self, record: int) -> MapEntry:
         """Return the entry of a record."""
-        ...
-
-
-class LineMap(RecordMap):
-    """The map of a node in which every record became one line."""
-
-    @override
-    def of_line(self, output: int, line: int) -> MapEntry:
-        return self.of_record(line)
-
-    @override
-    def of_record(self, record: int) -> MapEntry:
         return MapEntry((record,), ((0, record),), {})
 
 
-class KeptMap(RecordMap):
+class KeptMap:
     """The map in the kept journal of a node, and in its error file.
-
-    Args:
-        folder: The folder of the node.
-        manifest: Its manifest.
 
     Raises:
         TraceError: The journal or the error file is not the one that belongs to the result.
@@ -108,8 +91,8 @@ class KeptMap(RecordMap):
             )
             raise TraceError(str(folder.path), reason)
 
-    @override
     def of_line(self, output: int, line: int) -> MapEntry:
+        """Return the entry of the record that a line was made of."""
         before = self._lines[output]
         span = bisect_right(before, line) - 1
         within = line - before[span]
@@ -118,8 +101,8 @@ class KeptMap(RecordMap):
             within = bisect_right(list(accumulate(self._emitted_by(codes, output))), within)
         return self._entry(self._records[span] + within)
 
-    @override
     def of_record(self, record: int) -> MapEntry:
+        """Return the entry of a record."""
         failed = bisect_left(self._failed, record)
         if failed < len(self._failed) and self._failed[failed] == record:
             return MapEntry((record,), (), {"failed": True})
@@ -230,7 +213,9 @@ def failed_indices(folder: NodeFolder, manifest: Manifest) -> "array[int]":
     return found
 
 
-def error_row(folder: NodeFolder, index: int, path: Path | None = None) -> dict[str, Any] | None:
+def find_error_row(
+    folder: NodeFolder, index: int, path: Path | None = None
+) -> dict[str, Any] | None:
     """Return the row of a failed record; ``None`` if it is not in the error file.
 
     Args:

@@ -1,7 +1,7 @@
 """TracedNode: a published node with its inputs, and the map between their records."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -17,14 +17,13 @@ from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.quantities import counted
 from dagster_dataops.streams.item_origins import ItemOrigins
-from dagster_dataops.tracing.record_file import RecordFile
+from dagster_dataops.tracing.record_file import FoundLine, RecordFile
 from dagster_dataops.tracing.record_map import (
     KeptMap,
     LineMap,
     MapEntry,
-    RecordMap,
-    error_row,
     failed_indices,
+    find_error_row,
 )
 
 _BY_RECORD: Final = {"record", "selection"}
@@ -60,12 +59,12 @@ class NodeEntry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TracedFile:
-    """A file that a node reads or wrote.
+class TracedInput:
+    """A file that a node reads.
 
     Attributes:
         path: The file.
-        facts: The facts about it in the manifest of the node that reads it; empty for a result.
+        facts: The facts about it in the manifest of the node.
     """
 
     path: Path
@@ -122,6 +121,24 @@ def records_in(path: Path) -> RecordFile:
     return RecordFile(path, ours=Manifest.load(_manifest_of(path)) is not None)
 
 
+def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, FoundLine]:
+    """Return the lines of records; those of missing files are left out.
+
+    Args:
+        refs: The records.
+        longest: Number of bytes to cut texts to.
+    """
+    wanted: dict[Path, set[int]] = {}
+    for ref in refs:
+        wanted.setdefault(ref.path, set()).add(ref.record)
+    found: dict[Ref, FoundLine] = {}
+    for path, indices in wanted.items():
+        if exists(path):
+            lines = records_in(path).find(indices, longest)
+            found |= {Ref(path, index): line for index, line in lines.items()}
+    return found
+
+
 def _at_hand(path: Path) -> Path:
     """Return the path of an input; of a result on an object store, the copy is brought up to date.
 
@@ -140,10 +157,6 @@ def _manifest_of(result: Path) -> Path:
 class TracedNode:
     """A published node.
 
-    Args:
-        folder: Its folder.
-        manifest: Its manifest.
-
     Attributes:
         name: Its name.
         operator: Qualified name of its operator.
@@ -156,7 +169,7 @@ class TracedNode:
         self.folder = folder
         self.name = folder.name
         self.operator = manifest.operator
-        self.inputs = [TracedFile(_at_hand(place_of(one)), one) for one in manifest.inputs]
+        self.inputs = [TracedInput(_at_hand(place_of(one)), one) for one in manifest.inputs]
         self._manifest = manifest
         self._parts = manifest.parts(folder)
         self.results = {name: place.result for name, (place, _) in self._parts.items()}
@@ -281,10 +294,10 @@ class TracedNode:
         """Return the row of a line that is no record, for an operator that takes all at once."""
         if self._manifest.kind not in _WHOLE or not self.folder.errors.exists():
             return None
-        row = error_row(self.folder, ref.record, ref.path)
+        row = find_error_row(self.folder, ref.record, ref.path)
         if row is None and len(self.inputs) > 1:  # they were joined
             number = [one.path for one in self.inputs].index(ref.path)
-            row = error_row(self.folder, self._starts[number] + ref.record, self.folder.input)
+            row = find_error_row(self.folder, self._starts[number] + ref.record, self.folder.input)
         return row
 
     def parts_entered(self, fields: dict[str, Any]) -> tuple[tuple[str, int], ...]:
@@ -295,8 +308,8 @@ class TracedNode:
     def _entry(self, entry: MapEntry) -> NodeEntry:
         names = list(self.results.items())
         made = [(Ref(names[output][1], line), names[output][0]) for output, line in entry.lines]
-        given = [self._ref(record) for record in entry.records]
-        error = error_row(self.folder, entry.records[0]) if "failed" in entry.fields else None
+        given = [self.ref_of(record) for record in entry.records]
+        error = find_error_row(self.folder, entry.records[0]) if "failed" in entry.fields else None
         return NodeEntry(given, made, entry.fields, error, entry.left_out)
 
     def _combined(self, line: int) -> NodeEntry:
@@ -305,7 +318,7 @@ class TracedNode:
         given = [Ref(self.inputs[number].path, record) for number, record in found]
         return NodeEntry(given, [(Ref(result, line), "")], {})
 
-    def _ref(self, record: int) -> Ref:
+    def ref_of(self, record: int) -> Ref:
         """Return a record of the joined inputs as a record of its input."""
         number = max(at for at, start in enumerate(self._starts) if start <= record)
         return Ref(self.inputs[number].path, record - self._starts[number])
@@ -326,7 +339,7 @@ class TracedNode:
         return list(accumulate((one.rows for one in self.inputs[:-1]), initial=0))
 
     @cached_property
-    def _map(self) -> RecordMap:
+    def _map(self) -> KeptMap | LineMap:
         if self._manifest.mapped:
             return KeptMap(self.folder, self._manifest)
         failed_indices(self.folder, self._manifest)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from dagster_dataops.byte_ranges import exists
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.configuration import check_local
 from dagster_dataops.datasets.published_files import MANIFEST
@@ -17,7 +18,7 @@ from dagster_dataops.errors import ResultMissingError, TraceError
 from dagster_dataops.tracing.crude_origins import crude_files, packed_keys, restore_key_of
 from dagster_dataops.tracing.record_file import FoundLine
 from dagster_dataops.tracing.record_map import MOST_LINES
-from dagster_dataops.tracing.traced_node import NodeEntry, Ref, TracedNode, records_in
+from dagster_dataops.tracing.traced_node import NodeEntry, Ref, TracedNode, lines_of, records_in
 from dagster_dataops.tracing.trail import Place, Step, Trace, TrailEnd, outcome_of, reasons_of
 
 _GONE: Final = (
@@ -97,7 +98,7 @@ class _Walk:
         refs = [*self.sources, *self.results, *(ref for _, ref, _ in self.ends)]
         for _, entry in self.entries:
             refs += [*entry.given, *(ref for ref, _ in entry.made)]
-        found = _texts(refs)
+        found = lines_of(refs)
         alone = [ref for _, entry in self.entries if len(entry.given) == 1 for ref, _ in entry.made]
         return Trace(
             tuple(_place(ref, found) for ref in self.sources),
@@ -114,19 +115,6 @@ class _Walk:
             ),
             crude_files(_place(ref, found).text for ref in [*self.sources, *alone]),
         )
-
-
-def _texts(refs: Iterable[Ref]) -> dict[Ref, FoundLine]:
-    """Return the lines of records; those of missing files are left out."""
-    wanted: dict[Path, set[int]] = {}
-    for ref in refs:
-        wanted.setdefault(ref.path, set()).add(ref.record)
-    found: dict[Ref, FoundLine] = {}
-    for path, indices in wanted.items():
-        if path.exists():
-            lines = records_in(path).find(indices)
-            found |= {Ref(path, index): line for index, line in lines.items()}
-    return found
 
 
 def _place(ref: Ref, found: Mapping[Ref, FoundLine], output: str = "") -> Place:
@@ -152,11 +140,7 @@ def _step(node: TracedNode, entry: NodeEntry, found: Mapping[Ref, FoundLine]) ->
 
 
 class _Backward:
-    """Follows a line of a result back to the sources.
-
-    Args:
-        result: The result.
-    """
+    """Follows a line of a result back to the sources."""
 
     def __init__(self, result: Path) -> None:
         self._result = result
@@ -187,7 +171,7 @@ class _Backward:
             node = self._node(ref.path)
             if node is None:
                 self._walk.sources.append(ref)
-                if not ref.path.exists():
+                if not exists(ref.path):
                     self._walk.ends.append((None, ref, _GONE))
                 continue
             node.check_result(ref.path)
@@ -226,11 +210,11 @@ def _of_pack(ref: Ref, entry: NodeEntry) -> NodeEntry:
         ref: The line that is followed.
         entry: The entry of the window of records that the line was made of.
     """
-    line = _texts([ref]).get(ref) if len(entry.given) > 1 else None
+    line = lines_of([ref]).get(ref) if len(entry.given) > 1 else None
     keys = packed_keys(_place(ref, {ref: line}).text) if line is not None else set()
     if not keys:
         return entry
-    found = _texts(entry.given)
+    found = lines_of(entry.given)
     given = [one for one in entry.given if restore_key_of(_place(one, found).text) in keys]
     made = [one for one in entry.made if one[0] == ref]
     return entry._replace(given=given, made=made, left_out=0) if given and made else entry
@@ -248,7 +232,7 @@ def _into_packs(ref: Ref, entry: NodeEntry) -> NodeEntry:
     if len(entry.given) == 1 or entry.left_out:
         return entry
     made = [one for one, _ in entry.made]
-    found = _texts([ref, *made])
+    found = lines_of([ref, *made])
     keys = {one: packed_keys(_place(one, found).text) for one in made}
     if not any(keys.values()):
         return entry
@@ -288,11 +272,7 @@ def _ref_of(path: Path, line: int) -> Ref:
 
 
 class _Forward:
-    """Follows a line of a source to the results of a node.
-
-    Args:
-        results: The results.
-    """
+    """Follows a line of a source to the results of a node."""
 
     def __init__(self, results: Sequence[Path]) -> None:
         self._results = results
@@ -323,7 +303,7 @@ class _Forward:
             TraceError: There is no such line, or the source is not unique.
         """
         path = self._source(source)
-        gone = line > 0 and not path.exists()  # such as the records of a call in Python
+        gone = line > 0 and not exists(path)  # such as the records of a call in Python
         start = Ref(path, line - 1) if gone else _ref_of(path, line)
         walk = _Walk(sources=[start])
         refs: dict[Path, dict[Ref, None]] = {start.path: {start: None}}

@@ -4,7 +4,8 @@ import pytest
 
 from dagster_dataops import data_register, pipeline
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.graph.graph import OperatorGraph, OperatorNode
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import OperatorNode
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
 
 group = data_register.new_group("artefact_check_tests")

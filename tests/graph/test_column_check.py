@@ -129,7 +129,7 @@ def test_joins_have_only_known_result_columns():
 def test_the_source_counts_where_it_is_known():
     graph = built(decode).graph
 
-    check_columns(graph, KnownColumns({"values": list[int]}, complete=True))
-    check_columns(graph, KnownColumns({}, complete=False))
+    check_columns(graph.name, graph.ordered(), KnownColumns({"values": list[int]}, complete=True))
+    check_columns(graph.name, graph.ordered(), KnownColumns({}, complete=False))
     with pytest.raises(PipelineDefinitionError, match="which the source does not have"):
-        check_columns(graph, KnownColumns({}, complete=True))
+        check_columns(graph.name, graph.ordered(), KnownColumns({}, complete=True))

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.registry import OperatorRegistry
 
 REGISTRY = OperatorRegistry(lambda operator, data: data)

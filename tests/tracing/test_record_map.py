@@ -23,7 +23,7 @@ from dagster_dataops.operators.outcomes.dispositions import (
     emitting,
     sending,
 )
-from dagster_dataops.tracing.record_map import MOST_LINES, KeptMap, error_row
+from dagster_dataops.tracing.record_map import MOST_LINES, KeptMap, find_error_row
 
 MERGED = disposition(emitted=0, merged=True)
 MANIFEST = Manifest(
@@ -151,8 +151,8 @@ def test_a_map_that_is_not_that_of_the_result_is_refused(tmp_path: Path, damage:
 def test_missing_rows_of_the_error_file_are_noticed(tmp_path: Path) -> None:
     map_of(tmp_path, [[USUAL, USUAL]], failed=[0])
     node = NodeFolder(tmp_path, "work")
-    assert (error_row(node, 0) or {})["message"] == "m0"
-    assert error_row(node, 1) is None
+    assert (find_error_row(node, 0) or {})["message"] == "m0"
+    assert find_error_row(node, 1) is None
     node.errors.unlink()
     with pytest.raises(TraceError, match="1 record failed, and .*_error.jsonl has 0"):
         KeptMap(node, replace(MANIFEST, rows_in=3, rows_out=2, failed=1))

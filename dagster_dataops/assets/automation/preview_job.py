@@ -28,7 +28,7 @@ from dagster_dataops.assets.steps.preview_step import (
 )
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.graph.graph import SOURCE
+from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.pipelines.pipeline import Pipeline
 

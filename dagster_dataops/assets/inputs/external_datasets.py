@@ -10,6 +10,7 @@ from typing import Final
 
 import dagster as dg
 
+from dagster_dataops.assets.inputs.external_files import INPUT_VERSION, VERSION, reported_tags
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.cooking.blending import Leaf
@@ -23,8 +24,6 @@ from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.streams.files.remote import is_url
 
-_VERSION: Final = "dagster/data_version"
-_INPUT_VERSION: Final = "dagster/input_data_version"
 _FOLDER: Final = "datasets"
 
 
@@ -45,12 +44,7 @@ def dataset_keys(leaves: Iterable[MetadatasetLeaf]) -> list[dg.AssetKey]:
 
 
 def dataset_specs(leaves: Iterable[MetadatasetLeaf], group: str) -> tuple[dg.AssetSpec, ...]:
-    """Return an external asset for each dataset, except for assets of this package.
-
-    Args:
-        leaves: The datasets.
-        group: The group of the assets.
-    """
+    """Return an external asset for each dataset, except for assets of this package."""
     datasets = [one for leaf in leaves for one in leaf.datasets]
     found = {dataset_key(one): one for one in datasets if not one.is_asset}
     return tuple(
@@ -91,7 +85,7 @@ def report_datasets(context: StepContext, operator: Operator) -> dict[str, str]:
         except DataOpsError as error:  # the result is valid without the version
             context.log.warning("%s has no data version: %s", about.path, error)
             continue
-        tags[f"{_INPUT_VERSION}/{key.to_user_string()}"] = version
+        tags[f"{INPUT_VERSION}/{key.to_user_string()}"] = version
     return tags
 
 
@@ -104,9 +98,7 @@ def _datasets(leaf: Leaf) -> list[tuple[MetadatasetLeaf, CrudeSource]]:
 
 
 def _report(context: StepContext, key: dg.AssetKey, version: str, source: CrudeSource) -> None:
-    found = context.instance.fetch_materializations(key, limit=1).records
-    reported = found[0].asset_materialization if found else None
-    if reported is None or (reported.tags or {}).get(_VERSION) != version:
+    if reported_tags(context.instance, key).get(VERSION) != version:
         metadata = {"dagster/row_count": size_of(source)}
-        tags = {_VERSION: version}
+        tags = {VERSION: version}
         context.log_event(dg.AssetMaterialization(asset_key=key, metadata=metadata, tags=tags))

@@ -9,7 +9,7 @@ Dagster looks up the versions of a step's inputs before the step begins. Therefo
 tagged with the version that the step really read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -27,8 +27,8 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.hashing.file_digests import content_digest
 
-_VERSION: Final = "dagster/data_version"
-_INPUT_VERSION: Final = "dagster/input_data_version"
+VERSION: Final = "dagster/data_version"
+INPUT_VERSION: Final = "dagster/input_data_version"
 _IDENTITY: Final = f"{METADATA_PREFIX}/identity"
 
 
@@ -70,7 +70,7 @@ class ExternalFiles:
                 context.log.warning("%s has no data version: %s", shown_place(path), error)
                 continue
             if version is not None:
-                tags[f"{_INPUT_VERSION}/{key.to_user_string()}"] = version
+                tags[f"{INPUT_VERSION}/{key.to_user_string()}"] = version
         return tags
 
     def _version(self, context: StepContext, key: dg.AssetKey, rows: int | None) -> str | None:
@@ -99,7 +99,7 @@ def _event(
             **schema_metadata(dataset),
             **times,
         },
-        tags={_VERSION: dataset.fingerprint or "", _IDENTITY: identity or ""},
+        tags={VERSION: dataset.fingerprint or "", _IDENTITY: identity or ""},
     )
 
 
@@ -116,9 +116,14 @@ def _last_version(
     instance: dg.DagsterInstance, key: dg.AssetKey, identity: str | None
 ) -> str | None:
     """Return the last reported version if the file has not changed since."""
+    tags = reported_tags(instance, key)
+    same = identity is not None and tags.get(_IDENTITY) == identity
+    return tags.get(VERSION) if same else None
+
+
+def reported_tags(instance: dg.DagsterInstance, key: dg.AssetKey) -> Mapping[str, str]:
+    """Return the tags of the last report of an external asset; none without a report."""
     # A third of the time of `get_latest_materialization_event`, which also reads the asset's row.
     found = instance.fetch_materializations(key, limit=1).records
     reported = found[0].asset_materialization if found else None
-    tags = (reported.tags or {}) if reported is not None else {}
-    same = identity is not None and tags.get(_IDENTITY) == identity
-    return tags.get(_VERSION) if same else None
+    return (reported.tags or {}) if reported is not None else {}

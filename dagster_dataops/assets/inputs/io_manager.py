@@ -83,12 +83,12 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
         if not context.has_asset_partitions:
             return as_form(_loader(context)(self.dataops.folder(key)), wanted)
         partitions = ordered(context.asset_partition_keys, context.asset_partitions_def)
-        inner = inner_form(wanted)
+        inner = _inner_form(wanted)
         if len(partitions) == 1 and inner is None and not _skips_missing(context):
             return as_form(_loader(context)(self.dataops.folder(key, partitions[0])), wanted)
         datasets = self._load_all(context, partitions)
         if inner is None:
-            return joined_form(datasets, wanted, context.asset_key.to_user_string())
+            return _joined_form(datasets, wanted, context.asset_key.to_user_string())
         return {name: as_form(dataset, inner) for name, dataset in datasets.items()}
 
     def _load_all(
@@ -117,16 +117,15 @@ def _loader(context: dg.InputContext) -> Callable[[NodeFolder], JsonlDataset]:
     return result_by_range if to_operator else load_result
 
 
-def inner_form(wanted: Any) -> Any:
+def _inner_form(wanted: Any) -> Any:
     """Return the value type of a dict annotation; ``None`` for any other annotation."""
-    wanted = _known(wanted)
     if (typing.get_origin(wanted) or wanted) not in {dict, Mapping}:
         return None
     arguments = typing.get_args(wanted)
     return arguments[1] if arguments else Any
 
 
-def joined_form(datasets: Mapping[str, JsonlDataset], wanted: Any, asset: str) -> Any:
+def _joined_form(datasets: Mapping[str, JsonlDataset], wanted: Any, asset: str) -> Any:
     """Return partitions in their order as one list or DataFrame; without annotation as a dict.
 
     Raises:
@@ -205,12 +204,12 @@ def records_of(value: Any) -> Iterable[object]:
     """
     if isinstance(value, Mapping):
         return [dict(value)]
-    kind = f"{type(value).__module__.split('.')[0]}.{type(value).__name__}"
-    if kind == "pandas.DataFrame":
+    library = _library(type(value))
+    if library == "pandas":
         known = value.astype(object).where(value.notna(), None)  # JSON has no NaN
         rows: list[object] = known.to_dict(orient="records")
         return rows
-    if kind == "polars.DataFrame":
+    if library == "polars":
         named: Iterable[object] = value.iter_rows(named=True)
         return named
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):

@@ -8,7 +8,7 @@ import dagster as dg
 import xxhash
 
 from dagster_dataops.assets.inputs.partitions import ResultsByPartition, named, partitions_of
-from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.assets.runtime.step_context import StepContext, selects
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PartitionsFailedError, RunStoppedError
 
@@ -26,13 +26,6 @@ class PartitionResult:
     dataset: JsonlDataset
     metadata: Mapping[str, Any]
     tags: Mapping[str, str] = field(default_factory=dict)
-
-
-def materialize(
-    context: StepContext, spec: dg.AssetSpec, make: Callable[[str | None], PartitionResult]
-) -> Iterator[dg.MaterializeResult[Any]]:
-    """Materialize the partitions of one asset; see `materialize_all`."""
-    return materialize_all(context, [spec], lambda partition: [make(partition)])
 
 
 def materialize_all(
@@ -61,58 +54,31 @@ def materialize_all(
         PartitionsFailedError: Some partitions failed; the others were reported to Dagster.
     """
     partitions = partitions_of(context, specs[0])
-    several = [partition for partition in partitions if partition is not None]
-    if len(several) > 1:
-        yield from _materialize_each(context, specs, several, make)
-        return
-    results = make(partitions[0])
-    for spec, made in zip(specs, results, strict=True):
-        if not _is_selected(context, spec):
-            _record(context, spec, {partitions[0]: made})
-    for spec, made in zip(specs, results, strict=True):
-        if _is_selected(context, spec):
-            yield dg.MaterializeResult(
-                asset_key=spec.key,
-                value=made.dataset,
-                metadata=made.metadata,
-                data_version=dg.DataVersion(made.dataset.fingerprint or ""),
-                tags=made.tags,
-            )
-
-
-def _is_selected(context: StepContext, spec: dg.AssetSpec) -> bool:
-    if not isinstance(context, dg.AssetExecutionContext):
-        return True
-    return spec.key in context.selected_asset_keys
-
-
-def _materialize_each(
-    context: StepContext,
-    specs: Sequence[dg.AssetSpec],
-    partitions: Sequence[str],
-    make: Callable[[str], Sequence[PartitionResult]],
-) -> Iterator[dg.MaterializeResult[Any]]:
-    made, failed = _make_each(context, partitions, make)
+    failed: dict[str | None, Exception] = {}
+    if len(partitions) == 1:
+        made = {partitions[0]: make(partitions[0])}
+    else:
+        made, failed = _make_each(context, partitions, make)
     by_asset = [{key: each[at] for key, each in made.items()} for at in range(len(specs))]
     assets = list(zip(specs, by_asset, strict=True))
     for spec, parts in assets:
-        if failed or not _is_selected(context, spec):
+        if failed or not selects(context, spec.key):
             _record(context, spec, parts)
     if failed:
         raise _failure(specs[0], failed, len(made)) from next(iter(failed.values()))
     for spec, parts in assets:
-        if _is_selected(context, spec):
+        if selects(context, spec.key):
             yield _result_of(context, spec, parts)
 
 
 def _make_each(
     context: StepContext,
-    partitions: Sequence[str],
-    make: Callable[[str], Sequence[PartitionResult]],
-) -> tuple[dict[str, Sequence[PartitionResult]], dict[str, Exception]]:
+    partitions: Sequence[str | None],
+    make: Callable[[str | None], Sequence[PartitionResult]],
+) -> tuple[dict[str | None, Sequence[PartitionResult]], dict[str | None, Exception]]:
     """Return the results of the partitions that were made, and the errors of the others."""
-    made: dict[str, Sequence[PartitionResult]] = {}
-    failed: dict[str, Exception] = {}
+    made: dict[str | None, Sequence[PartitionResult]] = {}
+    failed: dict[str | None, Exception] = {}
     for number, key in enumerate(partitions, 1):
         text = f"partition {key} ({number:,} of {len(partitions):,})"
         context.log.info(text)
@@ -128,8 +94,17 @@ def _make_each(
 
 
 def _result_of(
-    context: StepContext, spec: dg.AssetSpec, made: Mapping[str, PartitionResult]
+    context: StepContext, spec: dg.AssetSpec, made: Mapping[Any, PartitionResult]
 ) -> dg.MaterializeResult[Any]:
+    if len(made) == 1:
+        (one,) = made.values()
+        return dg.MaterializeResult(
+            asset_key=spec.key,
+            value=one.dataset,
+            metadata=one.metadata,
+            data_version=dg.DataVersion(one.dataset.fingerprint or ""),
+            tags=one.tags,
+        )
     if isinstance(context, dg.AssetExecutionContext):
         for key, one in made.items():
             context.add_asset_metadata(one.metadata, asset_key=spec.key, partition_key=key)
@@ -157,13 +132,13 @@ def _record(context: StepContext, spec: dg.AssetSpec, made: Mapping[Any, Partiti
 
 
 def _failure(
-    spec: dg.AssetSpec, failed: Mapping[str, Exception], made: int
+    spec: dg.AssetSpec, failed: Mapping[Any, Exception], made: int
 ) -> PartitionsFailedError:
     reasons = [f"{key} ({type(error).__name__}: {error})" for key, error in failed.items()]
     total = made + len(failed)
     return PartitionsFailedError(spec.key.to_user_string(), len(failed), total, named(reasons))
 
 
-def _digest(made: Mapping[str, PartitionResult]) -> str:
+def _digest(made: Mapping[Any, PartitionResult]) -> str:
     text = "\n".join(f"{key}={one.dataset.fingerprint}" for key, one in sorted(made.items()))
     return f"xxh3:{xxhash.xxh3_128_hexdigest(text.encode(errors='surrogatepass'))}"

@@ -60,16 +60,14 @@ def _ordered_by_dimension(
     keys: Iterable[str], definition: dg.MultiPartitionsDefinition
 ) -> list[str]:
     by_dimension = {key: dimensions_of(key, definition) for key in keys}
-    ranks: list[Mapping[str, int]] = []
+    ranks: dict[str, Mapping[str, int]] = {}
     for dimension in definition.partitions_defs:
         found = {values[dimension.name] for values in by_dimension.values()}
         places = enumerate(ordered(found, dimension.partitions_def))
-        ranks.append({key: place for place, key in places})
-    names = [dimension.name for dimension in definition.partitions_defs]
+        ranks[dimension.name] = {key: place for place, key in places}
 
     def rank(key: str) -> list[int]:
-        values = by_dimension[key]
-        return [ranks[number][values[name]] for number, name in enumerate(names)]
+        return [places[by_dimension[key][name]] for name, places in ranks.items()]
 
     return sorted(by_dimension, key=rank)
 

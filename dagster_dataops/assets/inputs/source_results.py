@@ -5,16 +5,31 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.inputs.multi_partition import PartitionResult
+from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize_all
 from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import StepContext, refreshes
+from dagster_dataops.assets.runtime.step_context import StepContext, refreshes, runs_back
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published, write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.runners.given_stream import given_stream, is_stream
 from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.quantities import counted
+
+
+def materialize_source(
+    context: StepContext,
+    dataops: DataOpsResource,
+    function: Callable[..., Any],
+    spec: dg.AssetSpec,
+) -> Iterator[dg.MaterializeResult[Any]]:
+    """Materialize the asset of a source function, as `materialize_all` does."""
+
+    def make(partition: str | None) -> list[PartitionResult]:
+        folder = dataops.folder(spec.key.path, partition)
+        return [source_result(context, dataops, function, folder, partition)]
+
+    return materialize_all(context, [spec], make)
 
 
 def source_result(
@@ -80,17 +95,13 @@ def _stream_result(
 ) -> PartitionResult:
     operator = given_stream(function.__name__, lambda: stream, function)
     report = dataops.run_operator(context, operator, [], folder)
-    columns = column_metadata({}, [], report.dataset, "stream")
+    columns = column_metadata(operator, [], report.dataset)
     return PartitionResult(report.dataset, {**report_metadata(report, partition), **columns})
 
 
 def _repeated_runs(context: StepContext) -> Iterator[str]:
     """Yield this run and those that it re-executes, back to the last one that succeeded."""
-    yield context.run.run_id
-    parent = context.run.parent_run_id
-    while parent is not None:
-        run = context.instance.get_run_by_id(parent)
-        if run is None or run.status is dg.DagsterRunStatus.SUCCESS:
+    for run in runs_back(context):
+        if run.status is dg.DagsterRunStatus.SUCCESS:
             return
-        yield parent
-        parent = run.parent_run_id
+        yield run.run_id

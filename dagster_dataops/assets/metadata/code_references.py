@@ -1,6 +1,5 @@
 """Code references: the link from the asset page to the source of an operator."""
 
-import ast
 import functools
 import inspect
 import warnings
@@ -16,8 +15,18 @@ def code_references(*targets: Any) -> dict[str, Any]:
     Wrapped functions are unwrapped. The result is empty for code without a file: from a prompt,
     from ``exec``, or built into the interpreter.
     """
-    places = tuple(filter(None, map(source_place, targets)))
-    return {"dagster/code_references": _references(places)} if places else {}
+    places = [place for place in map(source_place, targets) if place is not None]
+    if not places:
+        return {}
+    with warnings.catch_warnings():
+        # Public since Dagster 1.8 and still marked as beta.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        value = dg.CodeReferencesMetadataValue(
+            code_references=[
+                dg.LocalFileCodeReference(file_path=path, line_number=line) for path, line in places
+            ]
+        )
+    return {"dagster/code_references": value}
 
 
 @functools.lru_cache(maxsize=1024)
@@ -31,7 +40,7 @@ def source_place(target: Any) -> tuple[str, int] | None:
         path, line = code.co_filename, code.co_firstlineno
     elif isinstance(written, type):
         path = _file_of(written)
-        line = _class_lines(path).get(written.__qualname__, 1) if path else 1
+        line = _line_of(written) if path else 1
     else:
         return None
     return (str(Path(path).absolute()), line) if path and Path(path).is_file() else None
@@ -44,38 +53,9 @@ def _file_of(cls: type) -> str | None:
         return None
 
 
-@functools.lru_cache(maxsize=256)  # inspect parses the file again for every class
-def _class_lines(path: str) -> dict[str, int]:
-    """Map the qualified name of every class in a file to its first line, decorators included."""
+def _line_of(cls: type) -> int:
+    """Return the first line of a class, decorators included; 1 if its file does not define it."""
     try:
-        tree = ast.parse(Path(path).read_bytes())
+        return inspect.findsource(cls)[1] + 1
     except (OSError, SyntaxError, ValueError):
-        return {}
-    lines: dict[str, int] = {}
-    _collect(tree, "", lines)
-    return lines
-
-
-def _collect(parent: ast.AST, prefix: str, lines: dict[str, int]) -> None:
-    for node in ast.iter_child_nodes(parent):
-        match node:
-            case ast.ClassDef():
-                first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-                lines[f"{prefix}{node.name}"] = first
-                _collect(node, f"{prefix}{node.name}.", lines)
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                _collect(node, f"{prefix}{node.name}.<locals>.", lines)
-            case _:
-                _collect(node, prefix, lines)
-
-
-@functools.lru_cache(maxsize=4096)
-def _references(places: tuple[tuple[str, int], ...]) -> dg.CodeReferencesMetadataValue:
-    with warnings.catch_warnings():
-        # Public since Dagster 1.8 and still marked as beta.
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        return dg.CodeReferencesMetadataValue(
-            code_references=[
-                dg.LocalFileCodeReference(file_path=path, line_number=line) for path, line in places
-            ]
-        )
+        return 1

@@ -1,9 +1,8 @@
 """Failure summary: the failed records of an error file by exception, with examples.
 
-The whole error file is counted, at about 1.5 µs a row. Only the groups take memory.
+The whole error file is counted. Only the groups take memory.
 """
 
-import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +21,6 @@ _MOST_GROUPS: Final = 50
 _OTHERS: Final = "others"
 _CHARACTERS: Final = 160  # length of a shown message and input; the UI does not break long words
 _BUFFER_BYTES: Final = 1 << 20
-# The bytes before the name of the exception in an error row. They cannot occur inside an earlier
-# text, where JSON escapes quotation marks with a backslash.
-_EXCEPTION: Final = b',"exception":"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +52,11 @@ class FailureGroup:
     records: int = 0
     examples: list[FailureExample] = field(default_factory=list)
 
-    def add(self, line: bytes) -> None:
+    def add(self, row: dict[str, Any]) -> None:
         """Count a row of the error file; keep it as an example if its message is new."""
         self.records += 1
         if self.records <= _LOOKED_AT and len(self.examples) < _EXAMPLES:
-            example = _example_of(orjson.loads(line))
+            example = _example_of(row)
             if example.message not in {known.message for known in self.examples}:
                 self.examples.append(example)
 
@@ -69,34 +65,14 @@ def failure_groups(paths: Iterable[Path]) -> list[FailureGroup]:
     """Return the groups of all rows in error files, the largest group first."""
     groups: dict[str, FailureGroup] = {}
     for path in paths:
-        status = path.stat()
-        for found in _groups_of(path, status.st_mtime_ns, status.st_size):
-            group = groups.setdefault(found.exception, FailureGroup(found.exception))
-            group.records += found.records
-            group.examples.extend(found.examples[: _EXAMPLES - len(group.examples)])
+        with path.open("rb", buffering=_BUFFER_BYTES) as file:
+            for line in file:
+                row = orjson.loads(line)
+                name = str(row["exception"])
+                if name not in groups and len(groups) >= _MOST_GROUPS:
+                    name = _OTHERS
+                groups.setdefault(name, FailureGroup(name)).add(row)
     return sorted(groups.values(), key=lambda group: -group.records)
-
-
-@functools.lru_cache(maxsize=8)  # for the metadata of an asset, then for its check
-def _groups_of(path: Path, modified_ns: int, size: int) -> tuple[FailureGroup, ...]:  # noqa: ARG001
-    groups: dict[str, FailureGroup] = {}
-    with path.open("rb", buffering=_BUFFER_BYTES) as file:
-        for line in file:
-            name = _exception_of(line)
-            if name not in groups and len(groups) >= _MOST_GROUPS:
-                name = _OTHERS
-            if name not in groups:
-                groups[name] = FailureGroup(name)
-            groups[name].add(line)
-    return tuple(groups.values())
-
-
-def _exception_of(line: bytes) -> str:
-    found = line.find(_EXCEPTION)
-    if found >= 0:
-        start = found + len(_EXCEPTION)
-        return line[start : line.index(b'"', start)].decode()
-    return str(orjson.loads(line)["exception"])  # a row that the package did not write
 
 
 def _example_of(row: dict[str, Any]) -> FailureExample:
@@ -106,11 +82,7 @@ def _example_of(row: dict[str, Any]) -> FailureExample:
 
 
 def failures(path: Path) -> str:
-    """Return a Markdown table of exceptions with their number of records and first message.
-
-    Args:
-        path: The error file.
-    """
+    """Return a Markdown table of exceptions with their number of records and first message."""
     rows = [
         [group.exception, group.records, f"line {shown.line}: {shown.message}"]
         for group in failure_groups([path])

@@ -26,10 +26,10 @@ def written_keys(options: Mapping[str, Any]) -> dict[str, list[str]]:
     if isinstance(options, ChainOptions):
         return _written_by_parts([written_keys(one) for one in options.values()])
     read = _names(options.get("input_key"))
-    path_text = _names(options.get("output_key")) or read
-    if len(read) == len(path_text):
-        return {to: [source] for source, to in zip(read, path_text, strict=True)}
-    return dict.fromkeys(path_text, read) if read else {}
+    written = _names(options.get("output_key")) or read
+    if len(read) == len(written):
+        return {to: [source] for source, to in zip(read, written, strict=True)}
+    return dict.fromkeys(written, read) if read else {}
 
 
 def _written_by_parts(parts: list[dict[str, list[str]]]) -> dict[str, list[str]]:
@@ -46,11 +46,8 @@ def _written_by_parts(parts: list[dict[str, list[str]]]) -> dict[str, list[str]]
 
 
 def _names(value: object) -> list[str]:
-    if isinstance(value, str):
-        return _paths(value)
-    if isinstance(value, (list, tuple)):
-        return [path for name in value if isinstance(name, str) for path in _paths(name)]
-    return []
+    given = value if isinstance(value, (list, tuple)) else [value]
+    return [path for name in given if isinstance(name, str) for path in _paths(name)]
 
 
 def _paths(key: str) -> list[str]:

@@ -14,11 +14,7 @@ _MAX_PLOTTED: Final = 20  # datasets whose share is a number of its own
 
 
 def leaf_metadata(manifest: Manifest) -> dict[str, Any]:
-    """Return a table of the datasets that a stream mixed, and their shares as numbers to plot.
-
-    Args:
-        manifest: Of the result.
-    """
+    """Return a table of the datasets that a stream mixed, and their shares as numbers to plot."""
     leaves = manifest.leaves
     if not leaves:
         return {}
@@ -49,11 +45,7 @@ def share_of(leaf: Mapping[str, Any], total: int) -> float:
 
 
 def planned_leaves(leaves: Sequence[Any]) -> dict[str, Any]:
-    """Return a table of the datasets of a metadataset, for the definition of its asset.
-
-    Args:
-        leaves: Of a metadataset.
-    """
+    """Return a table of the datasets of a metadataset, for the definition of its asset."""
     if not leaves:
         return {}
     header = ["dataset", "split", "wanted", "subflavors", "stores", "cooker"]

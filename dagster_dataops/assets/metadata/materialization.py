@@ -1,14 +1,17 @@
 """Metadata of materializations, made from run reports and datasets."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.artefact_metadata import artefact_metadata
-from dagster_dataops.assets.metadata.export_metadata import export_metadata, exported_metadata
 from dagster_dataops.assets.metadata.failure_summary import failures
+from dagster_dataops.assets.metadata.file_metadata import (
+    artefact_metadata,
+    delivery_metadata,
+    export_metadata,
+)
 from dagster_dataops.assets.metadata.histogram_pictures import histogram_metadata
 from dagster_dataops.assets.metadata.leaf_metadata import leaf_metadata
 from dagster_dataops.assets.metadata.markdown import cell, table
@@ -60,13 +63,21 @@ def written_once(context: dg.AssetExecutionContext, events: Iterable[Any]) -> It
             yield event
             continue
         context.add_asset_metadata(event.metadata, asset_key=event.asset_key)
-        yield dg.MaterializeResult(
-            asset_key=event.asset_key,
-            check_results=event.check_results,
-            data_version=event.data_version,
-            tags=event.tags,
-            value=event.value,
-        )
+        yield with_metadata(event, None)
+
+
+def with_metadata(
+    event: dg.MaterializeResult[Any], metadata: Mapping[str, Any] | None
+) -> dg.MaterializeResult[Any]:
+    """Return a result with other metadata."""
+    return dg.MaterializeResult(
+        asset_key=event.asset_key,
+        metadata=metadata,
+        check_results=event.check_results,
+        data_version=event.data_version,
+        tags=event.tags,
+        value=event.value,
+    )
 
 
 def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
@@ -104,7 +115,7 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
     if report.error_path is not None:
         metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
     if report.export is not None:
-        metadata |= exported_metadata(report.export)
+        metadata |= delivery_metadata(report.export)
     metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)  # a number, for plots
     if report.seconds >= _LONG_SECONDS:
         metadata[f"{METADATA_PREFIX}/duration"] = duration(report.seconds)

@@ -18,11 +18,6 @@ def prompt_metadata(
 ) -> dict[str, Any]:
     """Return the messages to the model for the first record, as Markdown.
 
-    Args:
-        operator: The operator.
-        inputs: Its inputs.
-        prefix: Begins the key.
-
     Returns:
         Nothing if the operator asks no model, has no template or cannot make a prompt of the
         record.

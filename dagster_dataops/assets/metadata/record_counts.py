@@ -23,9 +23,6 @@ def count_metadata(manifest: Manifest) -> dict[str, Any]:
     ``drop_examples``, the sums of calls of models (`CALL_COUNTS`), ``counted_`` with the name of
     any other sum of the operator, the names of its tables, and ``latency_p50`` and ``latency_p95``
     in seconds, of calls of models.
-
-    Args:
-        manifest: Of the result.
     """
     metadata: dict[str, Any] = {}
     if manifest.funnel:

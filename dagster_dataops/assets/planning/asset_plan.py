@@ -32,8 +32,8 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.exporters.endings import names_file
-from dagster_dataops.graph.graph import SOURCE, OperatorGraph, OperatorNode
-from dagster_dataops.graph.result_names import results_of
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 
 PARTITION: Final = "{partition}"  # in the path of an export
 IO_MANAGER: Final = "dataops_io"
@@ -193,7 +193,7 @@ def plan_assets(
     plans: list[AssetPlan] = []
     for node in graph.ordered():
         if node.name in unpartitioned or whole.issuperset(node.inputs):
-            whole |= {node.name, *results_of(node)}
+            whole |= {node.name, *node.results}
         data = DataOpsTranslatorData(
             pipeline=graph.name,
             node=node,

@@ -14,7 +14,7 @@ from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.runtime.asset_paths import key_of
-from dagster_dataops.graph.graph import OperatorNode
+from dagster_dataops.graph.operator_node import OperatorNode
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.operators.options.secret_options import redacted

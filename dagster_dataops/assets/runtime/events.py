@@ -7,6 +7,7 @@ import dagster as dg
 from typing_extensions import override
 
 from dagster_dataops.assets.metadata.columns.column_schema import whole_schema
+from dagster_dataops.assets.metadata.materialization import with_metadata
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.datasets.dataset import JsonlDataset
 
@@ -59,31 +60,16 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
 
     def _converted(self, event: StepEvent) -> Any:
         """Return the event in the form for this step; ``None`` if the step does not yield it."""
+        of_asset = isinstance(self._context, dg.AssetExecutionContext)
         if isinstance(event, dg.MaterializeResult):
             metadata = {**(event.metadata or {}), **self._fetched(event)}
-            return self._in_asset(event, metadata) if self._of_asset else _in_op(event, metadata)
-        if self._of_asset:
+            return with_metadata(event, metadata or None) if of_asset else _in_op(event, metadata)
+        if of_asset:
             return event
         if not event.passed:
             text = f"check {event.check_name} failed: {event.description}"
             self._context.log.warning(text)
         return None
-
-    @property
-    def _of_asset(self) -> bool:
-        return isinstance(self._context, dg.AssetExecutionContext)
-
-    def _in_asset(self, event: dg.MaterializeResult[Any], metadata: Mapping[str, Any]) -> Any:
-        if not self._fetches:
-            return event
-        return dg.MaterializeResult(
-            asset_key=event.asset_key,
-            value=event.value,
-            metadata=metadata,
-            check_results=event.check_results,
-            data_version=event.data_version,
-            tags=event.tags,
-        )
 
     def _fetched(self, event: dg.MaterializeResult[Any]) -> dict[str, Any]:
         value = event.value

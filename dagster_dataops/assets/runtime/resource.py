@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,13 @@ from dagster_dataops.assets.runtime.events import DataOpsEventIterator
 from dagster_dataops.assets.runtime.messenger import Messenger
 from dagster_dataops.assets.runtime.observations import observations_of
 from dagster_dataops.assets.runtime.run_monitor import RunMonitor
-from dagster_dataops.assets.runtime.step_context import StepContext, Work, assigned, refreshes
+from dagster_dataops.assets.runtime.step_context import (
+    StepContext,
+    Work,
+    assigned,
+    refreshes,
+    runs_back,
+)
 from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
@@ -218,15 +225,8 @@ def _continued_runs(context: StepContext) -> frozenset[str]:
 
     A result that one of them published just before it died is reused.
     """
-    found: set[str] = set()
-    parent, tags = context.run.parent_run_id, context.run.tags
-    while parent is not None and parent not in found and _resumes(tags):
-        found.add(parent)
-        run = context.instance.get_run_by_id(parent)
-        if run is None:
-            break
-        parent, tags = run.parent_run_id, run.tags
-    return frozenset(found)
+    resumes = takewhile(lambda run: _resumes(run.tags), runs_back(context))
+    return frozenset(run.parent_run_id for run in resumes if run.parent_run_id is not None)
 
 
 def _resumes(tags: Mapping[str, str]) -> bool:

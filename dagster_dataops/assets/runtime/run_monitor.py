@@ -15,10 +15,6 @@ class RunMonitor:
     A step process outlives a killed run worker. The run is then marked as failed and may be
     re-executed while the orphaned step still writes. The status is queried in the messenger's
     thread; an answer takes effect from the next call on.
-
-    Args:
-        context: The context of the step.
-        messenger: Sends the queries.
     """
 
     def __init__(self, context: StepContext, messenger: Messenger) -> None:

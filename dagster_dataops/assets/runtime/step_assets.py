@@ -20,29 +20,16 @@ def assets_in(
     Args:
         context: The context of the step.
         root: The folder of all results.
-        folder: The folder of an operator; of one with several results, with their folders.
-    """
-    places = folder.outputs.values() or [folder]
-    found = (asset_in(context, root, place) for place in places)
-    return [one for one in found if one is not None]
-
-
-def asset_in(
-    context: StepContext, root: Path, folder: NodeFolder
-) -> tuple[dg.AssetKey, str | None] | None:
-    """Return key and partition of the step's asset whose files are in ``folder``.
-
-    Args:
-        context: The context of the step.
-        root: The folder of all results.
-        folder: The folder of an operator; ``None`` is returned for one of an op.
+        folder: The folder of an operator; of one with several results, with their folders. There
+            is no asset in one of an op.
     """
     if not isinstance(context, dg.AssetExecutionContext):
-        return None
+        return []
     step = _steps.get(context)
     if step is None or step.root != root:
         step = _steps[context] = _StepAssets(context, root)
-    return step.asset_in(folder)
+    found = map(step.asset_in, folder.outputs.values() or [folder])
+    return [one for one in found if one is not None]
 
 
 class _StepAssets:

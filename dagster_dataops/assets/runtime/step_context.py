@@ -16,9 +16,7 @@ class Work(Protocol):
     def run(self, context: StepContext, dataops: Any) -> Iterator[StepEvent]:
         """Run the selected operators in order and yield the events of each as it finishes.
 
-        Args:
-            context: The context of the step.
-            dataops: The `DataOpsResource`.
+        ``dataops`` is the `DataOpsResource`, which a module above this one defines.
         """
         ...
 
@@ -60,3 +58,19 @@ def refreshes(context: StepContext) -> bool:
 def retries_failed_records(context: StepContext) -> bool:
     """Return whether a step runs in the job that retries failed records."""
     return context.run.tags.get(RETRY_TAG) == "true"
+
+
+def selects(context: StepContext, key: dg.AssetKey) -> bool:
+    """Return whether a step makes an asset; an op makes all."""
+    return not isinstance(context, dg.AssetExecutionContext) or key in context.selected_asset_keys
+
+
+def runs_back(context: StepContext) -> Iterator[dg.DagsterRun]:
+    """Yield the run of a step, the run that it re-executes, and so on to the first known one."""
+    run: dg.DagsterRun | None = context.run
+    seen = set()
+    while run is not None and run.run_id not in seen:
+        yield run
+        seen.add(run.run_id)
+        parent = run.parent_run_id
+        run = None if parent is None else context.instance.get_run_by_id(parent)

@@ -15,7 +15,7 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.graph.graph import SOURCE
+from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 Checks: TypeAlias = Mapping[str, Sequence[DeclaredCheck]]

@@ -1,12 +1,12 @@
 """PlannedPipeline: a pipeline with its asset specs, before it is divided into steps."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
 import dagster as dg
 
-from dagster_dataops.assets.inputs.source_results import source_result
+from dagster_dataops.assets.inputs.source_results import materialize_source
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset, plan_assets
 from dagster_dataops.assets.planning.option_keywords import takes_options
@@ -15,12 +15,10 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.assets.steps.source_assets import Source, source_asset
 from dagster_dataops.assets.steps.step_work import StepWork
-from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.graph.column_check import check_source
-from dagster_dataops.graph.crude_check import check_crude
-from dagster_dataops.graph.exported_columns import with_exported_columns
-from dagster_dataops.graph.graph import SOURCE, OperatorGraph
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE
+from dagster_dataops.graph.source_check import with_source
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 
@@ -57,30 +55,16 @@ class PlannedPipeline:
         """
         loaded: dict[str, Any] = {}
         plans = self.plans
-        if self.origin.plan is not None:
-            if not isinstance(context, dg.AssetExecutionContext):
-                plans = [self.origin.plan, *plans]
-        elif self.origin.function is not None and not isinstance(context, dg.AssetExecutionContext):
-            source = self._write_source(self.origin.function, context, dataops)
-            loaded[f"input_{SOURCE}"] = source.value
-            yield source
+        if isinstance(context, dg.AssetExecutionContext):
+            pass  # the source has a step of its own
+        elif self.origin.plan is not None:
+            plans = [self.origin.plan, *plans]
+        elif self.origin.function is not None:
+            spec = dg.AssetSpec(self.origin.key)
+            for source in materialize_source(context, dataops, self.origin.function, spec):
+                loaded[f"input_{SOURCE}"] = source.value
+                yield source
         yield from StepWork(plans, {}, loaded).run(context, dataops)
-
-    def _write_source(
-        self,
-        function: Callable[..., Iterable[dict[str, Any]]],
-        context: StepContext,
-        dataops: DataOpsResource,
-    ) -> dg.MaterializeResult[JsonlDataset]:
-        """Write the records of a source function; a job of ops has no source asset to load."""
-        key = self.origin.key
-        made = source_result(context, dataops, function, dataops.folder(key.path))
-        return dg.MaterializeResult(
-            asset_key=key,
-            value=made.dataset,
-            metadata=made.metadata,
-            data_version=dg.DataVersion(made.dataset.fingerprint or ""),
-        )
 
 
 @takes_options(AssetOptions)
@@ -117,8 +101,7 @@ def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> Pl
     if not isinstance(given, Pipeline):
         wanted = 'a pipeline, such as with pipeline("docs") as ppl: ppl.upper = upper()'
         raise ConfigurationError("ppl", ppl, wanted)
-    graph = with_exported_columns(ppl.graph, check_source(ppl.graph, source))
-    check_crude(graph, source)
+    graph = with_source(ppl.graph, source)
     origin = source_asset(source, graph.name, options)
     translator = options.get("dagster_dataops_translator") or DataOpsTranslator()
     return PlannedPipeline(graph, origin, plan_assets(graph, origin, translator, options), options)

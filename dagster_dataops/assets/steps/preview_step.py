@@ -18,19 +18,23 @@ from dagster_dataops.assets.metadata.materialization import preview, report_meta
 from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
-from dagster_dataops.assets.steps.preview_estimate import preview_estimate
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import first_lines
+from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_first
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.pipelines.dry_run import calls_models, estimates_of
 from dagster_dataops.quantities import counted
 
 _FOLDER: Final = ".preview"  # cannot be an asset's folder, where a leading dot is escaped
 _KEPT: Final = ("rows_in", "rows_out", "rows_dropped", "new_records", "rows_failed", "errors")
+_ESTIMATED_BY: Final = 50  # records
 _SHOWN_RECORDS: Final = 20
 _LOGGED_RECORDS: Final = 3
 _LOGGED_CHARACTERS: Final = 500
@@ -98,10 +102,31 @@ def model_preview(
     There is no estimate from an input that is a preview itself.
     """
     prompt = prompt_metadata(operator, inputs, "preview")
-    if any(dataset.path.parent.name == _FOLDER for dataset in inputs):
+    if len(inputs) != 1 or inputs[0].path.parent.name == _FOLDER:
         return prompt
-    estimate = preview_estimate(operator, inputs, folder, dataops.clients)
+    estimate = _estimate_of(dataops, operator, inputs[0], folder)
     return {"preview/estimate": estimate, **prompt} if estimate else prompt
+
+
+def _estimate_of(
+    dataops: DataOpsResource, operator: Operator, whole: JsonlDataset, folder: NodeFolder
+) -> str:
+    """Return the cost of the model calls for a whole input, in words; empty without such calls."""
+    graph = OperatorGraph.of("", [OperatorNode("node", operator, (SOURCE,))])
+    if not calls_models(graph):
+        return ""
+    try:
+        found = estimates_of(graph, whole, _ESTIMATED_BY, dataops.clients, lambda _: folder)
+    except DataOpsError as error:
+        return f"no estimate: {error}"
+    estimate = found.get("node")
+    if estimate is None:
+        return ""
+    cost = estimate.cost
+    return (
+        f"all records of the input: {counted(estimate.calls, 'calls')}, "
+        f"${cost.expected:,.4f} expected, ${cost.high:,.4f} at most"
+    )
 
 
 def observe_preview(

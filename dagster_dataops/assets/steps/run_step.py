@@ -1,6 +1,7 @@
 """run_step: run one planned operator over its inputs and yield its events."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -79,49 +80,47 @@ def run_step(
         yield from error_rate_results(context, spec.key, plan.error_rate, step.results)
 
 
+@dataclass
 class _OperatorRun:
-    """One operator in one step; arguments as `run_step`.
+    """One operator in one step; attributes as the arguments of `run_step`.
 
     Attributes:
         results: The results of the runs, one for each partition, in order.
     """
 
-    def __init__(
-        self,
-        context: StepContext,
-        plan: AssetPlan,
-        config: OperatorConfig,
-        dataops: DataOpsResource,
-        loaded: Mapping[str, Any],
-    ) -> None:
-        self._context = context
-        self._plan = plan
-        self._dataops = dataops
-        self._loaded = loaded
-        self._resume = resume_policy(config)
-        self.results: list[RunResult] = []
-        key = plan.spec.key.to_user_string()
-        self._operator = checked(key, plan.node.operator, config)
+    context: StepContext
+    plan: AssetPlan
+    config: OperatorConfig
+    dataops: DataOpsResource
+    loaded: Mapping[str, Any]
+    results: list[RunResult] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._key = self.plan.spec.key.to_user_string()
+        self._operator = checked(self._key, self.plan.node.operator, self.config)
+        self._resume = resume_policy(self.config)
 
     def _folder(self, partition: str | None) -> NodeFolder:
-        return self._plan.folder(self._dataops, partition)
+        return self.plan.folder(self.dataops, partition)
+
+    def _inputs(self, folder: NodeFolder) -> StepInputs:
+        return StepInputs(folder, len(self.plan.inputs), self.context.run.run_id)
 
     def _parts(self, given: str | Path | PathPattern, partition: str | None) -> Sequence[object]:
         """Return the parts of an input for one partition, as `StepInputs.add` takes them."""
         if isinstance(given, PathPattern) and partition is None:
-            return pattern_paths(self._context, given, self._dataops)
+            return pattern_paths(self.context, given, self.dataops)
         if isinstance(given, (Path, PathPattern)):
-            return [source_file(given, partition, self._dataops)]
-        spec = self._plan.spec
-        return loaded_parts(self._context, spec, given, self._loaded[given], partition)
+            return [source_file(given, partition, self.dataops)]
+        spec = self.plan.spec
+        return loaded_parts(self.context, spec, given, self.loaded[given], partition)
 
     def preview(self, partitions: Sequence[str | None], limit: int) -> None:
         """Preview the operator over the first records of its inputs."""
-        context, dataops, plan = self._context, self._dataops, self._plan
+        context, dataops, plan = self.context, self.dataops, self.plan
         for partition in partitions:
             folder = self._folder(partition)
-            place, run = preview_folder(folder), context.run.run_id
-            with StepInputs(place, len(plan.inputs), run) as upstream:
+            with self._inputs(preview_folder(folder)) as upstream:
                 for key, given in plan.inputs:
                     earlier = earlier_preview(context, dataops, key, partition)
                     upstream.add(
@@ -136,42 +135,39 @@ class _OperatorRun:
     def _previewing(self, partition: str | None) -> Operator:
         """Return the operator with artefacts that this run previewed, or else published ones."""
         folders = {}
-        for name, spec in self._plan.artefacts.items():
-            folder = folder_of_artefact(self._dataops, spec, partition)
-            earlier = earlier_preview(self._context, self._dataops, spec.key, partition)
+        for name, spec in self.plan.artefacts.items():
+            folder = folder_of_artefact(self.dataops, spec, partition)
+            earlier = earlier_preview(self.context, self.dataops, spec.key, partition)
             folders[name] = folder if earlier is None else NodeFolder.at(earlier.path)
         return self._with(folders)
 
     def _with(self, folders: Mapping[str, NodeFolder]) -> Operator:
-        key = self._plan.spec.key.to_user_string()
-        return with_loaded(key, self._operator, folders)
+        return with_loaded(self._key, self._operator, folders)
 
     def make(self, partition: str | None) -> list[PartitionResult]:
         """Make the results of one partition, or of an operator without partitions."""
-        with StepInputs(
-            self._folder(partition), len(self._plan.inputs), self._context.run.run_id
-        ) as upstream:
-            for key, given in self._plan.inputs:
+        with self._inputs(self._folder(partition)) as upstream:
+            for key, given in self.plan.inputs:
                 upstream.add(key, self._parts(given, partition))
             return self._made_of(upstream, partition)
 
     def _made_of(self, upstream: StepInputs, partition: str | None) -> list[PartitionResult]:
-        files = ExternalFiles(self._plan.inputs, self._dataops)
+        files = ExternalFiles(self.plan.inputs, self.dataops)
         folder = self._folder(partition)
         folders = {
-            name: folder_of_artefact(self._dataops, spec, partition)
-            for name, spec in self._plan.artefacts.items()
+            name: folder_of_artefact(self.dataops, spec, partition)
+            for name, spec in self.plan.artefacts.items()
         }
         operator = of_partition(self._with(folders), partition)
         output = operator.__dataops__.output
         if output is not None and partition is not None:
             operator = exporting(operator, _export_of(operator, output, folder))
         report = run_or_retry(
-            self._dataops, self._context, operator, upstream.datasets, folder, self._resume
+            self.dataops, self.context, operator, upstream.datasets, folder, self._resume
         )
         self.results.append((report.manifest, report.error_path))
-        tags = files.report(self._context, report.manifest.rows_in)
-        tags |= report_datasets(self._context, operator)
+        tags = files.report(self.context, report.manifest.rows_in)
+        tags |= report_datasets(self.context, operator)
         return [
             PartitionResult(one.dataset, self._metadata(one, upstream, partition), tags)
             for one in report.results.values()
@@ -180,10 +176,7 @@ class _OperatorRun:
     def _metadata(
         self, report: RunReport, upstream: StepInputs, partition: str | None
     ) -> dict[str, Any]:
-        invocation = self._operator.__dataops__
-        columns = column_metadata(
-            invocation.options, upstream.by_key, report.dataset, invocation.spec.kind_of_columns
-        )
+        columns = column_metadata(self._operator, upstream.by_key, report.dataset)
         prompt = prompt_metadata(self._operator, upstream.datasets)
         return {**report_metadata(report, partition), **columns, **prompt}
 

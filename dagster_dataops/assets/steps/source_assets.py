@@ -14,9 +14,8 @@ from typing import Any, Final, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.inputs.external_datasets import dataset_keys, dataset_specs
-from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize
 from dagster_dataops.assets.inputs.path_pattern import PathPattern, is_pattern
-from dagster_dataops.assets.inputs.source_results import source_result
+from dagster_dataops.assets.inputs.source_results import materialize_source
 from dagster_dataops.assets.metadata.code_references import code_references
 from dagster_dataops.assets.metadata.leaf_metadata import planned_leaves
 from dagster_dataops.assets.metadata.markdown import table
@@ -50,7 +49,7 @@ from dagster_dataops.execution.runners.given_stream import (
     name_of_stream,
     stem_of,
 )
-from dagster_dataops.graph.graph import SOURCE, OperatorNode
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.definition.reader_base import Readable, returns_stream
 from dagster_dataops.operators.definition.spec_builder import checked_name
@@ -96,13 +95,18 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
         PipelineDefinitionError: An input of a combined source is not a source.
     """
     options = options or {}
+    made = _asset_of(source, pipeline, options)
+    if options.get("workers") and made.plan is None:
+        raise ConfigurationError("workers", options["workers"], "for a source that is a stream")
+    return made
+
+
+def _asset_of(source: Source, pipeline: str, options: AssetOptions) -> SourceAsset:
     if isinstance(source, Combined):
         return _combined(source, pipeline, options)
     if is_stream(source):
         text = described(source.description) if isinstance(source, Readable) else None
         return _streamed(_of_stream(source, options), None, pipeline, options, text)
-    if options.get("workers") and not _is_streamed_source(source):
-        raise ConfigurationError("workers", options["workers"], "for a source that is a stream")
     if isinstance(source, (str, os.PathLike)):
         return _of_path(os.fspath(source), pipeline, options)
     if isinstance(source, (dg.AssetKey, dg.AssetSpec, dg.AssetsDefinition)):
@@ -129,15 +133,10 @@ def _of_function(source: Any, pipeline: str, options: AssetOptions) -> SourceAss
     name = (streamed and options.get("stream_name")) or function_name(source)
     _check_arguments(source, partitioned=options.get("partitions_def") is not None)
     if streamed:
-        return _streamed(given_stream(name, source, source), source, pipeline, options)
+        text = described(source.__doc__)
+        return _streamed(given_stream(name, source, source), source, pipeline, options, text)
     key = dg.AssetKey(key_of(pipeline, name))
     return SourceAsset(key, _function_asset(source, key, pipeline, options), function=source)
-
-
-def _is_streamed_source(source: object) -> bool:
-    if isinstance(source, (str, os.PathLike)):
-        return _is_streamed(os.fspath(source))
-    return callable(source) and returns_stream(source)
 
 
 def _is_streamed(text: str) -> bool:
@@ -239,12 +238,8 @@ def _function_asset(
         def _source(
             context: dg.AssetExecutionContext, dataops: DataOpsResource
         ) -> Iterator[dg.MaterializeResult[Any]]:
-            def make(partition: str | None) -> PartitionResult:
-                folder = dataops.folder(key.path, partition)
-                return source_result(context, dataops, function, folder, partition)
-
             spec = dg.AssetSpec(key, partitions_def=options.get("partitions_def"))
-            yield from materialize(context, spec, make)
+            yield from materialize_source(context, dataops, function, spec)
 
     return _source
 
@@ -287,7 +282,6 @@ def _streamed(
     if function is None and options.get("partitions_def") is None:
         stages = operator.stream()
     name = operator.__dataops__.spec.name
-    text = text or (described(function.__doc__) if function is not None else None)
     leaves = [] if stages is None else leaves_of(stages.stage)
     spec = _spec(name, pipeline, options).replace_attributes(
         deps=dataset_keys(leaves),

@@ -11,7 +11,7 @@ from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_resul
 from dagster_dataops.assets.inputs.partitions import ResultsByPartition
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
+from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent, selects
 from dagster_dataops.assets.steps.preview_step import earlier_preview
 from dagster_dataops.assets.steps.run_step import run_step
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, result_by_range
@@ -63,7 +63,7 @@ class _WorkRun:
     def events(self) -> Iterator[StepEvent]:
         """Run the operators; see `StepWork.run`."""
         for plan in self._work.plans:
-            if not self._is_selected(plan):
+            if not any(selects(self._context, key) for key in plan.arguments):
                 yield from self._check_alone(plan)
                 yield from self._declared(plan)
             elif reason := self._why_held(plan):
@@ -75,11 +75,6 @@ class _WorkRun:
         in_asset = isinstance(self._context, dg.AssetExecutionContext)
         if _BLOCKED in self._held.values() and not in_asset:
             raise dg.Failure("a blocking check failed", allow_retries=False)
-
-    def _is_selected(self, plan: AssetPlan) -> bool:
-        if not isinstance(self._context, dg.AssetExecutionContext):
-            return True
-        return not self._context.selected_asset_keys.isdisjoint(plan.arguments)
 
     def _why_held(self, plan: AssetPlan) -> str | None:
         """Return the reason to skip an operator because of an upstream one, or ``None``."""

@@ -16,6 +16,7 @@ from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.records import encode
 from dagster_dataops.stores.open_stores import store_of
 from dagster_dataops.stores.result_store import ResultStore
+from dagster_dataops.tracing.tracer import trace
 from tests.assets.helpers import (
     checks_of,
     definitions_of,
@@ -181,3 +182,25 @@ def test_new_objects_have_no_sensor(upper: Any, root: Path) -> None:
 def test_workers_of_a_stream_are_refused_for_an_object() -> None:
     with pytest.raises(ConfigurationError, match="for a source that is a stream"):
         source_asset(URL, "docs", {"workers": 2})
+
+
+def test_a_trace_shows_the_line_of_an_object(
+    upper: Any,
+    bucket: ResultStore,
+    options: Mapping[str, str],
+    root: Path,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    put(bucket, "in/texts.jsonl", numbered(600))
+    execute(of(upper, URL, root, options), instance)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", options["endpoint"])
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+
+    for found in (trace(root / "docs" / "upper", 3), trace(root / "docs" / "upper", source_line=3)):
+        assert found.ends == ()
+        assert [one.text for one in found.sources] == [
+            encode(list(numbered(3))[2]).decode().strip()
+        ]

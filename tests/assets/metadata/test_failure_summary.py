@@ -85,14 +85,6 @@ def test_several_files_are_counted_together(tmp_path: Path) -> None:
     one = write_jsonl(tmp_path / "one.jsonl", [error(1, "A", "m", {}), error(2, "B", "m", {})])
     other = write_jsonl(tmp_path / "other.jsonl", [error(1, "A", "n", {})])
     assert counts(one, other) == {"A": 2, "B": 1}
-    assert counts(one) == {"A": 1, "B": 1}  # the remembered groups of a file are not changed by it
-
-
-def test_a_rewritten_file_is_read_again(tmp_path: Path) -> None:
-    path = write_jsonl(tmp_path / "errors.jsonl", [error(1, "A", "m", {})])
-    assert counts(path) == {"A": 1}
-    write_jsonl(path, [error(1, "A", "m", {}), error(2, "A", "m", {})])
-    assert counts(path) == {"A": 2}
 
 
 def test_the_table_has_a_row_an_example_and_counts_each_exception_once(tmp_path: Path) -> None:

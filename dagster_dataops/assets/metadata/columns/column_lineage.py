@@ -12,14 +12,14 @@ A column that none of these explains gets no guessed origin; its note says that 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.metadata.columns.column_values import (
     INPUT_RECORDS,
-    comparable,
-    compared_records,
+    compared_values,
     inputs_to_see,
     values_of,
 )
@@ -64,9 +64,6 @@ class ColumnTracer:
         result: The dataset that the operator wrote.
         kind: The kind of the operator: a selection changes no record, and a record operator keeps
             their order.
-
-    Attributes:
-        records: The first records of the result.
     """
 
     def __init__(
@@ -80,12 +77,11 @@ class ColumnTracer:
         for key, dataset in upstream:
             parts.setdefault(key, []).append(dataset)
         datasets = [dataset for _, dataset in upstream]
-        ordered = kind == "record"  # other kinds may move records
-        seen = inputs_to_see(result, datasets) if ordered else INPUT_RECORDS
+        seen = inputs_to_see(result, datasets) if kind == "record" else INPUT_RECORDS
         self._inputs = {key: values_of(found, seen) for key, found in parts.items()}
-        self.records = compared_records(result, datasets)
+        self._found = compared_values(result, datasets)
         self._kind = kind
-        self._known = {name for values in self._inputs.values() for name in values.columns}
+        self._known = dict.fromkeys(name for one in self._inputs.values() for name in one.values)
         self._written = {} if kind == "selection" else written_keys(options)
         self._read = list(dict.fromkeys(key for keys in self._written.values() for key in keys))
 
@@ -95,14 +91,11 @@ class ColumnTracer:
         Args:
             columns: Columns that were found in other records than the first ones.
         """
-        names = dict.fromkeys([*columns, *(name for record in self.records for name in record)])
-        gone = [name for name in dict.fromkeys(self._all_inputs()) if name not in names]
+        names = dict.fromkeys([*columns, *self._found])
+        gone = [name for name in self._known if name not in names]
         origins = [self._origin(name, gone) for name in names]
         used = {key for origin in origins if origin.note == RENAMED for _, key in origin.origins}
         return [*origins, *(self._dropped(name) for name in gone if name not in used)]
-
-    def _all_inputs(self) -> Iterable[str]:
-        return (name for values in self._inputs.values() for name in values.columns)
 
     def _origin(self, column: str, gone: Sequence[str]) -> ColumnOrigin:
         holders = self._holders(column)
@@ -135,39 +128,32 @@ class ColumnTracer:
     def _dropped(self, column: str) -> ColumnOrigin:
         return self._made(column, [(key, column) for key in self._holders(column)], DROPPED)
 
-    # ------------------------------------------------------------ questions about the inputs
-
     def _holders(self, column: str) -> list[dg.AssetKey]:
-        return [key for key, values in self._inputs.items() if column in values.columns]
+        return [key for key, one in self._inputs.items() if column in one.values]
 
-    def _agrees(self, key: dg.AssetKey, column: str, name: str) -> bool:
-        return self._inputs[key].agrees(column, self.records, name)
+    def _agrees(self, column: str, name: str, *keys: dg.AssetKey) -> bool:
+        """Return whether the inputs have in ``column`` all values of ``name`` in the result."""
+        found = self._found.get(name, set())
+        known = (self._inputs[key].values.get(column, ()) for key in keys)
+        return bool(found) and found.issubset(chain.from_iterable(known))
 
     def _passing(self, column: str, holders: list[dg.AssetKey]) -> list[dg.AssetKey]:
         """Return those of ``holders`` from which a column was passed through unchanged."""
-        if self._kind == "stream" and self._mixed(column, holders):
+        if self._kind == "stream" and self._agrees(column, column, *holders):
             return holders
-        same = [key for key in holders if self._agrees(key, column, column)]
+        same = [key for key in holders if self._agrees(column, column, key)]
         return same or (holders if self._kind == "selection" else [])
 
-    def _mixed(self, column: str, holders: Sequence[dg.AssetKey]) -> bool:
-        """Return whether all values of a column occur in the inputs taken together."""
-        known = {one for key in holders for one in self._inputs[key].seen(column)}
-        given = [record[column] for record in self.records if column in record]
-        return bool(given) and all(comparable(value) in known for value in given)
-
     def _renamed_from(self, column: str, gone: Sequence[str]) -> list[tuple[dg.AssetKey, str]]:
-        inputs = self._inputs
-        return [(key, name) for name in gone for key in inputs if self._moved(key, name, column)]
-
-    def _moved(self, key: dg.AssetKey, column: str, name: str) -> bool:
-        """Return whether ``name`` is the renamed upstream ``column``; one value proves nothing."""
-        distinct = {str(record[name]) for record in self.records if name in record}
-        return len(distinct) > 1 and self._agrees(key, column, name)
+        if len(self._found.get(column, ())) < 2:  # one value proves nothing
+            return []
+        return [
+            (key, name) for name in gone for key in self._inputs if self._agrees(name, column, key)
+        ]
 
     def _written_into(self, column: str) -> list[str]:
         """Return the declared keys that name the column or a path inside it."""
-        return [key for key in self._written if column_of(key, self._known | {column}) == column]
+        return [key for key in self._written if column_of(key, {*self._known, column}) == column]
 
     def _reads_of(self, written: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(read for key in written for read in self._written[key]))
@@ -176,9 +162,9 @@ class ColumnTracer:
         """Return the keys with every input that has their column."""
         found = [
             (asset, key)
-            for asset, values in self._inputs.items()
+            for asset, one in self._inputs.items()
             for key in keys
-            if column_of(key, values.columns) in values.columns
+            if column_of(key, one.values) in one.values
         ]
         return list(dict.fromkeys(found))
 
@@ -186,24 +172,9 @@ class ColumnTracer:
         self, column: str, origins: Sequence[tuple[dg.AssetKey, str]], note: str
     ) -> ColumnOrigin:
         unique = tuple(dict.fromkeys(origins))
-        columns = [(asset, column_of(key, self._inputs[asset].columns)) for asset, key in unique]
+        columns = [(asset, column_of(key, self._inputs[asset].values)) for asset, key in unique]
         deps = [dg.TableColumnDep(asset, name) for asset, name in dict.fromkeys(columns)]
         return ColumnOrigin(column, unique, tuple(deps), note)
-
-
-def column_lineage(
-    options: Mapping[str, Any],
-    upstream: KeyedDatasets,
-    result: JsonlDataset,
-    kind: OperatorKind = "record",
-) -> dg.TableColumnLineage | None:
-    """Return the column lineage of ``result``; ``None`` without inputs.
-
-    Arguments as `ColumnTracer`.
-    """
-    if not upstream:
-        return None
-    return as_dagster(ColumnTracer(options, upstream, result, kind).trace())
 
 
 def as_dagster(origins: Iterable[ColumnOrigin]) -> dg.TableColumnLineage:

@@ -5,7 +5,7 @@ draw column lineage, so a Markdown table shows it too.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import dagster as dg
@@ -18,12 +18,11 @@ from dagster_dataops.assets.metadata.columns.column_lineage import (
     as_dagster,
 )
 from dagster_dataops.assets.metadata.columns.column_schema import ColumnSchema, schema_of
-from dagster_dataops.assets.metadata.columns.column_values import remember
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
-from dagster_dataops.operators.definition.spec import OperatorKind
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.quantities import counted
 
 _ROWS: Final = 40
@@ -31,10 +30,7 @@ _logger = logging.getLogger("dagster_dataops")
 
 
 def column_metadata(
-    options: Mapping[str, Any],
-    upstream: KeyedDatasets,
-    result: JsonlDataset,
-    kind: OperatorKind = "record",
+    operator: Operator, upstream: KeyedDatasets, result: JsonlDataset
 ) -> dict[str, dg.MetadataValue[Any]]:
     """Return column schema, column lineage and a table of both.
 
@@ -43,19 +39,16 @@ def column_metadata(
     It takes a few milliseconds for any size, because only samples are read.
 
     Args:
-        options: The options of the operator; ``input_key`` and ``output_key`` are used.
+        operator: The operator; its options ``input_key`` and ``output_key`` are used.
         upstream: The inputs with their asset keys, in order.
         result: The dataset that the operator wrote.
-        kind: The kind of the operator.
     """
+    options, kind = operator.__dataops__.options, operator.__dataops__.spec.kind_of_columns
     if kind in {"artefact", "export"}:
         return {}
     try:
         schema = schema_of(result)
-        tracer = ColumnTracer(options, upstream, result, kind)
-        origins = tracer.trace(schema.columns)
-        if not schema.left_out:
-            remember(result, schema.columns, tracer.records)
+        origins = ColumnTracer(options, upstream, result, kind).trace(schema.columns)
     except (DataOpsError, OSError) as error:  # the result is valid without the metadata
         _logger.warning("no columns are shown of %s: %s", result.path, error)
         return {}

@@ -9,11 +9,11 @@ from typing import Final
 import dagster as dg
 
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.record_samples import RecordSample, spread_sample
+from dagster_dataops.datasets.record_samples import spread_sample
 from dagster_dataops.quantities import counted, percentage
 from dagster_dataops.records import JsonValue, Record
 
-SAMPLE_RECORDS: Final = 250
+_SAMPLE_RECORDS: Final = 250
 _COLUMNS: Final = 200  # keys that are data, such as ids, make any number of columns
 _COUNTED: Final = 100_000  # further columns that are counted
 _BATCH: Final = 256
@@ -127,13 +127,13 @@ class ColumnSchema:
         )
 
 
-def schema_of(dataset: JsonlDataset, sample: RecordSample | None = None) -> ColumnSchema:
+def schema_of(dataset: JsonlDataset) -> ColumnSchema:
     """Return the columns of a dataset, from a sample of about 250 records spread over it.
 
     Raises:
         InputError: The dataset cannot be read.
     """
-    taken = spread_sample(dataset, SAMPLE_RECORDS) if sample is None else sample
+    taken = spread_sample(dataset, _SAMPLE_RECORDS)
     return _schema_of(taken.records, whole=taken.whole, rows=dataset.rows)
 
 

@@ -1,4 +1,4 @@
-"""Tests of declared columns in exports: the file has the declared types."""
+"""Tests of sources and graphs: crude sources are cooked, exports have the declared types."""
 
 from pathlib import Path
 from typing import Any
@@ -6,10 +6,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from dagster_dataops import config, data, pipeline
-from dagster_dataops.errors import ExportError
-from dagster_dataops.graph.column_check import check_columns
-from dagster_dataops.graph.exported_columns import with_exported_columns
+from dagster_dataops import config, cook, data, pipeline
+from dagster_dataops.errors import ExportError, PipelineDefinitionError
+from dagster_dataops.graph.source_check import with_source
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
 
@@ -34,7 +33,7 @@ def types_in(path: Path) -> dict[str, str]:
 
 
 def declared(ppl: Any) -> dict[str, Any]:
-    graph = with_exported_columns(ppl.graph, check_columns(ppl.graph))
+    graph = with_source(ppl.graph)
     return {name: dict(node.operator.__dataops__.columns) for name, node in graph.nodes.items()}
 
 
@@ -91,3 +90,25 @@ def test_columns_pass_through_nodes_that_keep_them() -> None:
     found = declared(ppl)
     assert found["file"] == {**COLUMNS, "n": int}
     assert found["made"] == {}
+
+
+class Source:
+    """A source with one dataset."""
+
+    is_crude = True
+    sources = ()
+
+
+def graph_of(*nodes):
+    with pipeline("p") as ppl:
+        for number, node in enumerate(nodes):
+            setattr(ppl, f"n{number}", node)
+    return ppl.graph
+
+
+def test_only_nodes_that_take_a_crude_source_must_cook():
+    unique = data.dedup.Exact(input_key="text")
+    with_source(graph_of(cook(dict), unique), Source())
+    with_source(graph_of(unique), object())
+    with pytest.raises(PipelineDefinitionError, match="node 'n0' takes the source, which is crude"):
+        with_source(graph_of(unique, cook(dict)), Source())

@@ -9,8 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from dagster_dataops.assets.inputs.step_inputs import StepInputs
-from dagster_dataops.assets.inputs.step_scratch import StepScratch
+from dagster_dataops.assets.inputs.step_inputs import StepInputs, StepScratch
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 
 LONG_AGO = 3600.0  # seconds
