@@ -29,7 +29,7 @@ from benchmarks.processes import cpu_seconds, peak_memory, tree
 from benchmarks.reporting import Stopwatch
 from dagster_dataops import chain, config, data, data_register, pipeline
 from dagster_dataops.cluster.local_cluster import LocalCluster, SubprocessAgent, SubprocessAgents
-from dagster_dataops.execution.agent_pool import Said
+from dagster_dataops.execution.agent_pool import Command, Instruction, Said
 from dagster_dataops.execution.backends import asynchronous, processes, single, threads
 from dagster_dataops.execution.runners import record_runner
 from dagster_dataops.execution.workers.idle_workers import idle_workers
@@ -99,19 +99,20 @@ def _use_agents(count: int) -> dict[str, float]:
         seconds of the process tree lack them.
     """
     facts = {"messages": 0, "agents_cpu_seconds": 0.0}
-    receive, finish = SubprocessAgents.receive, SubprocessAgent.finish
+    receive, send = SubprocessAgents.receive, SubprocessAgent.send
 
     def counted(self: SubprocessAgents, seconds: float) -> Any:
         found = receive(self, seconds)
         facts["messages"] += sum(isinstance(message, Said) for _, message in found)
         return found
 
-    def measured(self: SubprocessAgent) -> None:
-        facts["agents_cpu_seconds"] += cpu_seconds(tree(self.process.pid))
-        finish(self)
+    def measured(self: SubprocessAgent, instruction: Instruction) -> None:
+        if instruction is Command.FINISH:
+            facts["agents_cpu_seconds"] += cpu_seconds(tree(self.process.pid))
+        send(self, instruction)
 
     SubprocessAgents.receive = counted  # type: ignore[method-assign]
-    SubprocessAgent.finish = measured  # type: ignore[method-assign]
+    SubprocessAgent.send = measured  # type: ignore[method-assign]
     config.cluster = LocalCluster(agents=count, cpus_per_agent=1)
     return facts
 
