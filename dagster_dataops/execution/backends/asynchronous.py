@@ -9,11 +9,11 @@ from functools import partial
 
 from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
-from dagster_dataops.execution.backends.collector import Collector, PauseEnded
+from dagster_dataops.execution.backends.collector import Collector
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.async_settle import async_settlers
 from dagster_dataops.execution.records.lifecycle import context_of, opened
-from dagster_dataops.execution.records.retries import Retries
+from dagster_dataops.execution.records.retries import PauseEnded, Retries
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
 from dagster_dataops.operators.outcomes.record_context import StopRun
 

@@ -23,6 +23,7 @@ from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.execution.records.retries import PauseEnded
 from dagster_dataops.execution.records.span_draft import Finished, span_of
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 from dagster_dataops.operators.outcomes.record_context import StopRun
@@ -34,10 +35,6 @@ _NOTE_SECONDS: Final = 0.5
 _READY_CALLS: Final = 256
 _READY_BYTES: Final = 1 << 20
 _START: Final = itemgetter(0)  # the line; lines are ordered by their start
-
-
-class PauseEnded(BaseException):
-    """The run stops while a record waits for its next attempt."""
 
 
 class Collector:

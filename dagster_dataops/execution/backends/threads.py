@@ -12,12 +12,12 @@ from functools import partial
 from typing import Final
 
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
-from dagster_dataops.execution.backends.collector import Collector, PauseEnded
+from dagster_dataops.execution.backends.collector import Collector
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle import line_settling
 from dagster_dataops.execution.records.settle_steps import SettleLines
-from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
+from dagster_dataops.execution.timeouts.record_timeout import Stuck
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit, start_thread
 from dagster_dataops.operators.outcomes.record_context import Tally
 
@@ -58,12 +58,11 @@ def run(job: Job) -> None:
 @contextmanager
 def _settling(job: Job, retries: Retries, stuck: Stuck) -> Iterator[SettleLines]:
     """Yield the function that settles lines in this thread, within the time limit if any."""
-    tally, interrupts = Tally(), (PauseEnded, TooManyStuckError)
-    seconds, around = job.settings.timeout, None
+    tally, seconds, around = Tally(), job.settings.timeout, None
     with ExitStack() as stack:
         if seconds is not None and not job.operator.__dataops__.spec.asynchronous:
             around = stack.enter_context(closing(CallLimit(seconds, stuck, tally))).around
-        yield stack.enter_context(line_settling(job.operator, interrupts, around, retries, tally))
+        yield stack.enter_context(line_settling(job.operator, (), around, retries, tally))
 
 
 class _ThreadPool:

@@ -22,6 +22,10 @@ _LONGEST_ASKED_SECONDS: Final = 3600.0
 _LOOK_SECONDS: Final = 0.1  # after which a pausing coroutine looks whether the run stops
 
 
+class PauseEnded(BaseException):
+    """The run stops while a record waits for its next try."""
+
+
 class Retries:
     """The further attempts of failed records in one run; shared by its threads.
 
@@ -30,7 +34,7 @@ class Retries:
             before it and a minute at most. A random half of it spreads the calls of many callers.
             It is longer if the exception asks for that in its attribute ``retry_after``, in
             seconds, as servers do; an hour at most.
-        pause: Waits for a number of seconds; an exception that it raises ends the tries.
+        pause: Waits for a number of seconds; raises `PauseEnded` if the run stops meanwhile.
         breaker: Counts every failed try but a record's last, which is counted with the record. No
             further try is made once it is open.
     """

@@ -18,7 +18,7 @@ from dagster_dataops.execution.records.record_failures import (
     in_part,
     raised,
 )
-from dagster_dataops.execution.records.retries import Retries
+from dagster_dataops.execution.records.retries import PauseEnded, Retries
 from dagster_dataops.execution.records.span_draft import Finished
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 from dagster_dataops.operators.definition.operator import Operator
@@ -45,8 +45,8 @@ class Pause(NamedTuple):
     seconds: float
 
 
-# Exceptions of a call that end the run; no record is blamed for them.
-ENDS_OF_RUN: Final = (StopRun, TooManyStuckError)
+# Exceptions of a call or a pause that end the run; no record is blamed for them.
+ENDS_OF_RUN: Final = (StopRun, TooManyStuckError, PauseEnded)
 _UNUSED: Final = "not packed"
 
 SettleLines: TypeAlias = Callable[[list[Line]], list[Finished]]

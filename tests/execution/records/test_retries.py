@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from dagster_dataops.data import data_register
+from dagster_dataops.datasets.lines import Line
 from dagster_dataops.errors import RecordError, RunStoppedError, UnencodableError
+from dagster_dataops.execution.records.async_settle import async_settlers
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
-from dagster_dataops.execution.records.retries import Retries, matches
-from dagster_dataops.execution.records.settle import settling
+from dagster_dataops.execution.records.retries import PauseEnded, Retries, matches
+from dagster_dataops.execution.records.settle import line_settling, settling
 from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import ContractError
 from tests.execution.helpers import (
     MODES,
@@ -182,6 +185,31 @@ def test_an_interrupt_during_a_pause_is_raised_and_keeps_earlier_records() -> No
         assert isinstance(stretch.interrupt, Stop)
         with pytest.raises(Stop):
             settle_one(settle, b'{"n":0}')
+
+
+def _ended(_: float) -> None:
+    raise PauseEnded
+
+
+def test_a_pause_during_which_the_run_stops_is_no_failure_of_the_record() -> None:
+    @data_register(_GROUP, _retries=3, _backoff=0.001)
+    def fails(record):
+        raise BusyError
+
+    @data_register(_GROUP, _retries=3, _backoff=0.001)
+    async def fails_async(record):
+        raise BusyError
+
+    line, operator, awaited = Line(0, 2, b"{}"), fails(), fails_async()
+    settings = ExecutionSettings(retries=3, backoff=0.001)
+    for asynchronous in (False, True):
+        retries = Retries(settings.resolved(asynchronous=asynchronous), _ended)
+        with pytest.raises(PauseEnded):
+            if asynchronous:
+                asyncio.run(async_settlers(awaited, None, retries)()([line]))
+            else:
+                with line_settling(operator, (), None, retries, Tally()) as settle:
+                    settle([line])
 
 
 def test_lines_after_a_record_tried_again_are_not_lost() -> None:
