@@ -9,6 +9,13 @@ from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream
 
+__all__ = ["assert_resumes_anywhere"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _MAX_ITEMS: Final = 200
 
 

@@ -67,9 +67,13 @@ def test_the_version_is_that_of_the_distribution():
     assert re.fullmatch(r"\d+\.\d+\.\d+", dagster_dataops.__version__)
 
 
-@pytest.mark.parametrize("package", [assets, readers], ids=["assets", "readers"])
-def test_dir_shows_the_names_of_a_package(package):
-    assert dir(package) == package.__all__
+@pytest.mark.parametrize(
+    "module", ["assets", "checks", "combine", "graphs", "readers", "testing", "text"]
+)
+def test_dir_shows_only_the_public_names_of_a_module(module):
+    found = getattr(dagster_dataops, module)
+    assert dir(found) == sorted(found.__all__)
+    assert all(hasattr(found, name) for name in found.__all__)
 
 
 @each("name", assets.__all__)

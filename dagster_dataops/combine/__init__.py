@@ -19,6 +19,12 @@ from dagster_dataops.pipelines.combined_inputs import Combined, check_stream, li
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
 
+__all__ = ["concat", "round_robin", "sample", "zip"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 def sample(
     inputs: Sequence[object],

@@ -24,6 +24,13 @@ from dagster_dataops.streams.sharding.workers_stage import check_sharding
 if TYPE_CHECKING:
     from dagster_dataops.operators.definition.operator import Operator
 
+__all__ = ["find", "insert", "remove", "replace", "traverse"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _Graph = TypeVar("_Graph", bound="Operations | OperatorGraph")
 
 Wanted: TypeAlias = "str | Callable[[Any], bool]"

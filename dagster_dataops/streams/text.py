@@ -17,6 +17,10 @@ from dagster_dataops.streams.files.text_lines import LineEnding, TextLines, know
 __all__ = ["LineEnding", "read_text"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def read_text(  # noqa: PLR0913, PLR0917 - the signature that users of fairseq2 know
     path: GivenPaths,
     key: str | None = None,

@@ -30,3 +30,7 @@ __all__ = [
     "row_count",
     "unique",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
