@@ -21,6 +21,7 @@ import orjson
 from dagster_dataops import config, data_register, pipeline
 
 Row = dict[str, Any]
+_BAD_LINES: Final = (b"{broken", b"[1,2]", b'"text"')
 _BAD_LINE: Final = object()  # in the input: not a JSON object
 _NOT_FINITE: Final = float("nan")
 
@@ -63,13 +64,17 @@ class Plan:
         """Return the plan of a seed."""
         chance = random.Random(seed)
         lines = tuple(_line(chance, n) for n in range(chance.choice([0, 1, 3, 40, 150, 600])))
+        if lines and all(line in _BAD_LINES for line in lines):
+            lines = (_record(chance, 0), *lines[1:])  # a file without any record is refused
         seconds = chance.choice([0.0, 0.0005, 0.002])
         return cls(_nodes(chance), lines, _text(chance, lines), seconds)
 
 
 def _line(chance: random.Random, n: int) -> bytes:
-    if chance.random() < 0.03:
-        return chance.choice([b"{broken", b"[1,2]", b'"text"'])
+    return chance.choice(_BAD_LINES) if chance.random() < 0.03 else _record(chance, n)
+
+
+def _record(chance: random.Random, n: int) -> bytes:
     row = {"n": n, "t": "é" * chance.randrange(4), "z": [None, {"q": chance.randrange(9)}]}
     return orjson.dumps(row)
 
