@@ -401,7 +401,9 @@ class TarRows(BlockwiseCursor, IndexRows):
     def _row_maker(self, shard: TarShard) -> Callable[[int, PlacedSample], Row]:
         source, shapes = self.source, self.source.files.index.shapes
         dataset, name, wanted = source.data.path, shard.name, source.data.parts
-        shared = {"version": shard_version(shard), **source.labels.of_rows()}
+        shared: Row = {"version": shard_version(shard), **source.labels.of_rows()}
+        if source.files.duplicates != "error":
+            shared["duplicates"] = source.files.duplicates
 
         def row(number: int, sample: PlacedSample) -> Row:
             parts = parts_of(sample, shapes[sample[SHAPE]])

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from dagster_dataops import TextSample, basic_sample_keys, crude, restore_record
+from dagster_dataops import TextSample, basic_sample_keys, cooker, crude, restore_record
+from dagster_dataops.cooking.cookers import listed_cookers
+from dagster_dataops.cooking.index_cooking import IndexCooker
 from dagster_dataops.errors import DuplicateKeyError, IndexOutdatedError
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.stage import ReadContext
@@ -69,6 +71,18 @@ def test_records_of_duplicates_are_made_again_and_traced(twice, duplicates):
         (file,) = crude_files([json.dumps(row), json.dumps(record)])
         data = (twice / file.shard).read_bytes()[file.first : file.end]
         assert data.decode() == record["text"]
+
+
+@pytest.mark.parametrize("duplicates", KEPT)
+def test_a_cooker_of_an_index_finds_the_kept_duplicates_by_name(twice, duplicates):
+    @cooker(need_primary=True)
+    def cook_by_name(sample, primary):
+        key = sample["__key__"]
+        return TextSample(**basic_sample_keys(sample), text=primary.get(f"{key}.txt").decode())
+
+    rows = crude(twice, duplicates=duplicates).index()
+    made = IndexCooker(listed_cookers(cook_by_name))
+    assert [made(row)["text"].encode() for row in rows] == list(KEPT[duplicates].values())
 
 
 @pytest.mark.parametrize("duplicates", KEPT)
