@@ -50,12 +50,13 @@ class JsonlWriter:
         return os.fdopen(create_anew(self._draft), "wb", _BUFFER_BYTES)
 
     def link(self, source: Path) -> None:
-        """Make ``source`` the draft by a hard link, where the file system has such links.
+        """Make the draft a hard link to ``source``, where the file system has such links.
 
-        Call `write` with its lines as if it were not; what the draft holds is not written again.
+        Then call `write` with the lines of ``source``, in order. They are counted and digested, and
+        written only if the draft is no link.
 
         Args:
-            source: A file that nobody writes to any more, with exactly the lines to come.
+            source: A complete file.
         """
         with storage(self._draft, f"link it to {source}"):
             self._file.close()
