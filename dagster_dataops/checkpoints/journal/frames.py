@@ -48,6 +48,9 @@ class FrameKind(IntEnum):
     NOTES = 10  # of the spans in the frame that follows
 
 
+ABOUT_SPANS: Final = frozenset({FrameKind.DIGESTS, FrameKind.NOTES})
+
+
 class JournalFrame(NamedTuple):
     """One frame that passed its checksum."""
 
@@ -65,12 +68,23 @@ def _check(kind: int, payload: bytes) -> int:
 
 
 def read_frames(data: bytes) -> Iterator[JournalFrame]:
-    """Yield every whole frame of ``data``; damaged ones are skipped."""
+    """Yield every whole frame of ``data``; damaged ones are skipped.
+
+    Frames about the spans that follow are skipped, too, if the frame behind them is damaged.
+    """
     before: JournalFrame | None = None
-    for found in _whole_frames(data):
-        if found.kind != FrameKind.COPY:
+    about: list[JournalFrame] = []
+    reached = 0
+    for start, end, found in _whole_frames(data):
+        if start != reached:
+            about = []
+        reached = end
+        if found.kind in ABOUT_SPANS:
+            about.append(found)
+        elif found.kind != FrameKind.COPY:
             before = found
-            yield found
+            yield from (*about, found)
+            about = []
         elif found.payload:
             copied = JournalFrame(found.payload[0], found.payload[1:])
             if copied != before:
@@ -78,14 +92,16 @@ def read_frames(data: bytes) -> Iterator[JournalFrame]:
             before = None
 
 
-def _whole_frames(data: bytes) -> Iterator[JournalFrame]:
+def _whole_frames(data: bytes) -> Iterator[tuple[int, int, JournalFrame]]:
+    """Yield the place of every whole frame, and the frame."""
     at = data.find(_MAGIC)
     while 0 <= at <= len(data) - _HEAD.size:
         _, kind, length, check = _HEAD.unpack_from(data, at)
-        payload = data[at + _HEAD.size : at + _HEAD.size + length]
+        end = at + _HEAD.size + length
+        payload = data[at + _HEAD.size : end]
         if len(payload) == length and _check(kind, payload) == check:
-            yield JournalFrame(kind, payload)
-            at = data.find(_MAGIC, at + _HEAD.size + length)
+            yield at, end, JournalFrame(kind, payload)
+            at = data.find(_MAGIC, end)
         else:
             at = data.find(_MAGIC, at + 1)
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
 from dagster_dataops.checkpoints.journal.frames import (
+    ABOUT_SPANS,
     FrameKind,
     read_frames,
     read_reopened,
@@ -30,7 +31,6 @@ class StagesEntry(NamedTuple):
 
 
 _Before: TypeAlias = dict[int, bytes]  # payloads of the frames about the spans that follow
-_ABOUT_SPANS: Final = {FrameKind.DIGESTS, FrameKind.NOTES}
 Entry: TypeAlias = AttemptEntry | SpansEntry | ReopenedEntry | StagesEntry | Position
 
 
@@ -42,7 +42,7 @@ def read_journal(path: Path) -> Iterator[Entry]:
     """
     before: _Before = {}
     for found in read_frames(read_if_there(path, "read the journal")):
-        if found.kind in _ABOUT_SPANS:
+        if found.kind in ABOUT_SPANS:
             before[found.kind] = found.payload
             continue
         entry = _entry(*found, before)
