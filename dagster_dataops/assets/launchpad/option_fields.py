@@ -3,6 +3,7 @@
 A field shows an option with its value of the pipeline.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -42,7 +43,7 @@ def options_field(
     """
     texts = option_descriptions(target)
     found = {
-        name: option_field(name, annotations.get(name, Any), value, texts.get(name, ""))
+        name: _field_of(name, annotations.get(name, Any), value, texts.get(name, ""))
         for name, value in options.items()
     }
     fields = {name: one for name, one in found.items() if isinstance(one, dg.Field)}
@@ -53,6 +54,16 @@ def options_field(
     if left_out:
         text += f" Not shown, with their values of the pipeline: {', '.join(left_out)}."
     return dg.Field(fields, description=text)
+
+
+def _field_of(name: str, annotation: Any, value: Any, description: str) -> dg.Field | str:
+    """Return `option_field`; nodes with equal plain options share their fields."""
+    try:
+        hash(annotation)
+        shared = type(value) in PLAIN_TYPES
+    except TypeError:
+        shared = False
+    return (_shared_field if shared else option_field)(name, annotation, value, description)
 
 
 def option_field(name: str, annotation: Any, value: Any, description: str) -> dg.Field | str:
@@ -77,6 +88,10 @@ def option_field(name: str, annotation: Any, value: Any, description: str) -> dg
         return _typed(kind, value, description)
     typed = value is not None or annotation is Any  # by its value
     return _untyped(value, description) if typed else _name_of(annotation)
+
+
+# By type as well: 1, 1.0 and True are equal.
+_shared_field = functools.lru_cache(maxsize=4096, typed=True)(option_field)
 
 
 def _typed(kind: OptionType, value: Any, description: str) -> dg.Field | str:

@@ -15,18 +15,20 @@ def code_references(*targets: Any) -> dict[str, Any]:
     Wrapped functions are unwrapped. The result is empty for code without a file: from a prompt,
     from ``exec``, or built into the interpreter.
     """
-    places = [place for place in map(source_place, targets) if place is not None]
-    if not places:
-        return {}
+    places = tuple(place for place in map(source_place, targets) if place is not None)
+    return {"dagster/code_references": _references(places)} if places else {}
+
+
+@functools.lru_cache(maxsize=1024)
+def _references(places: tuple[tuple[str, int], ...]) -> dg.CodeReferencesMetadataValue:
     with warnings.catch_warnings():
         # Public since Dagster 1.8 and still marked as beta.
         warnings.simplefilter("ignore", dg.BetaWarning)
-        value = dg.CodeReferencesMetadataValue(
+        return dg.CodeReferencesMetadataValue(
             code_references=[
                 dg.LocalFileCodeReference(file_path=path, line_number=line) for path, line in places
             ]
         )
-    return {"dagster/code_references": value}
 
 
 @functools.lru_cache(maxsize=1024)
