@@ -25,6 +25,7 @@ from dagster_dataops.assets.steps.check_steps import Checks, check_steps, hold_w
 from dagster_dataops.assets.steps.planned_pipeline import planned_pipeline
 from dagster_dataops.assets.steps.report_step import report_step
 from dagster_dataops.assets.steps.source_assets import Source
+from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.configuration import is_url
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.graph.operator_node import SOURCE
@@ -85,6 +86,7 @@ class PipelineOptions(LayoutOptions, total=False):
 
 
 @takes_options(PipelineOptions)
+@collected_rarely()  # all that it makes stays
 def build_definitions(
     ppl: Pipeline, *, source: Source, **options: Unpack[PipelineOptions]
 ) -> dg.Definitions:
