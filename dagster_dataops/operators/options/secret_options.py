@@ -1,10 +1,7 @@
-"""Detect secret options, show values without secrets, and detect options that change no result.
+"""Detect secret options, and show values without secrets.
 
-Both decisions use the words in a name:
-
-- `is_secret`: the value must not be shown. In doubt it is hidden.
-- `is_credential`: the value gives access and changes no result. In doubt it is not a credential:
-  ``eos_token``, ``license_key`` and ``mask_password`` change the result of an operator.
+The words in a name decide; in doubt a value is hidden. Whether an option counts for the identity of
+an operator is another question, which `endpoint_credentials` answers.
 """
 
 import functools
@@ -46,10 +43,6 @@ _SECRET_BESIDE: Final[Mapping[str, AbstractSet[str]]] = {
     "pass": _STORES | _USERS,
 }
 
-_OPERATIONAL: Final = re.compile(
-    r"((request|connect|connection|read|write|http|api|call)_)?timeout(_(s|secs?|seconds|ms))?"
-    r"|((max|num)_)?retries|retry_delay|(retry_)?backoff"
-)
 _LOGIN_IN_URL: Final = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/?#'\"]+@", re.IGNORECASE)
 _IN_QUERY: Final = re.compile(r"([?&]([\w.-]+)=)[^\s&#'\"]+")
 _IN_YAML: Final = re.compile(r"(([\w.-]+)[\"']?\s*:\s+)(?![\[{|>&*!\s]|\{\{)[^,}\]\n]+")
@@ -71,42 +64,11 @@ def is_secret(name: str) -> bool:
     return not _SECRET_BESIDE.get(words[-1], frozenset()).isdisjoint(words)
 
 
-def is_credential(name: str) -> bool:
-    """Return whether a name marks its value as a credential, which changes no result."""
-    words = _words(name)
-    if not words:
-        return False
-    before = words[-2] if len(words) > 1 else None
-    match words[-1]:
-        case "key" | "keys":
-            return before in _ACCESS_KEYS
-        case "token" | "tokens":
-            return before in _ACCESS_TOKENS
-        case "authorization" | "jwt":
-            return True
-    known = _ACCESS_KEYS | _ACCESS_TOKENS | _STORES | _USERS
-    return words[-1] in _PASSWORDS and (before is None or before in known)
-
-
-def is_inner_credential(name: str) -> bool:
-    """Return whether a key or attribute inside an option is a credential.
-
-    One word alone is not enough here: a table of texts may have an entry ``password``.
-    """
-    return is_credential(name) and (len(_words(name)) > 1 or name.lower() == "authorization")
-
-
-def is_operational_option(name: str, value: object) -> bool:
-    """Return whether an option is a credential, or limits the time or number of attempts.
-
-    A boolean is neither: ``hide_password=True``.
-    """
-    if isinstance(value, bool):
-        return False
-    number = value is None or isinstance(value, (int, float))
-    if _OPERATIONAL.fullmatch(name):
-        return number or isinstance(value, tuple)
-    return is_credential(name) and not isinstance(value, (int, float))
+def is_hidden(name: str, value: Any) -> bool:
+    """Return whether a value is hidden by its name, or is a text with a login."""
+    if isinstance(value, str):
+        return redacted(name, value) is not value
+    return is_secret(name) and redacted(name, value) is HIDDEN
 
 
 def redacted(name: str, value: Any, depth: int = 0) -> Any:

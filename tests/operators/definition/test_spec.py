@@ -69,7 +69,6 @@ HOW = {
     "a key": ({"api_key": "a"}, {"api_key": "b"}),
     "several keys": ({"api_keys": ["a"]}, {"api_keys": ["b", "c"]}),
     "a key of another provider": ({"deepseek_api_key": "a"}, {"deepseek_api_key": "b"}),
-    "a password": ({"password": "a"}, {"password": "b"}),
     "a token that gives access": ({"hf_token": "a"}, {"hf_token": "b"}),
     "a timeout": ({"timeout": 30}, {"timeout": None}),
     "a timeout in seconds": ({"request_timeout_seconds": 3.5}, {"request_timeout_seconds": 4}),
@@ -79,9 +78,9 @@ HOW = {
         {"headers": {"Authorization": "b", "x": "1"}},
     ),
     "a key of a model": ({"model": {"api_key": "a"}}, {"model": {"api_key": "b"}}),
-    "a value that is secret by its type": (
-        {"login": pydantic.SecretStr("a")},
-        {"login": pydantic.SecretStr("b")},
+    "a key that is secret by its type": (
+        {"api_key": pydantic.SecretStr("a")},
+        {"api_key": pydantic.SecretStr("b")},
     ),
     "a type that declares itself operational": ({"model": Model("a")}, {"model": Model("b")}),
     "a parameter that is marked": ({"endpoint": "https://a"}, {"endpoint": "https://b"}),

@@ -1,0 +1,90 @@
+"""Tell the members of a class that its author wrote from those that Python or a library adds."""
+
+import abc
+import dataclasses
+import enum
+import typing
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
+from typing import Any, Final, NamedTuple
+
+_METHODS: Final = (FunctionType, staticmethod, classmethod, property)
+_SLOTS: Final = (MemberDescriptorType, GetSetDescriptorType)
+_DATA: Final = (str, bytes, int, float, bool, type(None), list, tuple, dict, set, frozenset)
+_LIBRARIES: Final = ("__pydantic_", "__attrs_", "__dataclass_", "__dataops_", "__sqlalchemy_")
+_OF_PYTHON: Final = frozenset(
+    {"__annotate__", "__annotate_func__", "__annotations_cache__", "__static_attributes__"}
+    | {"__firstlineno__", "__type_params__", "__orig_bases__", "__classcell__", "__conditional__"}
+)
+_OF_PYDANTIC: Final = frozenset(
+    {"__class_vars__", "__private_attributes__", "__signature__", "__fields_set__", "__fields__"}
+)
+# What `dataclasses.field` sets by default.
+_PLAIN_FIELD: Final = {
+    "default_factory": dataclasses.MISSING,
+    "init": True,
+    "repr": True,
+    "hash": None,
+    "compare": True,
+    "kw_only": False,
+}
+
+
+_T = typing.TypeVar("_T")
+
+
+@dataclasses.dataclass(order=True, slots=True)
+class _Sample(abc.ABC):
+    text: str
+
+
+class _Pair(NamedTuple):
+    text: str
+
+
+class _Typed(typing.TypedDict):
+    text: str
+
+
+class _Kind(enum.Flag):
+    ONE = 1
+
+
+class _Port(typing.Protocol[_T]):
+    text: _T
+
+
+_GENERATED: Final = _OF_PYTHON.union(
+    _OF_PYDANTIC, *map(vars, (_Sample, _Pair, _Typed, _Kind, _Port, object, type))
+)
+
+
+def is_special(name: str) -> bool:
+    """Return whether a name begins and ends with an underscore, as those that Python adds."""
+    return name.startswith("_") and name.endswith("_")
+
+
+def is_slot(value: Any) -> bool:
+    """Return whether a member is a descriptor that Python makes of a slot."""
+    return issubclass(type(value), _SLOTS)
+
+
+def is_written(name: str, value: Any) -> bool:
+    """Return whether a member with such a name was written by the author of the class.
+
+    Methods are. Other values are, if they are data and no class has one under that name by itself.
+    """
+    if name in _OF_PYTHON or is_slot(value):
+        return False
+    if issubclass(type(value), _METHODS):
+        return True
+    return name not in _GENERATED and not name.startswith(_LIBRARIES) and type(value) in _DATA
+
+
+def details_of(field: "dataclasses.Field[Any]") -> dict[str, Any]:
+    """Return what is set for a field of a dataclass beside its annotation and its default.
+
+    The default is an attribute of the class; in a class with slots it is a default of ``__init__``.
+    """
+    shown = {name: getattr(field, name, plain) for name, plain in _PLAIN_FIELD.items()}
+    found = {name: value for name, value in shown.items() if value is not _PLAIN_FIELD[name]}
+    return found | ({"metadata": dict(field.metadata)} if field.metadata else {})

@@ -1,0 +1,356 @@
+"""Convert options and constants to JSON forms that differ whenever a result may differ.
+
+`FormBuilder` makes equal forms of equal values: of a list and a tuple, of two dicts whose keys are
+in another order. The records that an operator makes of such values can differ, so here all of this
+counts: the class of each value, the order of a dict, the factory of a ``defaultdict``, and values
+nested without limit. Hidden values count by a digest that is expensive to guess from.
+
+Forms that `FormBuilder` makes without ambiguity are kept, so that checkpoints of version 0.2 are
+still found. `ExactForms.rules` tells whether a form is another one than version 0.2 made.
+"""
+
+import copyreg
+import enum
+import io
+import re
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from typing_extensions import override
+
+from dagster_dataops.hashing.guarded_digest import guarded_digest
+from dagster_dataops.hashing.operational import Operational, is_operational
+from dagster_dataops.hashing.stand_ins import stand_in
+from dagster_dataops.hashing.values import (
+    MAX_DEPTH,
+    RULES,
+    FormBuilder,
+    FunctionDigest,
+    Ignored,
+    PathForm,
+    attributes_of,
+    digest_of_form,
+    function_name,
+    holds_resource,
+    ignore_nothing,
+    read_attribute,
+    state_parts,
+    text_alone,
+    type_name,
+    unordered_digest,
+)
+
+Hidden: TypeAlias = Callable[[str, Any], bool]
+_MAX_PARTS: Final = 1_000_000  # containers and objects of one operator, about 10 s
+_NAME_PARTS: Final = 2  # a module and a name
+_PLAIN: Final = frozenset({str, int, float, bytes, type(Path())})
+# Values that are no resources although they have ``__enter__``.
+_CONTEXTS: Final = frozenset({"contextlib", "decimal", "numpy", "pandas", "PIL", "polars"})
+
+
+def hide_nothing(_name: str, _value: Any) -> bool:
+    """Hide no value."""
+    return False
+
+
+class EntryRules(NamedTuple):
+    """How the entries and attributes of values count.
+
+    Attributes:
+        credential: Returns whether a text with this key or attribute does not count.
+        hidden: Returns whether a value with this name is hidden, so that its digest is guarded.
+    """
+
+    credential: Ignored = ignore_nothing
+    hidden: Hidden = hide_nothing
+
+
+class ExactForms(FormBuilder):
+    """Converts values to JSON forms by all that can affect a result.
+
+    Args:
+        functions: Returns the form of functions and classes.
+        ignored: Returns whether a name of a public attribute does not count.
+        paths: Returns the form of a path whose content counts; ``None`` for other paths.
+        entries: How entries and attributes count.
+
+    Attributes:
+        rules: The end of a digest of the forms: `RULES` if version 0.2 made other forms.
+    """
+
+    def __init__(
+        self,
+        functions: FunctionDigest = function_name,
+        ignored: Ignored = ignore_nothing,
+        paths: PathForm = text_alone,
+        entries: EntryRules = EntryRules(),
+    ) -> None:
+        super().__init__(functions, ignored, paths)
+        self.rules = ""
+        self._entry_rules = entries
+        self._within: dict[int, int] = {}  # ids of the objects around a value, with their depths
+        self._later: list[Any] = []  # objects that are nested too deeply for recursion
+        self._visited = 0
+
+    def named(self, name: str, value: Any) -> Any:
+        """Return the form of an option, with all that is nested in it."""
+        form = self._named(name, value, 0)
+        rest = self.rest()
+        return [form, *rest] if rest else form
+
+    def rest(self) -> list[Any]:
+        """Return the forms of the objects that were nested too deeply, in the order of their numbers."""
+        done = self._visited
+        forms = []
+        while done < len(self._later):
+            forms.append(self._container_form(self._later[done], 1))
+            done += 1
+        self._visited = done
+        return forms
+
+    def _exactly(self, form: Any) -> Any:
+        """Return a form that version 0.2 did not make."""
+        self.rules = RULES
+        return form
+
+    # ------------------------------------------------------------ plain values
+
+    @override
+    def atom(self, value: Any) -> Any:
+        """Return the form of a plain value; of subclasses of `str` and so on also the class."""
+        form = super().atom(value)
+        if form is None:
+            return None
+        if type(value) not in _PLAIN:
+            state = attributes_of(value)
+            of = self._form_once(type(value), 1)
+            return self._exactly({"plain": form, "of": of, "state": self.form(state, 1)})
+        if type(value) is str and self._entry_rules.hidden("", value):
+            return self._guarded("", form)
+        return form
+
+    @override
+    def _special_form(self, value: Any, depth: int) -> Any:
+        form = super()._special_form(value, depth)
+        if isinstance(value, enum.Flag) and value.name is None:
+            return self._exactly({"flag": [form, self.form(value.value, depth)]})
+        if isinstance(value, re.Pattern) and isinstance(value.pattern, bytes):
+            return self._exactly({"pattern of bytes": form})
+        return form
+
+    @override
+    def _composed_form(self, value: Any, depth: int) -> Any:
+        if is_operational(value) and not isinstance(value, Operational):
+            return self._guarded("", self.form(value.get_secret_value(), depth))
+        return super()._composed_form(value, depth)
+
+    # ------------------------------------------------------------ containers
+
+    @override
+    def _form_once(self, value: Any, depth: int) -> Any:
+        key = id(value)
+        if key in self._within:  # the value contains itself
+            above = len(self._within) - self._within[key]
+            return self._exactly(f"<{type_name(value)} {above} above>")
+        if key not in self._forms:
+            self._alive.append(value)
+            self._forms[key] = self._first_form(value, depth)
+        return self._forms[key]
+
+    def _first_form(self, value: Any, depth: int) -> Any:
+        if len(self._alive) > _MAX_PARTS:
+            self.unknown.add(f"{type_name(value)}, one of more than {_MAX_PARTS:,} parts")
+            return f"<{type_name(value)}>"
+        if depth >= MAX_DEPTH:
+            self._later.append(value)
+            return self._exactly({"later": len(self._later)})
+        self._within[id(value)] = len(self._within)
+        try:
+            return self._container_form(value, depth + 1)
+        finally:
+            del self._within[id(value)]
+
+    @override
+    def _container_form(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind is list:
+            return {"list": self._items_digest(value, depth)}
+        if kind is tuple:
+            return self._exactly({"tuple": self._items_digest(value, depth)})
+        if kind is dict:
+            return self._dict_form(value, depth)
+        if kind is set or kind is frozenset:
+            return self._set_form(value, depth)
+        return self.object(value, depth)
+
+    def _items_digest(self, items: Any, depth: int) -> str:
+        if type(items) is tuple and len(items) == 2 and type(items[0]) is str:  # noqa: PLR2004
+            name, value = items  # perhaps the header of a request
+            return digest_of_form([self.form(name, depth), self._named(name, value, depth)])
+        return digest_of_form([self.form(one, depth) for one in items if not self._is_login(one)])
+
+    def _is_login(self, item: Any) -> bool:
+        """Return whether an item is a header with a credential: a name with a hyphen, and a text."""
+        if type(item) not in {list, tuple} or len(item) != 2:  # noqa: PLR2004
+            return False
+        name, value = item
+        if type(name) is not str or not _is_text(value):
+            return False
+        header = "-" in name or name.lower() == "authorization"
+        return header and self._entry_rules.credential(name)
+
+    def _dict_form(self, value: Mapping[Any, Any], depth: int) -> Any:
+        entries = self._entries(value.items(), depth)
+        if len(entries) > 1:
+            return self._exactly({"dict": digest_of_form(entries)})
+        return {"mapping": unordered_digest(entries)}
+
+    def _entries(self, pairs: Iterable[tuple[Any, Any]], depth: int) -> list[Any]:
+        credential = self._entry_rules.credential
+        return [
+            [self.form(key, depth), self._named(key, item, depth)]
+            for key, item in pairs
+            if not (isinstance(key, str) and _is_text(item) and credential(key))
+        ]
+
+    def _set_form(self, value: Any, depth: int) -> Any:
+        if type(value) is set:
+            return super()._container_form(value, depth)
+        form = super()._container_form(set(value), depth)
+        return self._exactly({"frozenset": form})
+
+    # ------------------------------------------------------------ hidden values
+
+    def _named(self, name: Any, value: Any, depth: int) -> Any:
+        form = self.form(value, depth)
+        if value is None or not isinstance(name, str) or not self._entry_rules.hidden(name, value):
+            return form
+        return self._guarded(name, form)
+
+    def _guarded(self, name: str, form: Any) -> Any:
+        known = isinstance(form, dict) and "hidden" in form
+        return form if known else self._exactly({"hidden": guarded_digest(name, form)})
+
+    # ------------------------------------------------------------ objects
+
+    @override
+    def object(self, value: Any, depth: int) -> Any:
+        """Return the form of a value that is neither plain nor a built-in container."""
+        if isinstance(value, (types.FunctionType, type)):
+            code = self._functions(value)
+            return self._exactly({"code": code}) if code.endswith(RULES) else {"code": code}
+        made = {"object": self._form_once(type(value), depth)}
+        if isinstance(value, (set, frozenset)):
+            items = super()._container_form(set(value), depth)
+            state = self.form(attributes_of(value), depth)
+            return self._exactly({**made, "items": items, "state": state})
+        if isinstance(value, tuple) and hasattr(type(value), "_fields"):
+            named = zip(type(value)._fields, tuple.__iter__(value), strict=False)
+            return self._exactly({**made, "fields": self._entries(named, depth)})
+        content = stand_in(value)
+        if content is not None:
+            return self._exactly({**made, "content": self.form(content, depth)})
+        return super().object(value, depth)
+
+    @override
+    def _is_resource(self, value: Any) -> bool:
+        top = type(value).__module__.partition(".")[0]
+        in_memory = isinstance(value, (io.StringIO, io.BytesIO))
+        return not in_memory and top not in _CONTEXTS and holds_resource(value)
+
+    @override
+    def _state_of(self, value: Any) -> list[Any] | None:
+        """Return the parts from which pickle would rebuild ``value``, also by `copyreg`."""
+        parts = _silent_state(value) if type(value).__module__ == "itertools" else _state(value)
+        if parts is not None and len(parts) == _NAME_PARTS and not _is_global(value, parts[-1]):
+            return None
+        return parts
+
+    @override
+    def _state_forms(self, value: Any, kept: list[Any], depth: int) -> list[Any]:
+        if len(kept) == _NAME_PARTS:
+            return super()._state_forms(value, kept, depth)
+        maker, arguments, state, items, pairs = kept
+        return [
+            self.form(maker, depth),
+            self._listed(arguments, depth),
+            self._kept_form(value, state, depth),
+            self._listed(items, depth),
+            self._entries(pairs, depth) if pairs else self._listed((), depth),
+        ]
+
+    def _kept_form(self, value: Any, state: Any, depth: int) -> Any:
+        """Return the form of the state of an object.
+
+        The class decides about the order of fields of a dataclass and of slots.
+        """
+        if type(state) is dict:
+            return self._attributes_form(value, state, depth)
+        if type(state) is not tuple:
+            return self.form(state, depth)
+        if isinstance(value, partial):
+            function, arguments, *keywords = state
+            forms = [self.form(function, depth), self._listed(arguments, depth)]
+            forms += [self.form(one, depth) for one in keywords]
+            return {"list": digest_of_form(forms)}
+        if len(state) == 2 and type(state[1]) is dict:  # noqa: PLR2004 - attributes and slots
+            slots = {"mapping": unordered_digest(self._entries(state[1].items(), depth))}
+            return {"list": digest_of_form([self._kept_form(value, state[0], depth), slots])}
+        return self._listed(state, depth)
+
+    def _attributes_form(self, value: Any, state: dict[str, Any], depth: int) -> Any:
+        if is_dataclass(value) and [*state] == [field.name for field in fields(value)]:
+            return {"mapping": unordered_digest(self._entries(state.items(), depth))}
+        return self._dict_form(state, depth)
+
+    def _listed(self, items: Iterable[Any], depth: int) -> Any:
+        return {"list": digest_of_form([self.form(one, depth) for one in items])}
+
+    @override
+    def _attribute_form(self, name: str, value: Any, depth: int) -> Any:
+        form = super()._attribute_form(name, value, depth)
+        if form is None or value is None or not self._entry_rules.hidden(name, value):
+            return form
+        return self._guarded(name, form)
+
+
+def _is_text(value: Any) -> bool:
+    """Return whether a value is a text, bytes, a secret of pydantic, or a list of them."""
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(map(_is_text, value))
+    return isinstance(value, (str, bytes)) or callable(getattr(value, "get_secret_value", None))
+
+
+def _state(value: Any) -> list[Any] | None:
+    reduce = copyreg.dispatch_table.get(type(value), lambda one: one.__reduce_ex__(2))
+    try:
+        return state_parts(value, reduce(value))
+    except Exception:  # noqa: BLE001 - user objects may raise anything when pickled
+        return None
+
+
+def _silent_state(value: Any) -> list[Any] | None:
+    """Return the state of an iterator, whose support of pickle newer versions of Python warn of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return _state(value)
+
+
+def _is_global(value: Any, name: str) -> bool:
+    """Return whether a name by which pickle would find an object leads to it."""
+    if type(value).__module__ == "typing":  # a type variable
+        return True
+    modules = (read_attribute(value, "__module__"), type(value).__module__)
+    return any(_found(sys.modules.get(str(module)), name) is value for module in modules)
+
+
+def _found(place: Any, name: str) -> Any:
+    for part in name.split("."):
+        place = getattr(place, part, None)
+    return place

@@ -1,0 +1,65 @@
+"""Plain values that stand for objects which pickle cannot store, but whose content is known."""
+
+import contextvars
+import csv
+import io
+import json
+import random
+import struct
+import types
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from dagster_dataops.hashing.source_text import instructions
+
+_HASHES: Final = ("_hashlib", "_md5", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_blake2")
+_HASH_MODULES: Final = frozenset({*_HASHES, "hmac", "xxhash", "_xxhash"})
+_SHAKE_BYTES: Final = 32
+_DIALECT: Final = (
+    *("delimiter", "doublequote", "escapechar", "lineterminator"),
+    *("quotechar", "quoting", "skipinitialspace", "strict"),
+)
+
+
+def stand_in(value: Any) -> list[Any] | None:
+    """Return the content of an object; ``None`` for objects of other classes."""
+    for kind, content in _CONTENTS.items():
+        if isinstance(value, kind):
+            return content(value)
+    if type(value).__module__ in _HASH_MODULES and callable(getattr(value, "hexdigest", None)):
+        return _hash_content(value)
+    return None
+
+
+def _default_of(value: "contextvars.ContextVar[Any]") -> list[Any]:
+    """Return what a new context has: the default, if there is one."""
+    try:
+        return [contextvars.Context().run(value.get)]
+    except LookupError:
+        return []
+
+
+def _hash_content(value: Any) -> list[Any]:
+    try:
+        return [value.name, value.hexdigest()]
+    except TypeError:
+        return [value.name, value.hexdigest(_SHAKE_BYTES)]
+
+
+_CONTENTS: Final[Mapping[Any, Callable[[Any], list[Any]]]] = {
+    types.MappingProxyType: lambda value: [dict(value)],
+    (type({}.keys()), type({}.values()), type({}.items())): list,
+    memoryview: lambda value: [value.format, list(value.shape or ()), value.tobytes()],
+    contextvars.ContextVar: lambda value: [value.name, *_default_of(value)],
+    (io.StringIO, io.BytesIO): lambda value: [value.getvalue(), value.tell()],
+    struct.Struct: lambda value: [value.format],
+    property: lambda value: [value.fget, value.fset, value.fdel],
+    (staticmethod, classmethod): lambda value: [value.__func__],
+    types.CodeType: lambda value: [instructions(value)],
+    types.CellType: lambda value: [value.cell_contents] if value != types.CellType() else [],
+    weakref.ReferenceType: lambda value: [value()],
+    random.SystemRandom: lambda _: [],
+    json.JSONDecoder: lambda value: [{k: v for k, v in vars(value).items() if k != "scan_once"}],
+    type(csv.get_dialect("excel")): lambda value: [getattr(value, name) for name in _DIALECT],
+}
