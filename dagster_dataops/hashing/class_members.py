@@ -13,7 +13,9 @@ _DATA: Final = (str, bytes, int, float, bool, type(None), list, tuple, dict, set
 _LIBRARIES: Final = ("__pydantic_", "__attrs_", "__dataclass_", "__dataops_", "__sqlalchemy_")
 _OF_PYTHON: Final = frozenset(
     {"__annotate__", "__annotate_func__", "__annotations_cache__", "__static_attributes__"}
-    | {"__firstlineno__", "__type_params__", "__orig_bases__", "__classcell__", "__conditional__"}
+    | {"__slotnames__", "__protocol_attrs__", "__non_callable_proto_members__"}
+    | {"__callable_proto_members_only__", "__final__", "__deprecated__", "__no_type_check__"}
+    | {"__firstlineno__", "__type_params__", "__orig_bases__", "__classcell__"}
 )
 _OF_PYDANTIC: Final = frozenset(
     {"__class_vars__", "__private_attributes__", "__signature__", "__fields_set__", "__fields__"}

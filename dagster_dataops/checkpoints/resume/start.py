@@ -16,6 +16,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     StartDecision,
     StartKind,
     StartRequest,
+    compared_anew,
     have_changed,
     not_used,
     resuming,
@@ -53,7 +54,8 @@ def _unfinished(request: StartRequest) -> StartDecision:
 
         return resume_stream(request, request.stream)
     if request.records is None:
-        return start_afresh(request)
+        unknown = request.fingerprint.unknown
+        return start_afresh(request, f"its result cannot be used again: {unknown}" if unknown else "")
     return _resume_records(request, request.records)
 
 
@@ -76,6 +78,7 @@ def _resume_records(request: StartRequest, dataset: JsonlDataset) -> StartDecisi
     else:
         differing = differing_anywhere(found[0], fingerprint, dataset)
         reason = UNKNOWN if differing is None else have_changed(differing)
+        reason += compared_anew(found[0], fingerprint)
     return start_afresh(request, not_used(settled_by(found[0], found[0].table.records), reason))
 
 

@@ -175,3 +175,12 @@ def have_changed(parts: list[str]) -> str:
     """Return that these parts of a fingerprint have changed, in words."""
     verb = "have" if len(parts) > 1 or parts == ["options"] else "has"
     return f"{in_words(parts)} {verb} changed since"
+
+
+def compared_anew(content: CheckpointContent, fingerprint: RunFingerprint) -> str:
+    """Return that the rules of identity have changed since ``content``; empty if they have not."""
+    before = content.fingerprint
+    parts = before.compared_anew(fingerprint) if before is not None else []
+    if not parts:
+        return ""
+    return f"; another version of dagster-dataops compared {in_words(parts)} by other rules"

@@ -148,7 +148,7 @@ class OperatorSpec:
 
         return inspect.cleandoc(self.target.__doc__ or "")
 
-    @property
+    @cached_property
     def code_version(self) -> str:
         """A digest of the source code."""
         return self.code.digest

@@ -4,7 +4,7 @@ import types
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -15,11 +15,12 @@ from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.hashing.file_digests import content_digest
+from dagster_dataops.hashing.operational import Operational
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.execution.helpers import TINY, cut_by, lines, node, run, write_input
 
 _RECORDS = [{"n": n} for n in range(20)]
-_SWITCH = types.SimpleNamespace(stop_at=None, calls=[])
+_SWITCH: Annotated[Any, Operational] = types.SimpleNamespace(stop_at=None, calls=[])
 
 
 class Unknown:
