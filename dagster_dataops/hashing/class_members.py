@@ -82,11 +82,35 @@ def is_written(name: str, value: Any) -> bool:
     return name not in _GENERATED and not name.startswith(_LIBRARIES) and type(value) in _DATA
 
 
-def details_of(field: "dataclasses.Field[Any]") -> dict[str, Any]:
-    """Return what is set for a field of a dataclass beside its annotation and its default.
+def field_details(cls: type) -> list[tuple[str, dict[str, Any]]]:
+    """Return what is set for the fields of a class beside their annotations and defaults.
 
-    The default is an attribute of the class; in a class with slots it is a default of ``__init__``.
+    A default is an attribute of the class; in a class with slots it is a default of ``__init__``.
+    Of pydantic, the default of a field is in no attribute.
     """
+    own = vars(cls)
+    found = [
+        *((name, _of_dataclass(one)) for name, one in (own.get("__dataclass_fields__") or {}).items()),
+        *((one.name, dict(one.metadata)) for one in own.get("__attrs_attrs__") or ()),
+        *((name, _of_pydantic(one)) for name, one in (own.get("__pydantic_fields__") or {}).items()),
+    ]
+    return [(name, details) for name, details in found if details]
+
+
+def _of_dataclass(field: "dataclasses.Field[Any]") -> dict[str, Any]:
     shown = {name: getattr(field, name, plain) for name, plain in _PLAIN_FIELD.items()}
     found = {name: value for name, value in shown.items() if value is not _PLAIN_FIELD[name]}
     return found | ({"metadata": dict(field.metadata)} if field.metadata else {})
+
+
+def _of_pydantic(field: Any) -> dict[str, Any]:
+    """Return what the JSON schema does not tell: objects, functions and the order of entries."""
+    names = ("default", "default_factory", "json_schema_extra")
+    found = {name: getattr(field, name, None) for name in names}
+    in_schema = (str, int, float, bool, type(None))
+    unset = "PydanticUndefinedType"
+    return {
+        name: value
+        for name, value in found.items()
+        if type(value) not in in_schema and type(value).__name__ != unset
+    }

@@ -43,9 +43,9 @@ from typing import Any, Final, NamedTuple, TypeGuard
 
 from typing_extensions import override
 
-from dagster_dataops.hashing.class_members import details_of, is_slot, is_special, is_written
+from dagster_dataops.hashing.class_members import field_details, is_slot, is_special, is_written
 from dagster_dataops.hashing.code_origins import ProjectScope, folder_of
-from dagster_dataops.hashing.exact_forms import EntryRules, ExactForms
+from dagster_dataops.hashing.exact_forms import EntryRules, ExactForms, is_content
 from dagster_dataops.hashing.named_references import (
     attributes_named,
     imports_in,
@@ -78,6 +78,7 @@ _MEANS: Final = frozenset(
     | {"loguru", "structlog", "tqdm", "rich", "prometheus_client", "opentelemetry", "sentry_sdk"}
     | {"wandb", "mlflow", "logfire", "statsd", "datadog"}
 )
+_RUNNING: Final = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 # Modules whose objects have a lock and are values nevertheless.
 _VALUES: Final = frozenset({"jinja2", "queue", "_queue"})
 _PYTHON: Final = f"python {sys.version_info[0]}.{sys.version_info[1]}"
@@ -294,12 +295,11 @@ class _CodeForms(ExactForms):
             return is_written(name, value)
         if name == "_abc_impl" or is_slot(value) or self._is_ignored(name, value):
             return False
-        return not is_annotated_operational(annotation)
+        return annotation is None or not is_annotated_operational(annotation)
 
     def _field_details(self, cls: type) -> list[Any]:
-        """Return what the annotations and attributes of a dataclass do not tell of its fields."""
-        own = vars(cls).get("__dataclass_fields__") or {}
-        return [[name, self.form(found)] for name, one in own.items() if (found := details_of(one))]
+        """Return what the annotations and attributes of a class do not tell of its fields."""
+        return [[name, self.form(details)] for name, details in field_details(cls)]
 
     def _member_form(self, cls: type, name: str, member: Any) -> Any:
         match None if self._is_proxy(member) else member:
@@ -366,33 +366,30 @@ class _CodeForms(ExactForms):
             made["wrapped"] = self.form(read_attribute(value, "__wrapped__"), depth)
         means = _is_means(value)
         self._locks += means and type(value).__module__ in {"_thread", "threading"}
-        if isinstance(made["name"], str) or means:
+        if means or (isinstance(made["name"], str) and not isinstance(value, _RUNNING)):
             return made if origin == "python" else made | self.public(value, depth, unknown=False)
-        return made | self._content(value, depth)
-
-    def _content(self, value: Any, depth: int) -> Any:
-        """Return the content of an object of a foreign class."""
-        if self._is_client(value):
-            return self.public(value, depth, unknown=True)
         content = stand_in(value)
         if content is not None:
-            return self._exactly({"content": self.form(content, depth)})
-        kept = self._state_of(value)
+            return self._exactly({**made, "content": self.form(content, depth)})
+        kept = None if self._is_client(value) else self._state_of(value)
         if kept is None:
-            return self.public(value, depth, unknown=True)
-        locks, self._locks = self._locks, 0
+            return made | self.public(value, depth, unknown=True)
+        return self._exactly({**made, "state": self._foreign_state(value, kept, depth, origin)})
+
+    def _foreign_state(self, value: Any, kept: list[Any], depth: int, origin: str) -> str:
+        """Return the digest of the state of an object; one with locks is no value, and reported."""
+        before, self._locks = self._locks, 0
         state = digest_of_form(self._state_forms(value, kept, depth))
-        if self._locks and type(value).__module__.partition(".")[0] not in _VALUES:
+        if self._locks and origin != "python" and _top_of(value) not in _VALUES:
             self.unknown.add(type_name(value))
-        self._locks += locks
-        return self._exactly({"state": state})
+        self._locks += before
+        return state
 
     def _is_client(self, value: Any) -> bool:
         """Return whether an object gives access to something outside, such as a service or file."""
-        if isinstance(value, (types.GeneratorType, types.CoroutineType)):
-            return False
         closes = callable(getattr(type(value), "close", None))
-        return self._is_resource(value) or (closes and stand_in(value) is None)
+        client = self._is_resource(value) or (closes and not is_content(value))
+        return client and not isinstance(value, _RUNNING)
 
     def _function_reference(self, function: types.FunctionType, depth: int) -> Any:
         """Return the form of a function; a foreign function may wrap one of the project."""
@@ -419,7 +416,10 @@ def _module_of(target: Any) -> str:
     """Return the module that defines a function or class; decorators may change __module__."""
     if isinstance(target, types.FunctionType):
         return str(target.__globals__.get("__name__", ""))
-    return str(getattr(target, "__module__", None) or "")
+    module = str(getattr(target, "__module__", None) or "")
+    # A class made by a call, such as make_dataclass(), belongs to nobody.
+    made = module == "types" and vars(types).get(getattr(target, "__name__", "")) is not target
+    return "" if made else module
 
 
 def _values_named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
@@ -440,15 +440,20 @@ def _cells(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
             continue
 
 
+def _top_of(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
+
+
 def _is_means(value: Any) -> bool:
     """Return whether an object only reports, synchronizes, runs work or belongs to this process."""
     own = (os.environ, sys.stdin, sys.stdout, sys.stderr)
-    return type(value).__module__.partition(".")[0] in _MEANS or any(value is one for one in own)
+    return _top_of(value) in _MEANS or any(value is one for one in own)
 
 
 def _is_marked(names: Mapping[str, Any], name: str) -> bool:
     """Return whether a module annotates a constant as operational."""
-    return is_annotated_operational((names.get("__annotations__") or {}).get(name))
+    annotations = names.get("__annotations__") or {}
+    return name in annotations and is_annotated_operational(annotations[name])
 
 
 def _annotations(cls: type) -> list[tuple[str, Any]]:

@@ -11,13 +11,13 @@ still found. `ExactForms.rules` tells whether a form is another one than version
 
 import copyreg
 import enum
-import io
 import re
 import sys
 import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import datetime, time
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -28,7 +28,6 @@ from dagster_dataops.hashing.guarded_digest import guarded_digest
 from dagster_dataops.hashing.operational import Operational, is_operational
 from dagster_dataops.hashing.stand_ins import stand_in
 from dagster_dataops.hashing.values import (
-    MAX_DEPTH,
     RULES,
     FormBuilder,
     FunctionDigest,
@@ -47,9 +46,11 @@ from dagster_dataops.hashing.values import (
 )
 
 Hidden: TypeAlias = Callable[[str, Any], bool]
+_MAX_DEPTH: Final = 30  # of recursion, which takes up to 16 calls for each
 _MAX_PARTS: Final = 1_000_000  # containers and objects of one operator, about 10 s
 _NAME_PARTS: Final = 2  # a module and a name
 _PLAIN: Final = frozenset({str, int, float, bytes, type(Path())})
+_BUILT_IN: Final = frozenset({list, tuple, dict, set, frozenset, type, types.FunctionType})
 # Values that are no resources although they have ``__enter__``.
 _CONTEXTS: Final = frozenset({"contextlib", "decimal", "numpy", "pandas", "PIL", "polars"})
 
@@ -119,6 +120,14 @@ class ExactForms(FormBuilder):
         self.rules = RULES
         return form
 
+    @override
+    def form(self, value: Any, depth: int = 0) -> Any:
+        """Return the JSON form of ``value``; composed values become a digest of their parts."""
+        kind = type(value)
+        if kind is str or kind is int:
+            return self.atom(value)
+        return self._form_once(value, depth) if kind in _BUILT_IN else super().form(value, depth)
+
     # ------------------------------------------------------------ plain values
 
     @override
@@ -167,7 +176,7 @@ class ExactForms(FormBuilder):
         if len(self._alive) > _MAX_PARTS:
             self.unknown.add(f"{type_name(value)}, one of more than {_MAX_PARTS:,} parts")
             return f"<{type_name(value)}>"
-        if depth >= MAX_DEPTH:
+        if depth >= _MAX_DEPTH:
             self._later.append(value)
             return self._exactly({"later": len(self._later)})
         self._within[id(value)] = len(self._within)
@@ -200,7 +209,7 @@ class ExactForms(FormBuilder):
         if type(item) not in {list, tuple} or len(item) != 2:  # noqa: PLR2004
             return False
         name, value = item
-        if type(name) is not str or not _is_text(value):
+        if type(name) is not str or not _is_one_text(value):
             return False
         header = "-" in name or name.lower() == "authorization"
         return header and self._entry_rules.credential(name)
@@ -216,7 +225,7 @@ class ExactForms(FormBuilder):
         return [
             [self.form(key, depth), self._named(key, item, depth)]
             for key, item in pairs
-            if not (isinstance(key, str) and _is_text(item) and credential(key))
+            if not (isinstance(key, str) and credential(key) and _is_text(item))
         ]
 
     def _set_form(self, value: Any, depth: int) -> Any:
@@ -253,6 +262,9 @@ class ExactForms(FormBuilder):
         if isinstance(value, tuple) and hasattr(type(value), "_fields"):
             named = zip(type(value)._fields, tuple.__iter__(value), strict=False)
             return self._exactly({**made, "fields": self._entries(named, depth)})
+        if isinstance(value, (datetime, time)) and value.fold:  # which old protocols do not store
+            first = self.object(value.replace(fold=0), depth)
+            return self._exactly({"second": first})
         content = stand_in(value)
         if content is not None:
             return self._exactly({**made, "content": self.form(content, depth)})
@@ -260,9 +272,7 @@ class ExactForms(FormBuilder):
 
     @override
     def _is_resource(self, value: Any) -> bool:
-        top = type(value).__module__.partition(".")[0]
-        in_memory = isinstance(value, (io.StringIO, io.BytesIO))
-        return not in_memory and top not in _CONTEXTS and holds_resource(value)
+        return not is_content(value) and holds_resource(value)
 
     @override
     def _state_of(self, value: Any) -> list[Any] | None:
@@ -320,19 +330,33 @@ class ExactForms(FormBuilder):
         return self._guarded(name, form)
 
 
+def is_content(value: Any) -> bool:
+    """Return whether an object is data, although it is closed or used in a ``with`` statement."""
+    return type(value).__module__.partition(".")[0] in _CONTEXTS
+
+
 def _is_text(value: Any) -> bool:
     """Return whether a value is a text, bytes, a secret of pydantic, or a list of them."""
     if isinstance(value, (list, tuple)):
-        return bool(value) and all(map(_is_text, value))
+        return bool(value) and all(map(_is_one_text, value))
+    return _is_one_text(value)
+
+
+def _is_one_text(value: Any) -> bool:
     return isinstance(value, (str, bytes)) or callable(getattr(value, "get_secret_value", None))
 
 
 def _state(value: Any) -> list[Any] | None:
     reduce = copyreg.dispatch_table.get(type(value), lambda one: one.__reduce_ex__(2))
     try:
-        return state_parts(value, reduce(value))
+        return state_parts(value, reduce(value), _maker)
     except Exception:  # noqa: BLE001 - user objects may raise anything when pickled
         return None
+
+
+def _maker(maker: Any) -> Any:
+    """Return the name of the function that rebuilds an object, or the function if it has none."""
+    return maker if isinstance(maker, partial) else function_name(maker)
 
 
 def _silent_state(value: Any) -> list[Any] | None:

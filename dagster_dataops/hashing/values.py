@@ -25,7 +25,7 @@ from dagster_dataops.hashing.operational import is_operational
 
 # The end of a digest that version 0.2 of the package would have made by other rules.
 RULES: Final = ".2"
-MAX_DEPTH: Final = 100
+_MAX_DEPTH: Final = 100
 _LOCKS: Final = frozenset({"_thread", "threading"})
 # Attributes of clients that may be properties.
 _ADDRESSES: Final = ("base_url", "url", "uri", "endpoint", "host", "port", "path", "name", "mode")
@@ -169,7 +169,7 @@ class FormBuilder:
             self._alive.append(value)
             # The form where the object contains itself.
             self._forms[id(value)] = f"<{type_name(value)}>"
-            if depth < MAX_DEPTH:
+            if depth < _MAX_DEPTH:
                 self._forms[id(value)] = self._container_form(value, depth + 1)
         return self._forms[id(value)]
 
@@ -318,12 +318,14 @@ def _pickled_state(value: Any) -> list[Any] | None:
         return None
 
 
-def state_parts(value: Any, reduced: Any) -> list[Any]:
+def state_parts(
+    value: Any, reduced: Any, name_of: Callable[[Any], Any] = function_name
+) -> list[Any]:
     """Return what ``__reduce_ex__`` gives as five parts, or as the place of a global name."""
     if isinstance(reduced, str):
         return [getattr(value, "__module__", None), reduced]
     maker, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
-    return [function_name(maker), arguments, state, list(items or ()), list(pairs or ())]
+    return [name_of(maker), arguments, state, list(items or ()), list(pairs or ())]
 
 
 def type_name(value: object) -> str:

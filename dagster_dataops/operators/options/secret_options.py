@@ -66,9 +66,9 @@ def is_secret(name: str) -> bool:
 
 def is_hidden(name: str, value: Any) -> bool:
     """Return whether a value is hidden by its name, or is a text with a login."""
-    if isinstance(value, str):
-        return redacted(name, value) is not value
-    return is_secret(name) and redacted(name, value) is HIDDEN
+    if is_secret(name):
+        return redacted(name, value) is HIDDEN
+    return type(value) is str and without_logins(value) != value
 
 
 def redacted(name: str, value: Any, depth: int = 0) -> Any:
