@@ -78,6 +78,8 @@ _MEANS: Final = frozenset(
     | {"loguru", "structlog", "tqdm", "rich", "prometheus_client", "opentelemetry", "sentry_sdk"}
     | {"wandb", "mlflow", "logfire", "statsd", "datadog"}
 )
+# Methods that clients, pools and open files have.
+_ENDS: Final = ("close", "aclose", "disconnect", "dispose", "shutdown")
 _RUNNING: Final = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 # Modules whose objects have a lock and are values nevertheless.
 _VALUES: Final = frozenset({"jinja2", "queue", "_queue"})
@@ -387,8 +389,8 @@ class _CodeForms(ExactForms):
 
     def _is_client(self, value: Any) -> bool:
         """Return whether an object gives access to something outside, such as a service or file."""
-        closes = callable(getattr(type(value), "close", None))
-        client = self._is_resource(value) or (closes and not is_content(value))
+        ends = any(callable(getattr(type(value), name, None)) for name in _ENDS)
+        client = self._is_resource(value) or (ends and not is_content(value))
         return client and not isinstance(value, _RUNNING)
 
     def _function_reference(self, function: types.FunctionType, depth: int) -> Any:

@@ -1,4 +1,7 @@
-"""Plain values that stand for objects which pickle cannot store, but whose content is known."""
+"""Plain values that stand for objects whose content is known, but not by pickle.
+
+Pickle cannot store some; of others it stores the entries in an order that differs between processes.
+"""
 
 import contextvars
 import csv
@@ -8,7 +11,7 @@ import random
 import struct
 import types
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any, Final
 
 from dagster_dataops.hashing.source_text import instructions
@@ -27,9 +30,11 @@ def stand_in(value: Any) -> list[Any] | None:
     for kind, content in _CONTENTS.items():
         if isinstance(value, kind):
             return content(value)
-    if type(value).__module__ in _HASH_MODULES and callable(getattr(value, "hexdigest", None)):
+    module = type(value).__module__
+    if module in _HASH_MODULES and callable(getattr(value, "hexdigest", None)):
         return _hash_content(value)
-    return None
+    content = _CONTENTS_BY_PACKAGE.get(module.partition(".")[0])
+    return content(value) if content is not None else None
 
 
 def _default_of(value: "contextvars.ContextVar[Any]") -> list[Any]:
@@ -47,6 +52,23 @@ def _hash_content(value: Any) -> list[Any]:
         return [value.name, value.hexdigest(_SHAKE_BYTES)]
 
 
+def _sorted_content(value: Any) -> list[Any] | None:
+    """Return the entries of a mapping or set without an order of its own."""
+    if isinstance(value, Mapping):
+        return [dict(sorted(value.items(), key=lambda entry: repr(entry[0])))]
+    return [frozenset(value)] if isinstance(value, Set) else None
+
+
+def _model_content(value: Any) -> list[Any] | None:
+    """Return the language, name, version and parts of a spaCy model."""
+    meta = getattr(value, "meta", None)
+    return [meta] if isinstance(meta, dict) else None
+
+
+_CONTENTS_BY_PACKAGE: Final[Mapping[str, Callable[[Any], list[Any] | None]]] = {
+    **dict.fromkeys(("rpds", "immutables", "pyrsistent"), _sorted_content),
+    "spacy": _model_content,
+}
 _CONTENTS: Final[Mapping[Any, Callable[[Any], list[Any]]]] = {
     types.MappingProxyType: lambda value: [dict(value)],
     (type({}.keys()), type({}.values()), type({}.items())): list,

@@ -287,6 +287,8 @@ def _public_attributes(value: Any) -> Iterator[tuple[str, Any]]:
             item = read_attribute(value, name)
             # An address may be an object, for example httpx.URL.
             yield name, item if item is None or _is_plain(item) else str(item)
+    if type(value).__module__.startswith("botocore."):
+        yield "endpoint_url", read_attribute(read_attribute(value, "meta"), "endpoint_url")
 
 
 _DESCRIPTORS = types.GetSetDescriptorType | types.MemberDescriptorType

@@ -5,11 +5,13 @@ is the constant of a module, or whole statements, which define ``VALUE``.
 """
 
 import json
+import re
 import sys
 import types
 
 from dagster_dataops.hashing.code import code_facts
 from dagster_dataops.operators.definition.spec import _ENTRIES, _is_operational
+from dagster_dataops.operators.registry import OperatorRegistry
 
 _IMPORTS = """
 import argparse, array, ast, asyncio, calendar, collections, configparser, contextlib, contextvars
@@ -20,10 +22,23 @@ import types, typing, urllib.parse, uuid, weakref, xml.etree.ElementTree, zonein
 import collections.abc, codecs, logging, locale, http.client, mimetypes, numbers, copy, gettext
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple, TypedDict, Literal, Protocol, Generic, TypeVar, NewType
-import numpy as np, pandas as pd, pyarrow as pa, polars as pl, jinja2, regex, re2, attrs, pydantic
-import sympy, networkx, yaml, httpx, orjson, xxhash, dateutil.relativedelta, dateutil.rrule, PIL.Image
-import pyarrow.compute as pc
+import jinja2, pydantic, httpx, orjson, xxhash, yaml
 """
+# Packages that need not be installed: the names by which entries use them.
+_OPTIONAL = {
+    "np": "import numpy as np",
+    "pd": "import pandas as pd",
+    "pa": "import pyarrow as pa",
+    "pc": "import pyarrow.compute as pc",
+    "pl": "import polars as pl",
+    "PIL": "import PIL.Image",
+    "dateutil": "import dateutil.relativedelta, dateutil.rrule",
+    **{
+        name: f"import {name}"
+        for name in ("regex", "re2", "attrs", "sympy", "networkx", "boto3", "tqdm", "jsonschema")
+    },
+    "spacy": "import spacy",
+}
 
 EXPRESSIONS = """
 1 + {n}
@@ -426,22 +441,110 @@ def source_of(name: str, number: int) -> str:
     """Return the source of one entry."""
     given = STATEMENTS.get(name, f"VALUE = {name}")
     a, b = "ab" if number == 1 else "ba"
-    return f"{_IMPORTS}{given.format(n=number, a=a, b=b)}\ndef target(row): return VALUE\n"
+    text = given.format(n=number, a=a, b=b)
+    return f"{_imports(given)}{text}\ndef target(row): return VALUE\n"
 
 
-def kinds() -> list[str]:
-    """Return the names of all entries."""
-    return [*filter(None, EXPRESSIONS.splitlines()), *STATEMENTS]
+def _imports(given: str) -> str:
+    """Return the imports that an entry needs."""
+    found = [text for name, text in _OPTIONAL.items() if re.search(rf"\b{name}\.", given)]
+    return "\n".join([_IMPORTS, *found, ""])
 
 
-def facts_of(source: str) -> list[object]:
-    """Return the digest of ``target`` in a module with that source, and what is reported of it."""
+def _is_installed(name: str) -> bool:
+    try:
+        exec(_imports(STATEMENTS.get(name, name)), {})  # noqa: S102
+    except ImportError:
+        return False
+    return True
+
+
+HARMLESS = [
+    "logging.getLogger('a{n}')",
+    "logging.LoggerAdapter(logging.getLogger('a'), {{'a': {n}}})",
+    "threading.Lock()",
+    "threading.RLock()",
+    "threading.Event()",
+    "threading.Semaphore({n})",
+    "threading.local()",
+    "asyncio.Semaphore({n})",
+    "concurrent.futures.ThreadPoolExecutor({n})",
+    "multiprocessing.Lock()",
+    "ssl.create_default_context()",
+    "os.environ",
+    "sys.stdout",
+    "httpx.Client(base_url='http://h', timeout={n})",
+    "httpx.AsyncClient(base_url='http://h', timeout={n})",
+    "boto3.client('s3', region_name='eu-west-1')",
+    "tqdm.tqdm(disable=True)",
+    "functools.lru_cache(maxsize={n})(len)",
+    "weakref.WeakValueDictionary()",
+    "TypeVar('T')",
+    "re.compile('a')",
+    "jsonschema.Draft7Validator({{'type': 'object', 'required': ['a', 'b', 'c']}})",
+    "spacy.blank('en')",
+    "pydantic.TypeAdapter(list[int])",
+    "types.SimpleNamespace(words={{'a', 'b', 'c', 'd'}})",
+    "type('T', (set,), {{}})('abcdef')",
+    "{{'a': 'b', 'c': 'd'}}.keys()",
+    "{{'k': {{'a', 'b', 'c'}}, 'l': frozenset('defg')}}",
+    "{{'headers': {{'Authorization': 'a{n}', 'x': '1'}}}}",
+    "{{'x-api-key': 'a{n}'}}",
+    "[('Authorization', 'a{n}'), ('x', '1')]",
+    "types.SimpleNamespace(api_key='a{n}', model='m')",
+    "OPERATIONAL",
+]
+_HARMLESS_IMPORTS = """
+import concurrent.futures, multiprocessing, ssl, sys
+from dagster_dataops import Operational
+OPERATIONAL: Annotated[Any, Operational] = object()
+"""
+
+
+def harmless_source(name: str, number: int) -> str:
+    """Return the source of an entry whose digest is the same for both numbers."""
+    use = "OPERATIONAL" if name == "OPERATIONAL" else "VALUE"
+    value = name.format(n=number)
+    return f"{_imports(name)}{_HARMLESS_IMPORTS}VALUE = {value}\ndef target(row): return {use}\n"
+
+
+def facts_of(source: str, *, option: bool = False) -> list[object]:
+    """Return the digest of ``target`` in a module with that source, and what is reported of it.
+
+    Args:
+        source: The source of the module.
+        option: Whether to return this of its ``VALUE`` as an option of an operator.
+    """
     module = types.ModuleType("constants_of_mine")
     sys.modules[module.__name__] = module
     exec(compile(source, "constants_of_mine.py", "exec"), vars(module))  # noqa: S102
+    if option:
+        use = ask(value=vars(module)["VALUE"]).__dataops__
+        return [use.options_digest, *use.unknown_options]
     found = code_facts(vars(module)["target"], _is_operational, "constants_of_mine", _ENTRIES)
     return [found.digest, *found.unknown]
 
 
+@OperatorRegistry(None)("data.kinds")
+def ask(row: dict, value: object = None) -> dict:
+    """Return a record."""
+    return row
+
+
+def _measured() -> dict[str, dict[str, list[list[object]]]]:
+    names = list(filter(_is_installed, [*filter(None, EXPRESSIONS.splitlines()), *STATEMENTS]))
+    pairs = {name: [source_of(name, n) for n in (1, 2)] for name in names}
+    return {
+        "code": {name: [facts_of(one) for one in pair] for name, pair in pairs.items()},
+        "options": {
+            name: [facts_of(one, option=True) for one in pair] for name, pair in pairs.items()
+        },
+        "harmless": {
+            name: [facts_of(harmless_source(name, n)) for n in (1, 2)]
+            for name in filter(_is_installed, HARMLESS)
+        },
+    }
+
+
 if __name__ == "__main__":
-    print(json.dumps({name: [facts_of(source_of(name, n)) for n in (1, 2)] for name in kinds()}))
+    print(json.dumps(_measured()))
