@@ -202,7 +202,7 @@ class _CodeForms(ExactForms):
         code = function.__code__
         names = code.co_varnames[code.co_argcount - len(given or ()) : code.co_argcount]
         forms = [self._named(*one, 0) for one in zip(names, given or (), strict=True)]
-        entries = self._entries((named or {}).items(), 0)
+        entries = self._entries((named or {}).items(), 0, attributes=True)
         return [
             None if given is None else {"list": digest_of_form(forms)},
             None if named is None else {"mapping": unordered_digest(entries)},

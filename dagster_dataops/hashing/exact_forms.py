@@ -49,6 +49,7 @@ Hidden: TypeAlias = Callable[[str, Any], bool]
 _MAX_DEPTH: Final = 30  # of recursion, which takes up to 16 calls for each
 _MAX_PARTS: Final = 1_000_000  # containers and objects of one operator, about 10 s
 _NAME_PARTS: Final = 2  # a module and a name
+_OF_PYDANTIC: Final = ("__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
 _PLAIN: Final = frozenset({str, int, float, bytes, type(Path())})
 _BUILT_IN: Final = frozenset({list, tuple, dict, set, frozenset, type, types.FunctionType})
 # Values that are no resources although they have ``__enter__``.
@@ -65,10 +66,13 @@ class EntryRules(NamedTuple):
 
     Attributes:
         credential: Returns whether a text with this key or attribute does not count.
+        holder: Returns whether a mapping with this name has such keys; all objects and all lists of
+            headers do.
         hidden: Returns whether a value with this name is hidden, so that its digest is guarded.
     """
 
     credential: Ignored = ignore_nothing
+    holder: Ignored = ignore_nothing
     hidden: Hidden = hide_nothing
 
 
@@ -96,6 +100,7 @@ class ExactForms(FormBuilder):
         self.rules = ""
         self._entry_rules = entries
         self._within: dict[int, int] = {}  # ids of the objects around a value, with their depths
+        self._place = ""  # the name of the nearest value around that has one
         self._later: list[Any] = []  # objects that are nested too deeply for recursion
         self._visited = 0
 
@@ -211,22 +216,35 @@ class ExactForms(FormBuilder):
         name, value = item
         if type(name) is not str or not _is_one_text(value):
             return False
-        header = "-" in name or name.lower() == "authorization"
-        return header and self._entry_rules.credential(name)
+        return is_header(name) and self._entry_rules.credential(name)
 
-    def _dict_form(self, value: Mapping[Any, Any], depth: int) -> Any:
-        entries = self._entries(value.items(), depth)
+    def _dict_form(
+        self, value: Mapping[Any, Any], depth: int, *, attributes: bool = False
+    ) -> Any:
+        entries = self._entries(value.items(), depth, attributes=attributes)
         if len(entries) > 1:
             return self._exactly({"dict": digest_of_form(entries)})
         return {"mapping": unordered_digest(entries)}
 
-    def _entries(self, pairs: Iterable[tuple[Any, Any]], depth: int) -> list[Any]:
-        credential = self._entry_rules.credential
+    def _entries(
+        self, pairs: Iterable[tuple[Any, Any]], depth: int, *, attributes: bool = False
+    ) -> list[Any]:
+        """Return the forms of keys and values, without credentials.
+
+        Args:
+            pairs: The keys and values.
+            depth: The nesting depth.
+            attributes: Whether they are attributes of an object.
+        """
+        holder = attributes or self._entry_rules.holder(self._place)
         return [
             [self.form(key, depth), self._named(key, item, depth)]
             for key, item in pairs
-            if not (isinstance(key, str) and credential(key) and _is_text(item))
+            if not (isinstance(key, str) and self._is_credential(key, item, holder))
         ]
+
+    def _is_credential(self, name: str, value: Any, holder: bool) -> bool:
+        return (holder or is_header(name)) and self._entry_rules.credential(name) and _is_text(value)
 
     def _set_form(self, value: Any, depth: int) -> Any:
         if type(value) is set:
@@ -237,7 +255,11 @@ class ExactForms(FormBuilder):
     # ------------------------------------------------------------ hidden values
 
     def _named(self, name: Any, value: Any, depth: int) -> Any:
+        """Return the form of a value with a name: of an option, constant, entry or attribute."""
+        around = self._place
+        self._place = name if isinstance(name, str) else around
         form = self.form(value, depth)
+        self._place = around
         if value is None or not isinstance(name, str) or not self._entry_rules.hidden(name, value):
             return form
         return self._guarded(name, form)
@@ -261,7 +283,7 @@ class ExactForms(FormBuilder):
             return self._exactly({**made, "items": items, "state": state})
         if isinstance(value, tuple) and hasattr(type(value), "_fields"):
             named = zip(type(value)._fields, tuple.__iter__(value), strict=False)
-            return self._exactly({**made, "fields": self._entries(named, depth)})
+            return self._exactly({**made, "fields": self._entries(named, depth, attributes=True)})
         if isinstance(value, (datetime, time)) and value.fold:  # which old protocols do not store
             first = self.object(value.replace(fold=0), depth)
             return self._exactly({"second": first})
@@ -310,14 +332,19 @@ class ExactForms(FormBuilder):
             forms += [self.form(one, depth) for one in keywords]
             return {"list": digest_of_form(forms)}
         if len(state) == 2 and type(state[1]) is dict:  # noqa: PLR2004 - attributes and slots
-            slots = {"mapping": unordered_digest(self._entries(state[1].items(), depth))}
+            entries = self._entries(state[1].items(), depth, attributes=True)
+            slots = {"mapping": unordered_digest(entries)}
             return {"list": digest_of_form([self._kept_form(value, state[0], depth), slots])}
         return self._listed(state, depth)
 
     def _attributes_form(self, value: Any, state: dict[str, Any], depth: int) -> Any:
+        if [*state] == ["__dict__", *_OF_PYDANTIC] and type(state["__dict__"]) is dict:
+            inner = self._dict_form(state["__dict__"], depth, attributes=True)
+            rest = {name: state[name] for name in _OF_PYDANTIC}
+            return self._exactly({"model": [inner, self._dict_form(rest, depth)]})
         if is_dataclass(value) and [*state] == [field.name for field in fields(value)]:
-            return {"mapping": unordered_digest(self._entries(state.items(), depth))}
-        return self._dict_form(state, depth)
+            return {"mapping": unordered_digest(self._entries(state.items(), depth, attributes=True))}
+        return self._dict_form(state, depth, attributes=True)
 
     def _listed(self, items: Iterable[Any], depth: int) -> Any:
         return {"list": digest_of_form([self.form(one, depth) for one in items])}
@@ -328,6 +355,11 @@ class ExactForms(FormBuilder):
         if form is None or value is None or not self._entry_rules.hidden(name, value):
             return form
         return self._guarded(name, form)
+
+
+def is_header(name: str) -> bool:
+    """Return whether a name can only be that of a header of a request."""
+    return "-" in name or name.lower() == "authorization"
 
 
 def is_content(value: Any) -> bool:

@@ -14,6 +14,7 @@ from dagster_dataops.hashing.values import digest_of_form
 from dagster_dataops.operators.options.artefact_options import referenced, with_references
 from dagster_dataops.operators.options.declared_columns import NOTHING, ColumnDeclarations
 from dagster_dataops.operators.options.endpoint_credentials import (
+    holds_credentials,
     is_endpoint_credential,
     is_inner_credential,
     is_operational_option,
@@ -230,7 +231,7 @@ class Invocation:
         return {"_batch_size": self.resolved.batch_size} if self.spec.batch else {}
 
 
-_ENTRIES: Final = EntryRules(is_inner_credential, is_hidden)
+_ENTRIES: Final = EntryRules(is_inner_credential, holds_credentials, is_hidden)
 
 
 class _OptionForms(ExactForms):

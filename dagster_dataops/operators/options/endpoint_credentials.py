@@ -44,6 +44,16 @@ _PROVIDERS: Final = frozenset(
     {"anthropic", "aws", "azure", "cohere", "deepseek", "gemini", "github", "gitlab", "groq", "hf"}
     | {"huggingface", "mistral", "nvidia", "openai", "openrouter", "replicate", "slack", "together"}
 )
+# Words of a name of a mapping that tell a client, a server or a process how to work. In other
+# mappings, such as a table of columns to rename, ``api_key`` is a name like any other.
+_HOLDERS: Final = frozenset(
+    {"account", "api", "arg", "auth", "backend", "cfg", "client", "conf", "config", "configuration"}
+    | {"conn", "connect", "connection", "credential", "embedder", "endpoint", "env", "environ"}
+    | {"environment", "extra", "filesystem", "fs", "grader", "header", "host", "http", "judge"}
+    | {"kwarg", "llm", "login", "model", "opt", "option", "param", "parameter", "provider", "remote"}
+    | {"request", "rest", "s3", "server", "service", "session", "setting", "storage", "store", "vlm"}
+    | {"argument", "azure", "aws", "gcs", "openai", "anthropic", "hf", "huggingface", "variable"}
+)
 _LONGEST: Final = 3  # words of a credential
 _LIMITS: Final = re.compile(
     r"((request|connect|connection|read|write|http|api|call)_)?timeout(_(s|secs?|seconds|ms))?"
@@ -65,6 +75,13 @@ def is_inner_credential(name: str) -> bool:
     """
     found = _credential_in(name)
     return " " in found or name.lower() in {"authorization", "apikey"}
+
+
+@functools.lru_cache(maxsize=1024)
+def holds_credentials(name: str) -> bool:
+    """Return whether a mapping with this name may have credentials as entries: ``headers``."""
+    words = (word.lower().removesuffix("s") for word in _WORDS.findall(name))
+    return not _HOLDERS.isdisjoint(words)
 
 
 def is_operational_option(name: str, value: object) -> bool:
