@@ -90,9 +90,15 @@ def field_details(cls: type) -> list[tuple[str, dict[str, Any]]]:
     """
     own = vars(cls)
     found = [
-        *((name, _of_dataclass(one)) for name, one in (own.get("__dataclass_fields__") or {}).items()),
+        *(
+            (name, _of_dataclass(one))
+            for name, one in (own.get("__dataclass_fields__") or {}).items()
+        ),
         *((one.name, dict(one.metadata)) for one in own.get("__attrs_attrs__") or ()),
-        *((name, _of_pydantic(one)) for name, one in (own.get("__pydantic_fields__") or {}).items()),
+        *(
+            (name, _of_pydantic(one))
+            for name, one in (own.get("__pydantic_fields__") or {}).items()
+        ),
     ]
     return [(name, details) for name, details in found if details]
 

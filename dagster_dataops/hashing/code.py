@@ -13,10 +13,10 @@ formatting) and all code of the user's project that it depends on:
 
 The project is all code that is not installed. If the operator is installed, it is the packages of
 its distribution. Other distributions count by name and version, and Python by its minor version.
-Values are taken when the version is first computed, before any record is processed, by the rules of
-`ExactForms`. Of objects of foreign classes, clients count by their public attributes with plain
-values, what only reports or synchronizes (loggers, locks, pools) by its class, and all others by the
-state that pickle would store. An object that cannot be compared is reported. Paths inside the
+Values are taken when the version is first computed, before any record is processed, by the rules
+of `ExactForms`. Of objects of foreign classes, clients count by their public attributes with plain
+values, what only reports or synchronizes (loggers, locks, pools) by its class, and all others by
+the state that pickle would store. An object that cannot be compared is reported. Paths inside the
 project folder count relative to it. Names that are computed at run time are not followed.
 
 A constant that is annotated as `Operational` does not count:
@@ -45,7 +45,7 @@ from typing_extensions import override
 
 from dagster_dataops.hashing.class_members import field_details, is_slot, is_special, is_written
 from dagster_dataops.hashing.code_origins import ProjectScope, folder_of
-from dagster_dataops.hashing.exact_forms import EntryRules, ExactForms, is_content
+from dagster_dataops.hashing.exact_forms import COUNT_ALL, EntryRules, ExactForms, is_content
 from dagster_dataops.hashing.named_references import (
     attributes_named,
     imports_in,
@@ -54,11 +54,11 @@ from dagster_dataops.hashing.named_references import (
 )
 from dagster_dataops.hashing.operational import is_annotated_operational
 from dagster_dataops.hashing.source_text import module_tree, text_of, tree_digest
-from dagster_dataops.hashing.stand_ins import stand_in
 from dagster_dataops.hashing.values import (
     RULES,
     FormBuilder,
     Ignored,
+    attributes_of,
     digest_of_form,
     ignore_nothing,
     read_attribute,
@@ -74,7 +74,17 @@ _DATA: Final = (*_DATES, *_NUMBERS, *_CALLS, string.Template)
 # Modules whose objects count by their class: they report, synchronize or run work.
 _MEANS: Final = frozenset(
     {"logging", "threading", "_thread", "asyncio", "_asyncio", "concurrent", "multiprocessing"}
-    | {"signal", "socket", "_socket", "ssl", "_ssl", "selectors", "select", "subprocess", "warnings"}
+    | {
+        "signal",
+        "socket",
+        "_socket",
+        "ssl",
+        "_ssl",
+        "selectors",
+        "select",
+        "subprocess",
+        "warnings",
+    }
     | {"loguru", "structlog", "tqdm", "rich", "prometheus_client", "opentelemetry", "sentry_sdk"}
     | {"wandb", "mlflow", "logfire", "statsd", "datadog"}
 )
@@ -114,7 +124,7 @@ def code_facts(
     target: Any,
     ignored: Ignored = ignore_nothing,
     home: str = "",
-    entries: EntryRules = EntryRules(),
+    entries: EntryRules = COUNT_ALL,
 ) -> CodeFacts:
     """Return the code version of a function or class, and what it does not cover.
 
@@ -281,7 +291,9 @@ class _CodeForms(ExactForms):
             },
             "enum": self._members_of_enum(cls),
             "annotations": [
-                [name, self.form(one)] for name, one in annotations.items() if not self._ignored(name)
+                [name, self.form(one)]
+                for name, one in annotations.items()
+                if not self._ignored(name)
             ],
             "schema": FormBuilder().form(_json_schema(cls)),
         }
@@ -347,11 +359,24 @@ class _CodeForms(ExactForms):
         if typing.get_origin(value) is not None:
             parts = [typing.get_origin(value), *typing.get_args(value)]
             return {"type": [self.form(one, depth) for one in parts]}
+        return self._instance_form(value, depth)
+
+    def _instance_form(self, value: Any, depth: int) -> Any:
+        """Return the form of an object that is no function or type."""
+        use = attributes_of(value).get("__dataops__")
+        if use is not None:
+            return self._operator_form(use, depth)
         origin = self._home.origin(type(value).__module__)
         data = isinstance(value, (*_DATA, set, frozenset, tuple)) or is_dataclass(value)
         if origin is None or data:
             return super().object(value, depth)
         return self._foreign_form(value, depth, origin)
+
+    def _operator_form(self, use: Any, depth: int) -> Any:
+        """Return the form of an operator that the code calls: what it does, not how it is run."""
+        target = self.form(use.spec.target, depth)
+        options = self._entries(dict(use.options).items(), depth, attributes=True)
+        return self._exactly({"operator": [target, digest_of_form(options)]})
 
     def _foreign_form(self, value: Any, depth: int, origin: str) -> Any:
         """Return the form of an object whose class is not part of the project."""
@@ -368,11 +393,12 @@ class _CodeForms(ExactForms):
             made["wrapped"] = self.form(read_attribute(value, "__wrapped__"), depth)
         means = _is_means(value)
         self._locks += means and type(value).__module__ in {"_thread", "threading"}
-        if means or (isinstance(made["name"], str) and not isinstance(value, _RUNNING)):
+        named = isinstance(made["name"], str) and not isinstance(value, _RUNNING)
+        if means or named or origin.startswith("dagster_dataops"):
             return made if origin == "python" else made | self.public(value, depth, unknown=False)
-        content = stand_in(value)
+        content = self._content(value, depth)
         if content is not None:
-            return self._exactly({**made, "content": self.form(content, depth)})
+            return self._exactly(made | content)
         kept = None if self._is_client(value) else self._state_of(value)
         if kept is None:
             return made | self.public(value, depth, unknown=True)

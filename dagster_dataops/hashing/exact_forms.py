@@ -76,6 +76,9 @@ class EntryRules(NamedTuple):
     hidden: Hidden = hide_nothing
 
 
+COUNT_ALL: Final = EntryRules()
+
+
 class ExactForms(FormBuilder):
     """Converts values to JSON forms by all that can affect a result.
 
@@ -94,7 +97,7 @@ class ExactForms(FormBuilder):
         functions: FunctionDigest = function_name,
         ignored: Ignored = ignore_nothing,
         paths: PathForm = text_alone,
-        entries: EntryRules = EntryRules(),
+        entries: EntryRules = COUNT_ALL,
     ) -> None:
         super().__init__(functions, ignored, paths)
         self.rules = ""
@@ -111,13 +114,11 @@ class ExactForms(FormBuilder):
         return [form, *rest] if rest else form
 
     def rest(self) -> list[Any]:
-        """Return the forms of the objects that were nested too deeply, in the order of their numbers."""
-        done = self._visited
+        """Return the forms of the objects that were nested too deeply, by their numbers."""
         forms = []
-        while done < len(self._later):
-            forms.append(self._container_form(self._later[done], 1))
-            done += 1
-        self._visited = done
+        while self._visited < len(self._later):
+            self._visited += 1
+            forms.append(self._container_form(self._later[self._visited - 1], 1))
         return forms
 
     def _exactly(self, form: Any) -> Any:
@@ -204,23 +205,21 @@ class ExactForms(FormBuilder):
         return self.object(value, depth)
 
     def _items_digest(self, items: Any, depth: int) -> str:
-        if type(items) is tuple and len(items) == 2 and type(items[0]) is str:  # noqa: PLR2004
+        if type(items) is tuple and len(items) == 2 and type(items[0]) is str:
             name, value = items  # perhaps the header of a request
             return digest_of_form([self.form(name, depth), self._named(name, value, depth)])
         return digest_of_form([self.form(one, depth) for one in items if not self._is_login(one)])
 
     def _is_login(self, item: Any) -> bool:
-        """Return whether an item is a header with a credential: a name with a hyphen, and a text."""
-        if type(item) not in {list, tuple} or len(item) != 2:  # noqa: PLR2004
+        """Return whether an item is a header with a credential: its name and a text."""
+        if type(item) not in {list, tuple} or len(item) != 2:
             return False
         name, value = item
         if type(name) is not str or not _is_one_text(value):
             return False
         return is_header(name) and self._entry_rules.credential(name)
 
-    def _dict_form(
-        self, value: Mapping[Any, Any], depth: int, *, attributes: bool = False
-    ) -> Any:
+    def _dict_form(self, value: Mapping[Any, Any], depth: int, *, attributes: bool = False) -> Any:
         entries = self._entries(value.items(), depth, attributes=attributes)
         if len(entries) > 1:
             return self._exactly({"dict": digest_of_form(entries)})
@@ -237,14 +236,15 @@ class ExactForms(FormBuilder):
             attributes: Whether they are attributes of an object.
         """
         holder = attributes or self._entry_rules.holder(self._place)
+
+        def is_login(name: str, value: Any) -> bool:
+            return self._entry_rules.credential(name) and _is_text(value)
+
         return [
             [self.form(key, depth), self._named(key, item, depth)]
             for key, item in pairs
-            if not (isinstance(key, str) and self._is_credential(key, item, holder))
+            if not (isinstance(key, str) and (holder or is_header(key)) and is_login(key, item))
         ]
-
-    def _is_credential(self, name: str, value: Any, holder: bool) -> bool:
-        return (holder or is_header(name)) and self._entry_rules.credential(name) and _is_text(value)
 
     def _set_form(self, value: Any, depth: int) -> Any:
         if type(value) is set:
@@ -277,20 +277,22 @@ class ExactForms(FormBuilder):
             code = self._functions(value)
             return self._exactly({"code": code}) if code.endswith(RULES) else {"code": code}
         made = {"object": self._form_once(type(value), depth)}
+        content = self._content(value, depth)
+        return super().object(value, depth) if content is None else self._exactly(made | content)
+
+    def _content(self, value: Any, depth: int) -> dict[str, Any] | None:
+        """Return the content of an object that pickle does not tell; ``None`` for other objects."""
         if isinstance(value, (set, frozenset)):
             items = super()._container_form(set(value), depth)
-            state = self.form(attributes_of(value), depth)
-            return self._exactly({**made, "items": items, "state": state})
-        if isinstance(value, tuple) and hasattr(type(value), "_fields"):
-            named = zip(type(value)._fields, tuple.__iter__(value), strict=False)
-            return self._exactly({**made, "fields": self._entries(named, depth, attributes=True)})
+            return {"items": items, "state": self.form(attributes_of(value), depth)}
+        names = getattr(type(value), "_fields", None)
+        if isinstance(value, tuple) and isinstance(names, tuple):
+            named = zip(names, tuple.__iter__(value), strict=False)
+            return {"fields": self._entries(named, depth, attributes=True)}
         if isinstance(value, (datetime, time)) and value.fold:  # which old protocols do not store
-            first = self.object(value.replace(fold=0), depth)
-            return self._exactly({"second": first})
+            return {"second": self.object(value.replace(fold=0), depth)}
         content = stand_in(value)
-        if content is not None:
-            return self._exactly({**made, "content": self.form(content, depth)})
-        return super().object(value, depth)
+        return None if content is None else {"content": self.form(content, depth)}
 
     @override
     def _is_resource(self, value: Any) -> bool:
@@ -331,7 +333,7 @@ class ExactForms(FormBuilder):
             forms = [self.form(function, depth), self._listed(arguments, depth)]
             forms += [self.form(one, depth) for one in keywords]
             return {"list": digest_of_form(forms)}
-        if len(state) == 2 and type(state[1]) is dict:  # noqa: PLR2004 - attributes and slots
+        if len(state) == 2 and type(state[1]) is dict:  # attributes and slots
             entries = self._entries(state[1].items(), depth, attributes=True)
             slots = {"mapping": unordered_digest(entries)}
             return {"list": digest_of_form([self._kept_form(value, state[0], depth), slots])}
@@ -343,7 +345,9 @@ class ExactForms(FormBuilder):
             rest = {name: state[name] for name in _OF_PYDANTIC}
             return self._exactly({"model": [inner, self._dict_form(rest, depth)]})
         if is_dataclass(value) and [*state] == [field.name for field in fields(value)]:
-            return {"mapping": unordered_digest(self._entries(state.items(), depth, attributes=True))}
+            return {
+                "mapping": unordered_digest(self._entries(state.items(), depth, attributes=True))
+            }
         return self._dict_form(state, depth, attributes=True)
 
     def _listed(self, items: Iterable[Any], depth: int) -> Any:
@@ -379,11 +383,15 @@ def _is_one_text(value: Any) -> bool:
 
 
 def _state(value: Any) -> list[Any] | None:
-    reduce = copyreg.dispatch_table.get(type(value), lambda one: one.__reduce_ex__(2))
+    reduce: Callable[[Any], Any] = copyreg.dispatch_table.get(type(value), _reduce)
     try:
         return state_parts(value, reduce(value), _maker)
     except Exception:  # noqa: BLE001 - user objects may raise anything when pickled
         return None
+
+
+def _reduce(value: Any) -> Any:
+    return value.__reduce_ex__(2)
 
 
 def _maker(maker: Any) -> Any:

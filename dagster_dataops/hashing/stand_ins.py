@@ -1,6 +1,6 @@
 """Plain values that stand for objects whose content is known, but not by pickle.
 
-Pickle cannot store some; of others it stores the entries in an order that differs between processes.
+Pickle cannot store some of them, and stores others in an order that differs between processes.
 """
 
 import contextvars
@@ -11,7 +11,8 @@ import random
 import struct
 import types
 import weakref
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from dagster_dataops.hashing.source_text import instructions
@@ -33,8 +34,8 @@ def stand_in(value: Any) -> list[Any] | None:
     module = type(value).__module__
     if module in _HASH_MODULES and callable(getattr(value, "hexdigest", None)):
         return _hash_content(value)
-    content = _CONTENTS_BY_PACKAGE.get(module.partition(".")[0])
-    return content(value) if content is not None else None
+    of_package = _CONTENTS_BY_PACKAGE.get(module.partition(".")[0])
+    return of_package(value) if of_package is not None else None
 
 
 def _default_of(value: "contextvars.ContextVar[Any]") -> list[Any]:
@@ -56,7 +57,7 @@ def _sorted_content(value: Any) -> list[Any] | None:
     """Return the entries of a mapping or set without an order of its own."""
     if isinstance(value, Mapping):
         return [dict(sorted(value.items(), key=lambda entry: repr(entry[0])))]
-    return [frozenset(value)] if isinstance(value, Set) else None
+    return [frozenset(value)] if isinstance(value, AbstractSet) else None
 
 
 def _model_content(value: Any) -> list[Any] | None:

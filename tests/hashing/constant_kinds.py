@@ -3,6 +3,7 @@
 Each entry is the source of a module in which ``{n}`` is 1 or 2, in two forms: an expression, which
 is the constant of a module, or whole statements, which define ``VALUE``.
 """
+# ruff: noqa: E501 - one line for each kind
 
 import json
 import re
@@ -387,7 +388,7 @@ STATEMENTS = {
     "metadata of a dataclass": "@dataclass\nclass D:\n    a: int = field(default=1, metadata={{'k': {n}}})\nVALUE = D",
     "a default of a dataclass with slots": "@dataclass(slots=True)\nclass D:\n    a: int = {n}\nVALUE = D",
     "a factory": "@dataclass\nclass D:\n    a: list = field(default_factory=lambda: [{n}])\nVALUE = D",
-    "the order of fields": "@dataclass\nclass D:\n" + "    {a}: int = 0\n    {b}: int = 0\nVALUE = D",
+    "the order of fields": "@dataclass\nclass D:\n    {a}: int = 0\n    {b}: int = 0\nVALUE = D",
     "an instance of a dataclass": "@dataclass\nclass D:\n    a: Any\nVALUE = D(np.array([{n}]))",
     "a frozen instance with slots": "@dataclass(frozen=True, slots=True)\nclass D:\n    a: Any\nVALUE = D({n})",
     "a named tuple": "class P(NamedTuple):\n    a: int = {n}\nVALUE = P",
@@ -547,4 +548,4 @@ def _measured() -> dict[str, dict[str, list[list[object]]]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_measured()))
+    sys.stdout.write(json.dumps(_measured()))

@@ -1,4 +1,4 @@
-"""Hundreds of kinds of values: a change is noticed or reported, and digests are the same everywhere.
+"""Hundreds of kinds of values: a change is noticed or reported, and digests are equal everywhere.
 
 The kinds are in `tests.hashing.constant_kinds`.
 """
@@ -37,9 +37,7 @@ def test_every_change_of_a_value_is_noticed_or_reported(
     kinds = measured[0][place]
     reported = [name for name, (one, other) in kinds.items() if one[1:] or other[1:]]
     missed = [
-        name
-        for name, (one, other) in kinds.items()
-        if one[0] == other[0] and name not in reported
+        name for name, (one, other) in kinds.items() if one[0] == other[0] and name not in reported
     ]
     assert missed == []
     assert len(reported) < _FEW

@@ -76,7 +76,7 @@ def in_order_of(given: Any, shown: Any) -> Any:
         names = [*(key for key in known if key in given), *sorted(given.keys() - known.keys())]
         return {key: in_order_of(given[key], known.get(key)) for key in names}
     if isinstance(given, list):
-        known = [*shown] if isinstance(shown, list) else []
-        known += [None] * (len(given) - len(known))
-        return [in_order_of(*pair) for pair in zip(given, known, strict=False)]
+        items = [*shown] if isinstance(shown, list) else []
+        items += [None] * (len(given) - len(items))
+        return [in_order_of(*pair) for pair in zip(given, items, strict=False)]
     return given

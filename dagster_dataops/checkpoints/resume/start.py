@@ -55,7 +55,9 @@ def _unfinished(request: StartRequest) -> StartDecision:
         return resume_stream(request, request.stream)
     if request.records is None:
         unknown = request.fingerprint.unknown
-        return start_afresh(request, f"its result cannot be used again: {unknown}" if unknown else "")
+        return start_afresh(
+            request, f"its result cannot be used again: {unknown}" if unknown else ""
+        )
     return _resume_records(request, request.records)
 
 

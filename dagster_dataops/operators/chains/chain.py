@@ -94,7 +94,9 @@ class ChainSpec(OperatorSpec):
         """A digest of the names of the parts, their operators and their source code."""
         named = list(zip(self.parts, self._specs, strict=True))
         form = [[part.name, spec.qualified_name, spec.code_version] for part, spec in named]
-        unknown = [f"{one} in part {part.name!r}" for part, spec in named for one in spec.code.unknown]
+        unknown = [
+            f"{one} in part {part.name!r}" for part, spec in named for one in spec.code.unknown
+        ]
         rules = end_of_rules(spec.code_version for spec in self._specs)
         return CodeFacts(digest_of_form(form) + rules, tuple(unknown))
 

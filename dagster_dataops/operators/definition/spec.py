@@ -217,7 +217,11 @@ class Invocation:
         unknown: list[str] = []
         rules = ""
         for name, value in {**self.options, **self.passed_up}.items():
-            if name in marked or isinstance(value, Operational) or is_operational_option(name, value):
+            if (
+                name in marked
+                or isinstance(value, Operational)
+                or is_operational_option(name, value)
+            ):
                 continue
             former = _OptionForms(self.spec.target.__module__)
             forms[name] = former.named(name, with_references(value, nodes))

@@ -50,8 +50,30 @@ _HOLDERS: Final = frozenset(
     {"account", "api", "arg", "auth", "backend", "cfg", "client", "conf", "config", "configuration"}
     | {"conn", "connect", "connection", "credential", "embedder", "endpoint", "env", "environ"}
     | {"environment", "extra", "filesystem", "fs", "grader", "header", "host", "http", "judge"}
-    | {"kwarg", "llm", "login", "model", "opt", "option", "param", "parameter", "provider", "remote"}
-    | {"request", "rest", "s3", "server", "service", "session", "setting", "storage", "store", "vlm"}
+    | {
+        "kwarg",
+        "llm",
+        "login",
+        "model",
+        "opt",
+        "option",
+        "param",
+        "parameter",
+        "provider",
+        "remote",
+    }
+    | {
+        "request",
+        "rest",
+        "s3",
+        "server",
+        "service",
+        "session",
+        "setting",
+        "storage",
+        "store",
+        "vlm",
+    }
     | {"argument", "azure", "aws", "gcs", "openai", "anthropic", "hf", "huggingface", "variable"}
 )
 _LONGEST: Final = 3  # words of a credential
