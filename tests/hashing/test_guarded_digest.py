@@ -15,7 +15,10 @@ def test_equal_values_have_equal_digests_and_other_names_other_ones() -> None:
 
 
 def test_the_digest_is_the_same_in_every_version() -> None:
-    assert guarded_digest("password", "'a") == "824fb33f70220e0d90b4013739b62ca248db067b988a4d6097b20d950c79e144"
+    assert (
+        guarded_digest("password", "'a")
+        == "824fb33f70220e0d90b4013739b62ca248db067b988a4d6097b20d950c79e144"
+    )
 
 
 def test_each_guess_is_expensive_and_a_known_value_is_not() -> None:
