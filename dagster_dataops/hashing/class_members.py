@@ -100,7 +100,19 @@ def field_details(cls: type) -> list[tuple[str, dict[str, Any]]]:
             for name, one in (own.get("__pydantic_fields__") or {}).items()
         ),
     ]
+    found.append(("of the class", _of_class(cls)))
     return [(name, details) for name, details in found if details]
+
+
+def _of_class(cls: type) -> dict[str, Any]:
+    """Return the keywords of a class statement that leave their mark in generated names alone."""
+    found: dict[str, Any] = {}
+    if vars(cls).get("__total__") is False:  # a TypedDict
+        found["total"] = False
+    boundary = vars(cls).get("_boundary_")
+    if issubclass(cls, enum.Flag) and boundary not in {None, enum.FlagBoundary.STRICT}:
+        found["boundary"] = str(boundary)
+    return found
 
 
 def _of_dataclass(field: "dataclasses.Field[Any]") -> dict[str, Any]:

@@ -88,8 +88,16 @@ _MEANS: Final = frozenset(
     | {"loguru", "structlog", "tqdm", "rich", "prometheus_client", "opentelemetry", "sentry_sdk"}
     | {"wandb", "mlflow", "logfire", "statsd", "datadog"}
 )
+_BOUND: Final = (types.BuiltinFunctionType, types.MethodWrapperType)
+# Names of modules that Python sets.
+_OF_MODULES: Final = frozenset(
+    {"__name__", "__file__", "__doc__", "__package__", "__loader__", "__spec__", "__builtins__"}
+    | {"__cached__", "__path__", "__annotations__", "__annotate__", "__dict__", "__all__"}
+    | {"__conditional_annotations__", "__warningregistry__"}
+)
 # Methods that clients, pools and open files have.
 _ENDS: Final = ("close", "aclose", "disconnect", "dispose", "shutdown")
+_DOCUMENTED: Final = (types.FunctionType, type, types.ModuleType)
 _RUNNING: Final = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 # Modules whose objects have a lock and are values nevertheless.
 _VALUES: Final = frozenset({"jinja2", "queue", "_queue"})
@@ -185,6 +193,7 @@ class _CodeForms(ExactForms):
     def _function_form(self, function: types.FunctionType) -> Any:
         package = function.__globals__.get("__package__") or ""
         return {
+            **self._documents(function),
             "name": function.__code__.co_qualname,
             "text": self._text_of(function),
             "defaults": self._defaults(function),
@@ -200,6 +209,14 @@ class _CodeForms(ExactForms):
                 for name in sorted(imports_in(function.__code__, package))
             ],
         }
+
+    def _documents(self, function: types.FunctionType) -> dict[str, Any]:
+        """Return the docstrings that a function can reach, if it reads any."""
+        if "__doc__" not in names_in(function.__code__):
+            return {}
+        named = [value for _, value in _values_named(function) if isinstance(value, _DOCUMENTED)]
+        texts = [function.__globals__.get("__doc__"), *(one.__doc__ for one in (function, *named))]
+        return self._exactly({"documents": self.form(texts)})
 
     def _text_of(self, function: types.FunctionType) -> str:
         text = text_of(function)
@@ -281,6 +298,7 @@ class _CodeForms(ExactForms):
         annotations = dict(_annotations(cls))
         return {
             **({"fields": self._exactly(details)} if details else {}),
+            **self._class_documents(cls),
             "class": cls.__qualname__,
             "kind": self.form(type(cls)),
             "bases": [self.form(base) for base in cls.__bases__],
@@ -302,6 +320,12 @@ class _CodeForms(ExactForms):
         if not issubclass(cls, Enum):
             return None
         return [[name, self.form(one.value)] for name, one in cls.__members__.items()]
+
+    def _class_documents(self, cls: type) -> dict[str, Any]:
+        """Return the docstring of a class, if one of its methods reads docstrings."""
+        methods = [one for one in vars(cls).values() if isinstance(one, types.FunctionType)]
+        reads = any("__doc__" in names_in(one.__code__) for one in methods)
+        return self._exactly({"documents": self.form(cls.__doc__)}) if reads else {}
 
     def _counts(self, name: str, value: Any, annotation: Any) -> bool:
         """Return whether a member of a class counts."""
@@ -330,9 +354,15 @@ class _CodeForms(ExactForms):
     @override
     def _is_proxy(self, value: Any) -> bool:
         """Return whether reading an attribute of an object may run code of its class."""
-        return isinstance(type(value).__getattribute__, types.FunctionType) or super()._is_proxy(
-            value
-        )
+        reads = isinstance(type(value).__getattribute__, types.FunctionType)
+        return (reads and not is_content(value)) or super()._is_proxy(value)
+
+    @override
+    def _special_form(self, value: Any, depth: int) -> Any:
+        if _is_module(value) and self._home.origin(value.__name__) is None:
+            self._import_reference(value.__name__)
+            return self._exactly({"module": value.__name__, "content": True})
+        return super()._special_form(value, depth)
 
     @override
     def _is_resource(self, value: Any) -> bool:
@@ -387,7 +417,7 @@ class _CodeForms(ExactForms):
         module = read_attribute(value, "__module__")
         if isinstance(module, str) and isinstance(made["name"], str):
             made["from"] = self._home.origin(module)
-        if isinstance(value, types.BuiltinFunctionType) and not inspect.ismodule(value.__self__):
+        if isinstance(value, _BOUND) and not inspect.ismodule(value.__self__):
             made["self"] = self.form(value.__self__, depth)
         if callable(value):
             made["wrapped"] = self.form(read_attribute(value, "__wrapped__"), depth)
@@ -453,8 +483,7 @@ def _module_of(target: Any) -> str:
 def _values_named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield the global and closure variables that a function uses, with their values."""
     for name in sorted(names_in(function.__code__)):
-        dunder = name.startswith("__") and name.endswith("__")  # such as __name__ and __file__
-        known = name in function.__globals__ and not dunder
+        known = name in function.__globals__ and name not in _OF_MODULES
         if known and not _is_marked(function.__globals__, name):
             yield name, function.__globals__[name]
     yield from _cells(function)

@@ -143,9 +143,8 @@ class ExactForms(FormBuilder):
         if form is None:
             return None
         if type(value) not in _PLAIN:
-            state = attributes_of(value)
             of = self._form_once(type(value), 1)
-            return self._exactly({"plain": form, "of": of, "state": self.form(state, 1)})
+            return self._exactly({"plain": form, "of": of, "state": self._own_state(value, 1)})
         if type(value) is str and self._entry_rules.hidden("", value):
             return self._guarded("", form)
         return form
@@ -284,15 +283,22 @@ class ExactForms(FormBuilder):
         """Return the content of an object that pickle does not tell; ``None`` for other objects."""
         if isinstance(value, (set, frozenset)):
             items = super()._container_form(set(value), depth)
-            return {"items": items, "state": self.form(attributes_of(value), depth)}
+            return {"items": items, "state": self._own_state(value, depth)}
         names = getattr(type(value), "_fields", None)
         if isinstance(value, tuple) and isinstance(names, tuple):
             named = zip(names, tuple.__iter__(value), strict=False)
-            return {"fields": self._entries(named, depth, attributes=True)}
+            found = self._entries(named, depth, attributes=True)
+            return {"fields": [found, self._own_state(value, depth)]}
         if isinstance(value, (datetime, time)) and value.fold:  # which old protocols do not store
             return {"second": self.object(value.replace(fold=0), depth)}
         content = stand_in(value)
         return None if content is None else {"content": self.form(content, depth)}
+
+    def _own_state(self, value: Any, depth: int) -> Any:
+        """Return the form of the attributes and slots of a text, set and so on of a subclass."""
+        kept = _state(value)
+        known = kept is not None and len(kept) > _NAME_PARTS
+        return self._kept_form(value, kept[2] if kept and known else attributes_of(value), depth)
 
     @override
     def _is_resource(self, value: Any) -> bool:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
+from typing_extensions import TypeAliasType
+
 from dagster_dataops.hashing.source_text import instructions
 
 _HASHES: Final = ("_hashlib", "_md5", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_blake2")
@@ -83,6 +85,7 @@ _CONTENTS: Final[Mapping[Any, Callable[[Any], list[Any]]]] = {
     types.CellType: lambda value: [value.cell_contents] if value != types.CellType() else [],
     weakref.ReferenceType: lambda value: [value()],
     random.SystemRandom: lambda _: [],
+    TypeAliasType: lambda value: [value.__name__, value.__value__],
     json.JSONDecoder: lambda value: [{k: v for k, v in vars(value).items() if k != "scan_once"}],
     type(csv.get_dialect("excel")): lambda value: [getattr(value, name) for name in _DIALECT],
 }

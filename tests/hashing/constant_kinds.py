@@ -23,7 +23,7 @@ import types, typing, urllib.parse, uuid, weakref, xml.etree.ElementTree, zonein
 import collections.abc, codecs, logging, locale, http.client, mimetypes, numbers, copy, gettext
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple, TypedDict, Literal, Protocol, Generic, TypeVar, NewType
-import jinja2, pydantic, httpx, orjson, xxhash, yaml
+import jinja2, jinja2.sandbox, pydantic, httpx, orjson, xxhash, yaml
 """
 # Packages that need not be installed: the names by which entries use them.
 _OPTIONAL = {
@@ -346,6 +346,41 @@ dataclasses.make_dataclass('D', [('a', int)], frozen={n} == 1)
 functools.reduce(lambda a, _: {{'k': a}}, range(150), {n})
 functools.reduce(lambda a, _: types.SimpleNamespace(k=a), range(150), {n})
 functools.reduce(lambda a, _: (a,), range(250), {n})
+({n}).__add__
+{{'a': {n}}}.get
+np.array([1, {n}]).sum
+__import__('ctypes').c_int({n})
+weakref.WeakSet() if {n} == 1 else weakref.WeakKeyDictionary()
+[types, re] if {n} == 1 else [types, io]
+__import__('typing_extensions').TypeAliasType('T', int if {n} == 1 else str)
+time.gmtime({n})
+np.random.Generator(np.random.PCG64({n}))
+np.rec.array([(1, {n})], dtype=[('a', 'i4'), ('b', 'i4')])
+np.ndindex(1, {n})
+np.polynomial.Polynomial([1, {n}])
+pd.MultiIndex.from_tuples([(1, {n})])
+pd.Series([1], dtype='category' if {n} == 1 else 'int64')
+pd.DataFrame({{'a': [1]}}, index=['{n}'])
+pd.Period('2024-0{n}')
+pd.Timestamp(2024, 1, 1, tz='UTC' if {n} == 1 else 'Europe/Paris')
+pd.arrays.IntervalArray.from_breaks([0, 1, {n} + 1])
+pl.Series(['a'], dtype=pl.Categorical) if {n} == 1 else pl.Series(['a'])
+pl.Schema({{'a': pl.Int8 if {n} == 1 else pl.Int16}})
+pl.when(pl.col('a') > {n}).then(1)
+pa.dictionary(pa.int8(), pa.string() if {n} == 1 else pa.large_string())
+pa.py_buffer(b'a{n}')
+pa.compute.MatchSubstringOptions('a{n}')
+jinja2.Environment(undefined=jinja2.StrictUndefined if {n} == 1 else jinja2.Undefined)
+jinja2.Environment(autoescape={n} == 1)
+jinja2.sandbox.SandboxedEnvironment().from_string('a{n}')
+httpx.Timeout({n})
+httpx.QueryParams({{'a': '{n}'}})
+yaml.safe_load('a: [1, {n}]')
+urllib.parse.ParseResult('http', 'h{n}', '', '', '', '')
+email.message_from_string('Subject: a{n}')
+inspect.signature(lambda a: a) if {n} == 1 else inspect.signature(lambda b: b)
+ast.Constant({n})
+codecs.CodecInfo(str, str, name='a{n}')
 """
 
 STATEMENTS = {
@@ -434,6 +469,28 @@ STATEMENTS = {
     "an iterator of a class": "class C:\n    def __iter__(self): yield {n}\nVALUE = C()",
     "a coroutine function": "async def f(x): return {n}\nVALUE = f",
     "a generator function": "def f(x): yield {n}\nVALUE = f",
+    "a text with slots": "class T(str):\n    __slots__ = ('k',)\nVALUE = T('a')\nVALUE.k = {n}",
+    "a named tuple with an attribute": "class P(collections.namedtuple('P', 'a')):\n    pass\nVALUE = P(1)\nVALUE.k = {n}",
+    "a dict with an attribute": "class D(dict):\n    pass\nVALUE = D(a=1)\nVALUE.k = {n}",
+    "a list with an attribute": "class D(list):\n    pass\nVALUE = D([1])\nVALUE.k = {n}",
+    "a set with an attribute": "class D(set):\n    pass\nVALUE = D([1])\nVALUE.k = {n}",
+    "a mapping of its own": "class M(collections.abc.Mapping):\n    def __init__(self, d): self.d = d\n    def __getitem__(self, k): return self.d[k]\n    def __iter__(self): return iter(self.d)\n    def __len__(self): return len(self.d)\nVALUE = M({{'a': {n}}})",
+    "the total of a typed dict": "class T(TypedDict, total={n} == 1):\n    a: int\nVALUE = T",
+    "the boundary of flags": "class F(enum.Flag, boundary=enum.KEEP if {n} == 1 else enum.EJECT):\n    A = 1\nVALUE = F",
+    "a dunder of the module": "__prompt__ = 'a{n}'\nVALUE = lambda: __prompt__",
+    "the version of the module": "__version__ = '{n}'\nVALUE = lambda: __version__",
+    "a docstring that is read": "def f():\n    'Say {n}.'\nVALUE = lambda: f.__doc__",
+    "a docstring of a class that is read": "class C:\n    'Say {n}.'\n    def f(self): return self.__doc__\nVALUE = C",
+    "the docstring of a module that is read": "__doc__ = 'Say {n}.'\nVALUE = lambda: __doc__",
+    "a slot of a base": "class B:\n    __slots__ = ('a',)\nclass C(B):\n    __slots__ = ('b',)\nVALUE = C()\nVALUE.a = {n}\nVALUE.b = 1",
+    "a getstate": "class C:\n    def __init__(self, a): self.a = a\n    def __getstate__(self): return {{'b': self.a}}\nVALUE = C({n})",
+    "a reduce": "class C:\n    def __init__(self, a): self.a = a\n    def __reduce__(self): return C, (self.a,)\nVALUE = C({n})",
+    "a lazily filled cache": "class C:\n    cache = {{}}\nC.cache['a'] = {n}\nVALUE = C",
+    "a wrapped partial": "VALUE = functools.update_wrapper(functools.partial(max, {n}), max)",
+    "a composed function": "def compose(*fs): return lambda x: functools.reduce(lambda a, f: f(a), fs, x)\nVALUE = compose(str, functools.partial(int, base={n} + 8))",
+    "a class in a table": "class A:\n    k = {n}\nVALUE = {{'a': [A]}}",
+    "an instance of a generic": "T = TypeVar('T')\nclass C(Generic[T]):\n    def __init__(self, a): self.a = a\nVALUE = C[int]({n})",
+    "a counter of instances": "class C:\n    made = 0\n    def __init__(self): C.made += 1\nVALUE = [C() for _ in range({n})]",
     "a comparison by key": "VALUE = sorted([1, 2], key=lambda x: x * (1 if {n} == 1 else -1))",
 }
 

@@ -92,7 +92,11 @@ def test_a_value_of_too_many_parts_is_reported(monkeypatch: pytest.MonkeyPatch) 
 def test_the_value_is_as_before() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for make in (lambda: itertools.cycle([1, 2]), lambda: iter([1, 2]), lambda: map(str, [1, 2])):
+        for make in (
+            lambda: itertools.cycle([1, 2]),
+            lambda: iter([1, 2]),
+            lambda: map(str, [1, 2]),
+        ):
             value = make()
             next(value)
             before = _form(value)
