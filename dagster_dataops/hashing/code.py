@@ -32,6 +32,7 @@ import typing
 from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import is_dataclass
 from datetime import date, time, timedelta, tzinfo
 from decimal import Decimal
@@ -192,14 +193,16 @@ class _CodeForms(ExactForms):
 
     def _function_form(self, function: types.FunctionType) -> Any:
         package = function.__globals__.get("__package__") or ""
+        names = names_in(function.__code__)
+        documents = self._documents(function) if "__doc__" in names else None
         return {
-            **self._documents(function),
+            **({"documents": self._exactly(documents)} if documents else {}),
             "name": function.__code__.co_qualname,
             "text": self._text_of(function),
             "defaults": self._defaults(function),
             "named": {
                 name: self._named_value(function, name, value)
-                for name, value in _values_named(function)
+                for name, value in _values_named(function, names)
                 if not self._is_ignored(name, value)
             },
             "attributes": self.form({k: v for k, v in vars(function).items() if k[:2] != "__"}),
@@ -210,13 +213,11 @@ class _CodeForms(ExactForms):
             ],
         }
 
-    def _documents(self, function: types.FunctionType) -> dict[str, Any]:
-        """Return the docstrings that a function can reach, if it reads any."""
-        if "__doc__" not in names_in(function.__code__):
-            return {}
-        named = [value for _, value in _values_named(function) if isinstance(value, _DOCUMENTED)]
-        texts = [function.__globals__.get("__doc__"), *(one.__doc__ for one in (function, *named))]
-        return self._exactly({"documents": self.form(texts)})
+    def _documents(self, function: types.FunctionType) -> Any:
+        """Return the form of the docstrings that a function can reach by the names it uses."""
+        named = [value for _, value in _values_named(function, names_in(function.__code__))]
+        found = [function, *(one for one in named if isinstance(one, _DOCUMENTED))]
+        return self.form([function.__globals__.get("__doc__"), *(one.__doc__ for one in found)])
 
     def _text_of(self, function: types.FunctionType) -> str:
         text = text_of(function)
@@ -298,7 +299,11 @@ class _CodeForms(ExactForms):
         annotations = dict(_annotations(cls))
         return {
             **({"fields": self._exactly(details)} if details else {}),
-            **self._class_documents(cls),
+            **(
+                {"documents": self._exactly(self.form(cls.__doc__))}
+                if _reads_documents(cls)
+                else {}
+            ),
             "class": cls.__qualname__,
             "kind": self.form(type(cls)),
             "bases": [self.form(base) for base in cls.__bases__],
@@ -320,12 +325,6 @@ class _CodeForms(ExactForms):
         if not issubclass(cls, Enum):
             return None
         return [[name, self.form(one.value)] for name, one in cls.__members__.items()]
-
-    def _class_documents(self, cls: type) -> dict[str, Any]:
-        """Return the docstring of a class, if one of its methods reads docstrings."""
-        methods = [one for one in vars(cls).values() if isinstance(one, types.FunctionType)]
-        reads = any("__doc__" in names_in(one.__code__) for one in methods)
-        return self._exactly({"documents": self.form(cls.__doc__)}) if reads else {}
 
     def _counts(self, name: str, value: Any, annotation: Any) -> bool:
         """Return whether a member of a class counts."""
@@ -480,9 +479,17 @@ def _module_of(target: Any) -> str:
     return "" if made else module
 
 
-def _values_named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+def _reads_documents(cls: type) -> bool:
+    """Return whether a method of a class reads docstrings."""
+    methods = (one for one in vars(cls).values() if isinstance(one, types.FunctionType))
+    return any("__doc__" in names_in(one.__code__) for one in methods)
+
+
+def _values_named(
+    function: types.FunctionType, names: AbstractSet[str]
+) -> Iterator[tuple[str, Any]]:
     """Yield the global and closure variables that a function uses, with their values."""
-    for name in sorted(names_in(function.__code__)):
+    for name in sorted(names):
         known = name in function.__globals__ and name not in _OF_MODULES
         if known and not _is_marked(function.__globals__, name):
             yield name, function.__globals__[name]
