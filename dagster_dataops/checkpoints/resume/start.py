@@ -16,12 +16,11 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     StartDecision,
     StartKind,
     StartRequest,
-    compared_anew,
-    have_changed,
     not_used,
     resuming,
     settled_by,
     start_afresh,
+    why_other,
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.quantities import counted
@@ -79,8 +78,7 @@ def _resume_records(request: StartRequest, dataset: JsonlDataset) -> StartDecisi
         reason = unknown
     else:
         differing = differing_anywhere(found[0], fingerprint, dataset)
-        reason = UNKNOWN if differing is None else have_changed(differing)
-        reason += compared_anew(found[0], fingerprint)
+        reason = UNKNOWN if differing is None else why_other(found[0], fingerprint, differing)
     return start_afresh(request, not_used(settled_by(found[0], found[0].table.records), reason))
 
 

@@ -177,10 +177,21 @@ def have_changed(parts: list[str]) -> str:
     return f"{in_words(parts)} {verb} changed since"
 
 
-def compared_anew(content: CheckpointContent, fingerprint: RunFingerprint) -> str:
-    """Return that the rules of identity have changed since ``content``; empty if they have not."""
+def why_other(content: CheckpointContent, fingerprint: RunFingerprint, differing: list[str]) -> str:
+    """Return why a checkpoint is that of another run.
+
+    Args:
+        content: The checkpoint.
+        fingerprint: The fingerprint of the run.
+        differing: The parts that differ.
+    """
     before = content.fingerprint
-    parts = before.compared_anew(fingerprint) if before is not None else []
-    if not parts:
-        return ""
-    return f"; another version of dagster-dataops compared {in_words(parts)} by other rules"
+    anew = before.compared_anew(fingerprint) if before is not None else []
+    ruled = [part for part in differing if part in anew]
+    changed = [part for part in differing if part not in anew]
+    texts = [have_changed(changed)] if changed else []
+    if ruled:
+        texts.append(
+            f"another version of dagster-dataops compared {in_words(ruled)} by other rules"
+        )
+    return " and ".join(texts)
