@@ -646,6 +646,13 @@ class StreamSourceError(DataPipelineError, InputError):
     """The source of a stream cannot be read."""
 
 
+class DamagedFileError(StreamSourceError):
+    """A file, or the rest of it, is damaged, truncated, or not in the format of its reader.
+
+    Streams that skip bad items go on behind it.
+    """
+
+
 class StreamItemError(DataPipelineError):
     """An item of a stream cannot be written, because it is not a valid record."""
 
