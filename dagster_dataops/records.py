@@ -237,7 +237,7 @@ def parse(text: bytes | str) -> Any:
 
 
 def may_hold_long_integers(text: bytes) -> bool:
-    """Return whether integers of 19 digits or more may be in a text; quick, and never wrongly false.
+    """Return whether 19 digits in a row are in a text, as in integers beyond 64 bits; quick.
 
     Any 19 digits in a row hold two bytes in a row of every ninth byte.
     """

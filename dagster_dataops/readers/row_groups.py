@@ -9,7 +9,6 @@ from typing_extensions import override
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.file_stages import FileCursor
 
-
 _PARTS_BEFORE: Final = 2  # of states before failures were counted
 
 

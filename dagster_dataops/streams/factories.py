@@ -73,7 +73,7 @@ def list_files(
     return DataPipelineBuilder(FileList(os.fspath(path), pattern, dict(storage_options or {})))
 
 
-def read_jsonl(
+def read_jsonl(  # noqa: PLR0913 - the options of files
     path: GivenPaths,
     *,
     block_size: int | None = None,

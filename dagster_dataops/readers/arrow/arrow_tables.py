@@ -54,7 +54,7 @@ def read_parquet(
     return DataPipelineBuilder(stage)
 
 
-def read_arrow(
+def read_arrow(  # noqa: PLR0913 - the options of files
     path: GivenPaths,
     columns: SequenceOf[str] | None = None,
     *,
@@ -84,7 +84,9 @@ def read_arrow(
     """
     files = FileSet.of("read_arrow", path, compression, storage_options, hive=hive)
     chosen = texts("read_arrow", "columns", columns)
-    stage = _arrow("read_arrow").ArrowFiles(files, chosen, file_key, _missing("read_arrow", missing))
+    stage = _arrow("read_arrow").ArrowFiles(
+        files, chosen, file_key, _missing("read_arrow", missing)
+    )
     return DataPipelineBuilder(stage)
 
 

@@ -40,8 +40,8 @@ class FileCursor(BlockwiseCursor):
 class FileStage(BlockwiseCursor, SourceStage):
     """Yield the items of some files, one file after another.
 
-    The number of the file is saved, and the position in it. The rest of a damaged file is one failed
-    item.
+    The number of the file is saved, and the position in it. The rest of a damaged file is one
+    failed item.
     """
 
     saved: ClassVar[tuple[str, ...]] = ("_number", "_to_restore", "_failed_before")
