@@ -38,7 +38,7 @@ def page_text(content: bytes, content_type: str) -> str:
     """
     name = next(_names(content, content_type), "utf-8")
     text, _ = webencodings.decode(content, _WIDER.get(name, name))
-    return text
+    return str(text)
 
 
 def _names(content: bytes, content_type: str) -> Iterator[str]:

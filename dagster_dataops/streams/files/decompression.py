@@ -20,7 +20,12 @@ SUFFIXES: Final = {
     ".xz": "xz",
     ".zst": "zstd",
     ".zstd": "zstd",
+    ".tgz": "gzip",
+    ".tbz2": "bz2",
+    ".txz": "xz",
+    ".tzst": "zstd",
 }
+PACKED_TARS: Final = (".tgz", ".tbz2", ".txz", ".tzst")  # short for .tar.gz and so on
 _MAX_WINDOW_BYTES: Final = 1 << 31  # of Zstandard: the largest that `zstd --long` writes
 _ZERO_PADDED: Final = {"gzip", "xz"}  # kinds with zero bytes between or after parts
 _COMPRESSED_BYTES: Final = 64 << 10  # compressed bytes read at once

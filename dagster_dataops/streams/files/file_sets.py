@@ -97,7 +97,8 @@ class FileSet:
     def plain_files(self) -> list[str] | None:
         """Return the paths if all files are local, uncompressed and without columns of folders.
 
-        Else return ``None``. The files are listed now. A listing error gives ``None`` and is raised again by reading.
+        Else return ``None``. The files are listed now. A listing error gives ``None`` and is raised
+        again by reading.
         """
         if any(map(is_url, self.given)):
             return None
