@@ -127,7 +127,7 @@ class WebDataset(export):
         before = None
         for index, record in enumerate(records):
             key = record.get(_KEY, f"{index:09d}")
-            fault = _fault(key) or self._skipped(key)
+            fault = _fault(key) or self._skipped(f"{key}")
             if key == before:
                 fault = f"the record before has the key {key!r}, too"
             if fault:

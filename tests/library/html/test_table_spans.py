@@ -1,4 +1,4 @@
-"""Tests of tables with cells that span rows and columns, in ``html.Tables`` and ``html.ToMarkdown``."""
+"""Tests of cells that span rows and columns, in ``html.Tables`` and ``html.ToMarkdown``."""
 
 import pytest
 
