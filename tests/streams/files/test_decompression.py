@@ -148,8 +148,9 @@ def test_a_missing_package_names_the_extra(tmp_path, monkeypatch):
 
 def test_the_rest_of_a_damaged_file_is_one_failed_item(tmp_path, suffix):
     packed = PACKERS[suffix](CONTENT)
-    damaged = bytearray(packed)
-    damaged[len(packed) // 2 : len(packed) // 2 + 60] = b"\xff" * 60
+    damaged = bytearray(packed if suffix in {"bz2", "xz"} else packed[:-900])
+    if suffix in {"bz2", "xz"}:  # the others have no checksum before the end of the data
+        damaged[len(packed) // 2 : len(packed) // 2 + 60] = b"\xff" * 60
     for name, content in (("a", packed[:-9]), ("b", packed), ("c", bytes(damaged)), ("d", packed)):
         (tmp_path / f"{name}.jsonl.{suffix}").write_bytes(content)
     stream = read_jsonl(tmp_path, file_key="file").and_return(on_error="quarantine")
