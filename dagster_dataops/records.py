@@ -4,10 +4,13 @@ Bytes are orjson's: compact, UTF-8, in key order. Tuples become lists; UUIDs and
 their text or value. Values that JSON cannot hold are refused with their path and never converted:
 NaN and infinities (orjson itself would write ``null``), sets, bytes, dates, dataclasses, keys that
 are not strings, integers beyond 64 bits, lone surrogates.
+
+orjson itself reads an integer beyond 64 bits as the nearest float. Such lines are refused, too.
 """
 
 import enum
 import math
+import re
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
@@ -205,10 +208,11 @@ def decode(line: bytes) -> Record:
     """Return the record in ``line``.
 
     Raises:
-        ValueError: The line is not a JSON object; the message describes its content.
+        ValueError: The line is not a JSON object, or holds an integer beyond 64 bits; the message
+            describes its content.
     """
     try:
-        value = orjson.loads(line)
+        value = parse(line)
     except orjson.JSONDecodeError as error:
         msg = f"not JSON: {error}"
         raise ValueError(msg) from None
@@ -216,3 +220,56 @@ def decode(line: bytes) -> Record:
         msg = f"a JSON {type(value).__name__}, not an object"
         raise ValueError(msg)  # noqa: TRY004 - callers handle one error type for an invalid line
     return value
+
+
+def parse(text: bytes | str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        orjson.JSONDecodeError: The text is not JSON.
+        ValueError: It holds an integer beyond 64 bits.
+    """
+    value = orjson.loads(text)
+    data = text if isinstance(text, bytes) else text.encode()
+    if may_hold_long_integers(data):
+        _check_integers(data)
+    return value
+
+
+def may_hold_long_integers(text: bytes) -> bool:
+    """Return whether 19 digits in a row are in a text, as in integers beyond 64 bits; quick.
+
+    Any 19 digits in a row hold two bytes in a row of every ninth byte.
+    """
+    return text[::_SAMPLED].translate(_DIGIT_MARKS).find(b"00") >= 0 and bool(_LONG.search(text))
+
+
+_SAMPLED: Final = 9
+_DIGIT_MARKS: Final = bytes(ord("0") if one in b"0123456789" else 0 for one in range(256))
+_LONG: Final = re.compile(rb"[0-9]{19}")
+_TOKENS: Final = re.compile(
+    rb'"(?:[^"\\]|\\.)*"|-?[0-9]+(?P<part>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]+)?', re.DOTALL
+)
+_SHOWN_DIGITS: Final = 40
+
+
+def _check_integers(text: bytes) -> None:
+    """Refuse an integer beyond 64 bits in a JSON text.
+
+    Raises:
+        ValueError: There is one.
+    """
+    for token in _TOKENS.finditer(text):
+        digits = token[0]
+        is_integer = digits[:1] != b'"' and token["part"] is None and token["power"] is None
+        if is_integer and _is_beyond(digits):
+            shown = digits[:_SHOWN_DIGITS].decode() + ("…" if len(digits) > _SHOWN_DIGITS else "")
+            msg = f"holds {shown}, an integer beyond 64 bits; write it as text"
+            raise ValueError(msg)
+
+
+def _is_beyond(digits: bytes) -> bool:
+    sign, length = (b"-", 19) if digits[:1] == b"-" else (b"", 20)
+    largest = b"9223372036854775808" if sign else b"18446744073709551615"
+    size = digits.removeprefix(sign)
+    return (len(size), size) > (length, largest)

@@ -40,7 +40,7 @@ from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import USUAL
 from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import encode_outcome
-from dagster_dataops.records import encode
+from dagster_dataops.records import encode, parse
 
 T = TypeVar("T")
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
@@ -195,14 +195,15 @@ def _retrying(
 
 
 def _settler(forward: Forward, interrupts: Interrupts, tally: Tally) -> Settle:  # noqa: C901 - see settle()
-    loads, clock, unusual = orjson.loads, time.monotonic, tally.unusual
+    clock, unusual = time.monotonic, tally.unusual
 
     def settle(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912 - each call a record costs 2 %
         settled = dropped = extra = 0
+        loads = parse if tally.long_integers else orjson.loads
         for line in lines:
             try:
                 record = loads(line)
-            except orjson.JSONDecodeError:
+            except ValueError:
                 return Stretch(settled, dropped, extra, line, failure_of_line(line))
             if type(record) is not dict:
                 return Stretch(settled, dropped, extra, line, failure_of_line(line))

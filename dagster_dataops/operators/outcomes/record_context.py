@@ -135,15 +135,19 @@ class Tally:
         start: Byte position of the next record in the input.
         waits: Called with True when a call begins to wait, and with False when it goes on.
         unusual: Position and disposition of records with an unusual one.
+        long_integers: Whether the lines may hold integers beyond 64 bits, which are refused.
         measure: Returns further counts, such as the seconds of the parts of a chain.
     """
 
-    __slots__ = ("_call", "_counts", "measure", "start", "unusual", "used", "waits")
+    __slots__ = (
+        "_call", "_counts", "long_integers", "measure", "start", "unusual", "used", "waits",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._counts: dict[str, int | float] = {}
         self._call: Call | None = None
         self.used = False
+        self.long_integers = False
         self.measure: Callable[[], Mapping[str, float]] | None = None
         self.start = 0
         self.waits: Callable[[bool], None] | None = None

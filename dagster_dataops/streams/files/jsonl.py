@@ -8,7 +8,7 @@ import orjson
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.records import decode
+from dagster_dataops.records import decode, may_hold_long_integers
 from dagster_dataops.streams.core.random_access import RandomAccess
 from dagster_dataops.streams.core.stage import ReadContext
 from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock
@@ -35,7 +35,7 @@ class JsonCursor(BlockCursor):
             records = list(map(orjson.loads, lines))
         except orjson.JSONDecodeError:
             return self._parse_lines(lines, start)
-        if set(map(type, records)) <= {dict}:
+        if set(map(type, records)) <= {dict} and not may_hold_long_integers(block):
             return ParsedBlock(records)
         return self._parse_lines(lines, start)
 
