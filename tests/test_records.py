@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from dagster_dataops.errors import UnencodableError
 from dagster_dataops.records import (
+    check_integers,
     decode,
     encode,
     encode_anything,
-    may_hold_long_integers,
     parse,
     text_of,
 )
@@ -297,6 +297,12 @@ def test_digits_in_texts_and_floats_are_no_long_integers(text, number, digits):
     assert decode(line.encode())["text"] == record["text"]
 
 
-@given(st.binary(max_size=40), st.integers(19, 40), st.binary(max_size=40))
-def test_no_run_of_19_digits_is_overlooked(before, count, after):
-    assert may_hold_long_integers(before + b"7" * count + after)
+@given(st.text(), st.integers(20, 40), st.text())
+def test_no_long_integer_in_lines_is_overlooked(before, count, after):
+    line = json.dumps({"a": before, "b": after})
+    long = f'{{"b":-{"7" * count}}}'
+
+    check_integers(line.encode())
+    for lines in ([line, long], [long, line], [line, long, line]):
+        with pytest.raises(ValueError, match="beyond 64 bits"):
+            check_integers("\n".join(lines).encode())

@@ -9,7 +9,6 @@ from dagster_dataops.execution.records.range_loop import Terms
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.records.span_draft import SpanDraft
-from dagster_dataops.records import may_hold_long_integers
 
 
 class SpanBlock:
@@ -40,7 +39,7 @@ class SpanBlock:
         self.start = start
         self._draft = SpanDraft()
         self._measured = 0
-        terms.tally.long_integers = terms.check_input and may_hold_long_integers(block)
+        terms.tally.exact = terms.check_input
 
     @property
     def exhausted(self) -> bool:
