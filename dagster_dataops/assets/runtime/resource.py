@@ -24,6 +24,7 @@ from dagster_dataops.assets.runtime.step_context import (
     refreshes,
     runs_back,
 )
+from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
@@ -172,9 +173,10 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
         Raises:
             DataOpsError: As `OperatorExecutor.run`.
+            dg.Failure: The run is being terminated, and the step has a retry policy.
         """
         attempt = self._run_context(context, resume, folder)
-        with self._settings_of(operator, attempt) as fair:
+        with ended_by_interrupts(context), self._settings_of(operator, attempt) as fair:
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
