@@ -216,7 +216,7 @@ class _CodeForms(ExactForms):
     def _documents(self, function: types.FunctionType) -> Any:
         """Return the form of the docstrings that a function can reach by the names it uses."""
         named = [value for _, value in _values_named(function, names_in(function.__code__))]
-        found = [function, *(one for one in named if isinstance(one, _DOCUMENTED))]
+        found = [function, *(one for one in named if issubclass(type(one), _DOCUMENTED))]
         return self.form([function.__globals__.get("__doc__"), *(one.__doc__ for one in found)])
 
     def _text_of(self, function: types.FunctionType) -> str:
@@ -481,7 +481,7 @@ def _module_of(target: Any) -> str:
 
 def _reads_documents(cls: type) -> bool:
     """Return whether a method of a class reads docstrings."""
-    methods = (one for one in vars(cls).values() if isinstance(one, types.FunctionType))
+    methods = (one for one in vars(cls).values() if issubclass(type(one), types.FunctionType))
     return any("__doc__" in names_in(one.__code__) for one in methods)
 
 

@@ -145,9 +145,9 @@ class ExactForms(FormBuilder):
         if type(value) not in _PLAIN:
             of = self._form_once(type(value), 1)
             return self._exactly({"plain": form, "of": of, "state": self._own_state(value, 1)})
-        if type(value) is str and self._entry_rules.hidden("", value):
-            return self._guarded("", form)
-        return form
+        # A text of letters and digits alone holds no login.
+        text = type(value) is str and not value.isalnum()
+        return self._guarded("", form) if text and self._entry_rules.hidden("", value) else form
 
     @override
     def _special_form(self, value: Any, depth: int) -> Any:
