@@ -147,7 +147,7 @@ class ExactForms(FormBuilder):
             return self._exactly({"plain": form, "of": of, "state": self._own_state(value, 1)})
         # A text of letters and digits alone holds no login.
         text = type(value) is str and not value.isalnum()
-        return self._guarded("", form) if text and self._entry_rules.hidden("", value) else form
+        return self._guarded("", form) if text and self._is_hidden("", value) else form
 
     @override
     def _special_form(self, value: Any, depth: int) -> Any:
@@ -259,9 +259,11 @@ class ExactForms(FormBuilder):
         self._place = name if isinstance(name, str) else around
         form = self.form(value, depth)
         self._place = around
-        if value is None or not isinstance(name, str) or not self._entry_rules.hidden(name, value):
-            return form
-        return self._guarded(name, form)
+        secret = isinstance(name, str) and _may_be_secret(value)
+        return self._guarded(name, form) if secret and self._is_hidden(name, value) else form
+
+    def _is_hidden(self, name: str, value: Any) -> bool:
+        return self._entry_rules.hidden(name, value)
 
     def _guarded(self, name: str, form: Any) -> Any:
         known = isinstance(form, dict) and "hidden" in form
@@ -362,9 +364,8 @@ class ExactForms(FormBuilder):
     @override
     def _attribute_form(self, name: str, value: Any, depth: int) -> Any:
         form = super()._attribute_form(name, value, depth)
-        if form is None or value is None or not self._entry_rules.hidden(name, value):
-            return form
-        return self._guarded(name, form)
+        secret = form is not None and _may_be_secret(value)
+        return self._guarded(name, form) if secret and self._is_hidden(name, value) else form
 
 
 def is_header(name: str) -> bool:
@@ -375,6 +376,13 @@ def is_header(name: str) -> bool:
 def is_content(value: Any) -> bool:
     """Return whether an object is data, although it is closed or used in a ``with`` statement."""
     return type(value).__module__.partition(".")[0] in _CONTEXTS
+
+
+def _may_be_secret(value: Any) -> bool:
+    """Return whether a value can be guessed: no function, class or descriptor, and not empty."""
+    if value is None or callable(value) or hasattr(type(value), "__get__"):
+        return False
+    return bool(value) or not isinstance(value, (str, bytes, list, tuple, dict, set, frozenset))
 
 
 def _is_text(value: Any) -> bool:
