@@ -46,6 +46,7 @@ from dagster_dataops.hashing.values import (
 )
 
 Hidden: TypeAlias = Callable[[str, Any], bool]
+_EMPTIABLE: Final = (str, bytes, list, tuple, dict, set, frozenset)
 _MAX_DEPTH: Final = 30  # of recursion, which takes up to 16 calls for each
 _MAX_PARTS: Final = 1_000_000  # containers and objects of one operator, about 10 s
 _NAME_PARTS: Final = 2  # a module and a name
@@ -382,7 +383,7 @@ def _may_be_secret(value: Any) -> bool:
     """Return whether a value can be guessed: no function, class or descriptor, and not empty."""
     if value is None or callable(value) or hasattr(type(value), "__get__"):
         return False
-    return bool(value) or not isinstance(value, (str, bytes, list, tuple, dict, set, frozenset))
+    return not isinstance(value, _EMPTIABLE) or len(value) > 0
 
 
 def _is_text(value: Any) -> bool:
