@@ -24,6 +24,7 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.exporters.endings import check_output, names_file
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.hidden_errors import exceptions_of, texts_of
 from dagster_dataops.operators.options.artefact_options import (
     as_option,
     referenced,
@@ -32,7 +33,7 @@ from dagster_dataops.operators.options.artefact_options import (
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
 from dagster_dataops.operators.options.ranges import check_pairs
-from dagster_dataops.operators.options.secret_options import holds_secret, shown, without_secrets
+from dagster_dataops.operators.options.secret_options import holds_secret, secrets_of, shown
 from dagster_dataops.operators.options.settings import (
     SETTING_NAMES,
     ExecutionSettings,
@@ -61,7 +62,6 @@ _SAVED: Final = {  # kinds of operators whose result is always saved
     "export": "the result of an export lists its files, and tells whether they are current",
 }
 _UNPARTED: Final = {"artefact", "export"}  # kinds of operators whose result lists files
-_MAX_CAUSES: Final = 20  # the maximum number of chained exceptions to inspect
 
 
 class Registry(Protocol):
@@ -353,16 +353,13 @@ def raise_without_secrets(error: Exception, operator: str, options: Mapping[str,
     Raises:
         OperatorOptionError: The text of the error, with its secrets hidden.
     """
-    texts: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(texts) < _MAX_CAUSES:
-        texts.append(str(cause))
-        cause = cause.__cause__ or cause.__context__
-    if all(without_secrets(text, options) == text for text in texts):
+    secrets = secrets_of(options)
+    texts = [text for one in exceptions_of(error) for text in texts_of(one)]
+    if all(secrets.hide(text) == text for text in texts):
         return
-    text = without_secrets(texts[0], options)
+    text = secrets.hide(str(error))
     if isinstance(error, OperatorOptionError):
-        found = [without_secrets(text, options) for text in (error.option, error.reason)]
+        found = [secrets.hide(text) for text in (error.option, error.reason)]
         raise OperatorOptionError(operator, *found) from None
     option = ", ".join(name for name, value in options.items() if holds_secret(name, value))
     raise OperatorOptionError(

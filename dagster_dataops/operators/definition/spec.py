@@ -16,7 +16,9 @@ from dagster_dataops.operators.options.secret_options import (
     is_credential,
     is_inner_credential,
     is_operational_option,
+    secrets_of,
 )
+from dagster_dataops.operators.options.secret_texts import Secrets
 from dagster_dataops.operators.options.settings import (
     SETTING_NAMES,
     ExecutionSettings,
@@ -186,6 +188,11 @@ class Invocation:
     def resolved(self) -> ResolvedSettings:
         """The settings with all defaults filled in."""
         return self.settings.resolved(asynchronous=self.spec.asynchronous)
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """The secrets among the options; errors and counts of the operator do not show them."""
+        return secrets_of({**self.options, **self.passed_up})
 
     @property
     def options_digest(self) -> str:
