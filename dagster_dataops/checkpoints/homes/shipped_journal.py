@@ -225,7 +225,7 @@ def _named(head: Mapping[str, Any], url: str) -> tuple[str, list[Piece]]:
     if not are_bytes:
         raise StorageError(url, "restore the checkpoint", "the entry of the journal is damaged")
     for piece in pieces:
-        if not isinstance(piece.name, str) or _FILE.fullmatch(piece.name) is None:
+        if _FILE.fullmatch(str(piece.name)) is None:
             raise PathEscapeError(url, piece.name)
     return name, pieces
 
