@@ -67,7 +67,7 @@ def test_names_of_columns_and_other_delimiters_are_escaped_too(tmp_path: Path) -
 @settings(max_examples=at_most(200))
 @given(st.text(st.sampled_from("=+-@\t\r\n ;,|\"'a1.%＝"), max_size=12), st.sampled_from(",;\t|"))
 def test_no_cell_begins_with_a_formula_whatever_the_delimiter(text: str, read_with: str) -> None:
-    written = CsvTable(escape_formulas=True)._cell(text)  # noqa: SLF001 - before it is quoted
+    written = CsvTable(escape_formulas=True)._cell(text)
     assert not written.startswith(("\t", "\r", "\n"))
     for part in re.split(rf"[{read_with}\r\n]", written):
         begin = part.lstrip(" \"'")
@@ -78,4 +78,4 @@ def test_no_cell_begins_with_a_formula_whatever_the_delimiter(text: str, read_wi
 
 @pytest.mark.parametrize("text", ["\t" * 100_000, ", " * 50_000, "-1" * 50_000, ",-1" * 50_000])
 def test_long_texts_are_escaped_in_linear_time(text: str) -> None:
-    CsvTable(escape_formulas=True)._cell(text)  # noqa: SLF001 - only the time counts
+    CsvTable(escape_formulas=True)._cell(text)
