@@ -85,8 +85,8 @@ def _cell(value: Any) -> Any:
 def _formulas(delimiter: str) -> re.Pattern[str]:
     """Return the pattern of what is before the first character of a formula.
 
-    That is the beginning of a text, or what may end a cell, and then quotes and spaces. Numbers with
-    a sign are no formulas.
+    That is the beginning of a text, or what may end a cell, and then quotes and spaces. Numbers
+    with a sign are no formulas.
     """
     breaks = re.escape(_BREAKS + delimiter)
     number = rf"{_NUMBER}(?:[{breaks}]|\Z)"

@@ -15,7 +15,7 @@ from dagster_dataops.exporters.csv_table import CsvTable
 from tests.each import each
 from tests.examples import at_most
 
-_FORMULA = re.compile(r"[=+\-@＝＋－＠]")
+_FORMULA = re.compile(r"[=+\-@\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]\d+([.,]\d+)*([eE][+-]?\d+)?%?\s*")
 
 
@@ -34,7 +34,7 @@ CASES = [
     ("+1+1", "'+1+1"),
     ("-1-1", "'-1-1"),
     ("@SUM(A1)", "'@SUM(A1)"),
-    ("＝1", "'＝1"),
+    ("\uff1d1", "'\uff1d1"),
     ("\t=1", "'\t'=1"),
     ("\rx", "'\rx"),
     (" =1", " '=1"),
@@ -65,7 +65,9 @@ def test_names_of_columns_and_other_delimiters_are_escaped_too(tmp_path: Path) -
 
 
 @settings(max_examples=at_most(200))
-@given(st.text(st.sampled_from("=+-@\t\r\n ;,|\"'a1.%＝"), max_size=12), st.sampled_from(",;\t|"))
+@given(
+    st.text(st.sampled_from("=+-@\t\r\n ;,|\"'a1.%\uff1d"), max_size=12), st.sampled_from(",;\t|")
+)
 def test_no_cell_begins_with_a_formula_whatever_the_delimiter(text: str, read_with: str) -> None:
     written = CsvTable(escape_formulas=True)._cell(text)
     assert not written.startswith(("\t", "\r", "\n"))

@@ -63,8 +63,8 @@ class Csv(export):
     missing key and null are an empty cell; objects and arrays are written as JSON, booleans as
     ``true`` and ``false``. ``delimiter`` is a comma, or a tab if the path ends in ``.tsv``.
 
-    Spreadsheets take a cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break for a
-    formula, which can read files or send data. ``escape_formulas=True`` puts an apostrophe before
+    Spreadsheets take a cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break for
+    a formula, which can read files or send data. ``escape_formulas=True`` puts an apostrophe before
     such a character, also behind a comma, semicolon or other end of a cell, in texts and in names
     of columns; numbers such as ``-5`` stay numbers. Set it if people open the file in a spreadsheet
     and the texts are not your own. The texts are then no longer exactly those of the records.

@@ -40,10 +40,11 @@ from dagster_dataops.operators.options.settings import (
     parse_settings,
 )
 from dagster_dataops.operators.options.signature import (
+    PositionalOptions,
     bind_options,
     nearest,
     parameters_of,
-    positional_names,
+    positional_of,
     signature_of,
     signature_text,
     takes_any,
@@ -132,7 +133,7 @@ class OperatorMeta(type):
         if spec is None:
             raise AttributeError("__signature__")
         settings = () if spec.kind == "reader" else sorted(SETTING_NAMES)
-        return signature_of(spec.options, _positional_names(cls, spec), settings)
+        return signature_of(spec.options, _positional(cls, spec).names, settings)
 
     @override
     def __repr__(cls) -> str:
@@ -162,8 +163,10 @@ class OperatorMeta(type):
         try:
             return cls._constructed(spec, positional, given)
         except Exception as error:
-            named = dict(zip(_positional_names(cls, spec), positional, strict=False))
-            raise_without_secrets(error, spec.qualified_name, {**named, **given})
+            found = _positional(cls, spec)
+            named = dict(zip(found.names, positional, strict=False))
+            further = {found.rest: positional[len(found.names) :]} if found.rest else {}
+            raise_without_secrets(error, spec.qualified_name, {**named, **further, **given})
             if type(error) is DefinitionError:
                 raise DefinitionError(f"Operator {spec.qualified_name}: {error}") from None
             raise
@@ -190,7 +193,9 @@ class OperatorMeta(type):
             spec=spec, options=bound, settings=asked, passed_up=to_forward
         )
         if not operator.__dataops__.artefacts:  # else `with_artefacts` constructs it in the run
-            operator.__init__(**_init_arguments(cls, options, settings), **to_init)
+            arguments = {**_init_arguments(cls, options, settings), **to_init}
+            by_position = list(_taken_by_position(cls, spec, arguments))
+            operator.__init__(*by_position, **arguments)
         merged = operator.__dataops__.settings.over(spec.settings)
         check_settings(spec, merged)
         if spec.kind == "export":
@@ -459,7 +464,7 @@ def _divided(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _operator_text(cls: type, spec: OperatorSpec) -> str:
-    return f"{spec.qualified_name}{signature_text(spec.options, _positional_names(cls, spec))}"
+    return f"{spec.qualified_name}{signature_text(spec.options, _positional(cls, spec).names)}"
 
 
 def _by_name(
@@ -470,8 +475,8 @@ def _by_name(
     Raises:
         OperatorOptionError: There are too many positional options, or one is also given by name.
     """
-    names = _positional_names(cls, spec)
-    if len(positional) > len(names):
+    names, rest, _ = _positional(cls, spec)
+    if len(positional) > len(names) and not rest:
         known = [option.name for option in spec.options]
         takes = (
             f"the operator takes {len(names)} by position ({', '.join(names)})"
@@ -485,16 +490,39 @@ def _by_name(
         )
         raise OperatorOptionError(spec.qualified_name, f"argument {len(names) + 1}", reason)
     first = dict(zip(names, positional, strict=False))
+    if rest and len(positional) > len(names):
+        first[rest] = positional[len(names) :]
     for twice in first.keys() & given.keys():
         raise OperatorOptionError(spec.qualified_name, twice, "was given twice")
     return first | given
 
 
-def _positional_names(cls: type, spec: OperatorSpec) -> list[str]:
-    """Return the names of the options that can be given by position, in order."""
+def _positional(cls: type, spec: OperatorSpec) -> PositionalOptions:
+    """Return the options that can be given by position."""
     if isinstance(spec.target, type):
-        return positional_names(cls.__mro__[: cls.__mro__.index(Operator)])
-    return [option.name for option in spec.options] if spec.kind == "reader" else []
+        return positional_options(cls)
+    names = [option.name for option in spec.options] if spec.kind == "reader" else []
+    return PositionalOptions(tuple(names))
+
+
+def positional_options(cls: type) -> PositionalOptions:
+    """Return the options of a class that can be given by position."""
+    return positional_of(cls.__mro__[: cls.__mro__.index(Operator)])
+
+
+def _taken_by_position(cls: type, spec: OperatorSpec, arguments: dict[str, Any]) -> Iterator[Any]:
+    """Yield the arguments that ``__init__`` takes by position only, and take them away.
+
+    If there are any, those before them are given by position, too.
+    """
+    rest = next((option for option in spec.options if option.many), None)
+    if not isinstance(spec.target, type) or not (rest or spec.positional_only):
+        return
+    further = arguments.pop(rest.name, ()) if rest else ()
+    defaults = {option.name: option.default for option in spec.options}
+    for name in positional_options(cls).names if further or spec.positional_only else ():
+        yield arguments.pop(name, defaults.get(name))
+    yield from further
 
 
 def _check_reader(

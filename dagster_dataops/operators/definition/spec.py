@@ -68,6 +68,7 @@ class OperatorSpec:
         opens: Whether it has ``open`` or ``close``.
         takes_context: Whether its method has a parameter ``context``.
         batch: ``forward_batch``, ``forward_window`` or ``sketch_batch`` if it takes batches.
+        positional_only: Whether ``__init__`` takes an option by position only.
     """
 
     group: str
@@ -86,6 +87,7 @@ class OperatorSpec:
     opens: bool = False
     takes_context: bool = False
     batch: str = ""
+    positional_only: bool = False
 
     @property
     def contextual(self) -> bool:
