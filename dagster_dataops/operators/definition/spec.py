@@ -213,6 +213,7 @@ class Invocation:
             option.name
             for option in self.spec.options
             if is_annotated_operational(option.annotation)
+            or (option.many and not self.options.get(option.name))
         }
         nodes = {node: {"artefact of": node} for node in self.artefacts}
         forms: dict[str, Any] = {}

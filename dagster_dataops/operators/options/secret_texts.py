@@ -5,8 +5,8 @@ import html
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
-from urllib.parse import quote, quote_plus, unquote
+from typing import Final, NamedTuple
+from urllib.parse import unquote
 
 from dagster_dataops.operators.options.secret_names import is_secret, names_password
 from dagster_dataops.operators.options.token_forms import secrets as known_tokens
@@ -57,15 +57,17 @@ class Secrets:
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
-        forms = {form for text in texts for form in _forms(text)}
-        self._forms = sorted(forms, key=len, reverse=True)
+        known = {one.strip() for one in texts}
+        known = {one for one in known if len(one) >= MIN_LENGTH}
+        self._forms = sorted({form for one in known for form in _forms(one)}, key=len, reverse=True)
+        self._escaped = [_Escaped.of(one) for one in sorted(known, key=len, reverse=True)]
 
     def __bool__(self) -> bool:
         return bool(self._forms)
 
     def are_in(self, text: str) -> bool:
         """Return whether one of them is in a text."""
-        return any(form in text for form in self._forms)
+        return self.hide_values(text) != text
 
     def hide(self, text: str) -> str:
         """Return a text without them, and without logins, keys and tokens that their form tells."""
@@ -76,26 +78,57 @@ class Secrets:
         for form in self._forms:
             if form in text:
                 text = text.replace(form, HIDDEN)
+        for one in self._escaped:
+            if one.needle in text:
+                text = one.pattern.sub(HIDDEN, text)
         return text
+
+
+class _Escaped(NamedTuple):
+    """A secret with any of its characters quoted in a URL, or escaped.
+
+    Attributes:
+        needle: Its longest part that is never escaped.
+        pattern: What finds it.
+    """
+
+    needle: str
+    pattern: re.Pattern[str]
+
+    @classmethod
+    def of(cls, secret: str) -> "_Escaped":
+        """Return the forms of a secret."""
+        needle = max(re.findall(r"[A-Za-z0-9]*", secret), key=len)
+        return cls(needle, re.compile("".join(map(_any_form, secret))))
+
+
+def _any_form(character: str) -> str:
+    """Return a pattern of a character as it is, and as URLs, Python, JSON and HTML escape it.
+
+    In the name of a variable or a class it is an underscore.
+    """
+    if character.isascii() and character.isalnum():
+        return character
+    if character == "\\":
+        return r"\\{1,4}"
+    data = character.encode(errors="surrogateescape")
+    percents = "".join(f"%{byte:02x}" for byte in data)
+    hexes = "".join(rf"\\+x{byte:02x}" for byte in data)
+    plain = ascii(character)[1:-1].lstrip("\\")
+    entities = re.escape(html.escape(character))
+    space = r"|\+" if character == " " else ""
+    forms = rf"{re.escape(character)}|_|{percents}|{hexes}|{re.escape(plain)}|{entities}{space}"
+    return rf"\\*(?i:{forms})"
 
 
 def _forms(text: str) -> Iterator[str]:
     """Yield the forms in which messages have a secret."""
-    stripped = text.strip()
-    if len(stripped) < MIN_LENGTH:
-        return
-    data = stripped.encode(errors="surrogateescape")
-    yield from (text, stripped)
-    yield from (repr(stripped)[1:-1], ascii(stripped)[1:-1], repr(data)[2:-1])
-    yield from (json.dumps(stripped)[1:-1], json.dumps(stripped, ensure_ascii=False)[1:-1])
-    for quoted in (quote(data), quote(data, safe=""), quote_plus(data)):
-        yield quoted
-        yield re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), quoted)
-    yield html.escape(stripped)
-    yield re.sub(r"\W", "_", stripped)
+    data = text.encode(errors="surrogateescape")
+    yield text
+    yield from (repr(text)[1:-1], repr(data)[2:-1], json.dumps(text)[1:-1])
     yield data.hex()
     yield from _in_base64(data)
-    lines = stripped.splitlines()
+    lines = text.splitlines()
     yield from (line for line in lines if len(lines) > 1 and len(line) >= _MIN_LINE)
 
 

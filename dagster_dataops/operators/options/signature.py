@@ -8,6 +8,7 @@ import textwrap
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import GenericAlias
 from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
@@ -40,7 +41,7 @@ class OptionSpec:
         default: The default value, or `REQUIRED`.
         annotation: The annotated type; ``Any`` without annotation.
         many: Whether it takes all further positional arguments, as ``*names`` does. It is a tuple,
-            and is no option of an operator if it is empty.
+            and counts for no fingerprint if it is empty.
     """
 
     name: str
@@ -115,7 +116,7 @@ def _is_option(parameter: inspect.Parameter, positional: PositionalOptions) -> b
 def _option_of(parameter: inspect.Parameter) -> OptionSpec:
     annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
     if parameter.kind is parameter.VAR_POSITIONAL:
-        return OptionSpec(parameter.name, (), tuple[annotation, ...], many=True)
+        return OptionSpec(parameter.name, (), GenericAlias(tuple, (annotation, ...)), many=True)
     return OptionSpec(parameter.name, parameter.default, annotation)
 
 
@@ -291,7 +292,6 @@ def bind_options(
     bound = {
         name: _all_of(operator, spec, given) if spec.many else given.get(name, spec.default)
         for name, spec in specs.items()
-        if not spec.many or given.get(name)
     }
     return bound | {name: value for name, value in given.items() if name not in specs}
 
@@ -302,7 +302,7 @@ def _all_of(operator: str, spec: OptionSpec, given: Mapping[str, Any]) -> tuple[
     Raises:
         OperatorOptionError: They were given by name, and are no list.
     """
-    value = given[spec.name]
+    value = given.get(spec.name, ())
     if not isinstance(value, (list, tuple)):
         reason = f"is {shown(spec.name, value)}; it must be a list, or be given by position"
         raise OperatorOptionError(operator, spec.name, reason)
