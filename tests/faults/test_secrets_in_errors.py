@@ -28,7 +28,7 @@ _KEY = "sk/VERY+SECRET=val&x'é-123456"
 _GROUP: Any = data_register.new_group("leaks")
 
 
-class _Own(Exception):
+class _OwnError(Exception):
     def __init__(self, key: str) -> None:
         super().__init__("x")
         self.key = key
@@ -39,14 +39,14 @@ class _Own(Exception):
 
 def _of_cause(key: str) -> None:
     try:
-        raise ValueError(key)
+        raise ValueError(key)  # noqa: TRY301 - the cause, or the context
     except ValueError as error:
         raise RuntimeError("outer") from error
 
 
 def _of_context(key: str) -> None:
     try:
-        raise ValueError(key)
+        raise ValueError(key)  # noqa: TRY301 - the cause, or the context
     except ValueError:
         raise RuntimeError("outer")  # noqa: B904 - the context is what counts
 
@@ -72,7 +72,7 @@ _ERRORS: dict[str, Any] = {
     ),
     "name of a group": lambda key: ExceptionGroup(key, [ValueError("a")]),
     "key": KeyError,
-    "own": _Own,
+    "own": _OwnError,
     "file": lambda key: FileNotFoundError(2, "No such file", f"/x/{key}"),
     "exit": SystemExit,
     "class": lambda key: type("A" + key.replace("/", "_"), (Exception,), {})("m"),
@@ -272,5 +272,4 @@ if __name__ == "__main__":
     config.data_process_progress = False
     with tempfile.TemporaryDirectory() as place:
         shown = list(leaks(Path(place), MODES, WAYS))
-    print("\n".join(shown) or "no key was shown")
-    sys.exit(bool(shown))
+    sys.exit("\n".join(shown))
