@@ -14,7 +14,7 @@ from dagster_dataops.operators.chains import batch_chain, chain_calls
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.hidden_errors import hidden
-from dagster_dataops.operators.options.secret_texts import Secrets
+from dagster_dataops.operators.options.secret_texts import Secrets, without_logins_in_trace
 from dagster_dataops.operators.outcomes import record_context
 from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, disposition
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, ContractError
@@ -100,7 +100,8 @@ def in_full(failure: Failure, operator: Operator | None = None) -> Failure:
     secrets = Secrets(()) if operator is None else operator.__dataops__.secrets
     odd_result = isinstance(error, (ContractError, UnencodableError))
     said, trace = _message(error), "" if odd_result else _traceback_text(error)
-    message, text = secrets.hide(said), secrets.hide(trace)
+    message = secrets.hide(said)
+    text = without_logins_in_trace(secrets.hide_values(trace))
     return failure._replace(
         exception=secrets.hide_values(failure.exception),
         message=_printable(message[:_MAX_TEXT]),

@@ -30,9 +30,7 @@ _IN_YAML: Final = re.compile(r"(([\w.-]+)[\"']?\s*:\s+)(?![\[{|>&*!\s]|\{\{)[^,}
 _SCHEMES: Final = r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Digest|Negotiate)"
 _IN_HEADER: Final = re.compile(r"\b((?:Bearer|Basic) )([\w.~+/=-]{6,})")
 # A name and its value: a header, a variable, an entry of JSON or of a connection string.
-_NAMED: Final = re.compile(
-    r"""(?<![\w.-])(-{0,2}[A-Za-z_][\w.-]{0,63}+)\\*["']?\s*(?::|=>?)\s*""", re.IGNORECASE
-)
+_NAMED: Final = re.compile(r"""(?<![\w.-])(-{0,2}[A-Za-z_][\w.-]{0,63}+)\\*["']?\s*(?::|=>?)\s*""")
 _VALUE: Final = re.compile(
     r"""(?P<quote>\\*["'])(?P<quoted>.+?)(?<!\\)(?P=quote)"""
     rf"""|(?P<bare>(?:{_SCHEMES}\s+)?[^\s,;&"'<>{{}}\[\]()$\\][^\s,;&"'<>{{}}\[\]()]*)""",
@@ -153,12 +151,27 @@ def without_logins(text: str) -> str:
     if "=" in text and _IN_QUERY.search(text):
         text = _IN_QUERY.sub(lambda m: m[1] + HIDDEN if _is_in_query(m[2]) else m[0], text)
     if _may_name(text):
-        text = _COOKIES.sub(rf"\g<before>{HIDDEN}", text)
+        text = _COOKIES.sub(rf"\g<before>{HIDDEN}", text) if "ookie" in text else text
         text = _without(text, _named_values(text))
-        text = _FLAG.sub(lambda m: m["before"] + HIDDEN if is_secret(m["name"]) else m[0], text)
+        text = _FLAG.sub(_without_flag, text) if "-" in text else text
     if "Bearer" in text or "Basic" in text:
         text = _IN_HEADER.sub(rf"\g<1>{HIDDEN}", text)
     return _without_tokens(text) if len(text) > _LONGEST_TOKEN_FREE else text
+
+
+def _without_flag(found: re.Match[str]) -> str:
+    return found["before"] + HIDDEN if is_secret(found["name"]) else found[0]
+
+
+def without_logins_in_trace(text: str) -> str:
+    """Return a traceback without logins, as `without_logins`, in the lines that are no code."""
+    lines = text.splitlines(keepends=True)
+    return "".join(line if _is_code(line) else without_logins(line) for line in lines)
+
+
+def _is_code(line: str) -> bool:
+    """Return whether a line of a traceback is that of a frame, and of no exception of a group."""
+    return line.startswith("  ") and line.lstrip()[:1] not in {"|", "+"}
 
 
 def _may_name(text: str) -> bool:
