@@ -200,7 +200,7 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
 
 
 def _check_reachable(name: str, parameters: list[inspect.Parameter], kind: OperatorKind) -> None:
-    """Check that each parameter behind the inputs can be given, as a keyword of the operator.
+    """Check that each required parameter behind the inputs can be given, as a keyword.
 
     ``*args`` together with ``**kwargs`` is how a wrapper passes on all arguments.
 
@@ -211,7 +211,7 @@ def _check_reachable(name: str, parameters: list[inspect.Parameter], kind: Opera
         return
     for one in parameters:
         rest = one.kind is one.VAR_POSITIONAL and not takes_any(parameters)
-        if rest or one.kind is one.POSITIONAL_ONLY:
+        if rest or (one.kind is one.POSITIONAL_ONLY and one.default is one.empty):
             shown, remedy = ("*", "=()") if rest else ("", ", without the / behind it")
             reason = (
                 f"its parameter '{shown}{one.name}' can never be given: options of a function are "
