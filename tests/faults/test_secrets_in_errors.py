@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import chain, config
+from dagster_dataops import chain, config, pipeline
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.operators.outcomes.record_context import Drop, StopRun
@@ -245,6 +245,41 @@ def test_an_operator_shows_its_key_nowhere(tmp_path: Path, mode: str, ways: list
 @pytest.mark.slow
 def test_worker_processes_show_no_key(tmp_path: Path) -> None:
     assert list(leaks(tmp_path, ["process"], cases(["dsn", "cause", "count"], WAYS))) == []
+
+
+class Streamed(_GROUP):
+    def __init__(self, api_key: str = "", on_error: str = "raise", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.key, self.on_error = api_key, on_error
+
+    def stream(self, records: Any) -> Any:
+        if self.on_error == "build":
+            raise ValueError(f"401 for {self.key}")
+
+        def check(record: dict) -> Any:  # type: ignore[type-arg]
+            if record["n"] % 2:
+                raise ValueError(f"401 for {self.key}")
+            return record
+
+        return records.map(check).and_return(on_error=self.on_error)
+
+
+@pytest.mark.parametrize("on_error", ["raise", "quarantine", "build"])
+def test_a_stream_operator_shows_its_key_in_no_error_and_no_error_row(
+    tmp_path: Path, on_error: str
+) -> None:
+    said = ""
+    with config.temporary(data_process_path=tmp_path):
+        try:
+            with pipeline(f"streamed_{on_error}") as ppl:
+                ppl.a = Streamed(api_key=_KEY, on_error=on_error)
+            said = str(ppl([{"n": number} for number in range(6)]))
+        except Exception as error:  # noqa: BLE001 - each kind
+            said = "".join(traceback.format_exception(error))
+        for path in tmp_path.rglob("a_error.jsonl"):
+            said += path.read_text()
+    assert said.count("401 for (hidden)") == 3 if on_error == "quarantine" else "(hidden)" in said
+    assert not any(form in said for form in _FORMS)
 
 
 def test_the_record_of_an_error_row_is_data_and_shown_as_it_is(tmp_path: Path) -> None:
