@@ -383,7 +383,7 @@ def _may_be_secret(value: Any) -> bool:
     """Return whether a value can be guessed: no function, class or descriptor, and not empty."""
     if value is None or callable(value) or hasattr(type(value), "__get__"):
         return False
-    return not isinstance(value, _EMPTIABLE) or len(value) > 0
+    return not issubclass(type(value), _EMPTIABLE) or len(value) > 0
 
 
 def _is_text(value: Any) -> bool:
