@@ -119,19 +119,25 @@ def open_readable(path: Path) -> Readable:
     """Open a file; close it with `close_readable`.
 
     Raises:
+        InputError: It is a pipe or a device, or an object that cannot be read.
         OSError: It cannot be read, or is a folder of other files than parts.
     """
     if input_object(path) is not None:
         return ObjectFile(path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            return descriptor
-    except BaseException:
-        os.close(descriptor)
-        raise
+    # O_NONBLOCK: opening a pipe without a writer must not block.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
     os.close(descriptor)
+    if not stat.S_ISDIR(mode):
+        raise InputError(str(path), "is a pipe or a device; write it to a file first")
     return PartedFile.at(path)
+
+
+def size_of(source: Readable) -> int:
+    """Return the size of an open file in bytes."""
+    return os.fstat(source).st_size if isinstance(source, int) else source.size
 
 
 def close_readable(source: Readable) -> None:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dagster_dataops.byte_ranges import FileState, opened
+from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.configuration import input_object, is_url, shown_place
-from dagster_dataops.datasets.formats import HEAD_BYTES, check_json_head, check_json_lines
+from dagster_dataops.datasets.formats import check_json_lines
 from dagster_dataops.datasets.lines import (
     LineCounter,
-    content_interval,
+    interval_of,
     iterate_lines,
-    object_interval,
+    opened_content,
 )
 from dagster_dataops.errors import InputError
 from dagster_dataops.hashing.file_digests import cached_digest
@@ -69,15 +69,15 @@ class JsonlDataset:
             raise InputError(str(path), str(error)) from None
         if input_object(absolute) is not None:
             return cls._of_object(absolute)
-        size_bytes = content_interval(absolute).end
-        check_json_lines(absolute)
-        return cls(path=absolute, size_bytes=size_bytes)
+        with opened_content(absolute) as (source, interval):
+            check_json_lines(absolute, source)
+        return cls(path=absolute, size_bytes=interval.end)
 
     @classmethod
     def _of_object(cls, path: Path) -> "JsonlDataset":
         found = ObjectFile(path)
-        object_interval(found)
-        check_json_head(path, found.read(0, HEAD_BYTES))
+        interval_of(found, path)
+        check_json_lines(path, found)
         state = FileState.of_readable(found)
         made = cls(path, found.size, fingerprint=found.fingerprint, state=state)
         in_memory = shown_place(path).startswith("memory:")  # only this process has it
@@ -175,8 +175,7 @@ class JsonlDataset:
         Raises:
             InputError: A line is not a record; the message names file and line.
         """
-        interval = content_interval(self.path)
-        with opened(self.path) as source:
+        with opened_content(self.path) as (source, interval):
             for line in iterate_lines(source, [interval]):
                 try:
                     yield decode(line.text)
@@ -195,8 +194,7 @@ class JsonlDataset:
 
     def sample(self, count: int) -> list[Record]:
         """Return the records of the first ``count`` lines; invalid lines are skipped."""
-        interval = content_interval(self.path)
-        with opened(self.path) as source:
+        with opened_content(self.path) as (source, interval):
             lines = list(itertools.islice(iterate_lines(source, [interval]), count))
         records = []
         for line in lines:

@@ -201,6 +201,12 @@ class TracedNode:
             raise TraceError(str(path), "the manifest is missing or damaged; run the node again")
         return cls(NodeFolder(path.parent, path.name.removesuffix(MANIFEST)), manifest)
 
+    @property
+    def files(self) -> set[Path]:
+        """The files of the node that a trace may read."""
+        folder, results = self.folder, self.results.values()
+        return {folder.manifest, folder.kept, folder.errors, *results, *map(_manifest_of, results)}
+
     def check_input(self, path: Path) -> None:
         """Check that an input is the one that the node has read.
 

@@ -11,10 +11,9 @@ from typing import Any, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.assets.checks.findings import Finding, Violations
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode
 
@@ -106,8 +105,8 @@ def inspect(
     if not readers and dataset.rows is not None:
         return Inspected(dataset, manifest, dataset.rows)
     rows = 0
-    with opened(dataset.path) as source:
-        for line in iterate_lines(source, [content_interval(dataset.path)]):
+    with opened_content(dataset.path) as (source, interval):
+        for line in iterate_lines(source, [interval]):
             rows += 1
             if readers:
                 _show(line.start, line.text, readers)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dagster_dataops.byte_ranges import Readable, close_readable, open_readable
-from dagster_dataops.datasets.lines import Interval, content_interval, count_records
+from dagster_dataops.datasets.lines import Interval, count_records, interval_of
 from dagster_dataops.errors import OperatorOpenError
 from dagster_dataops.execution.records.record_failures import text_and_traceback
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
@@ -46,16 +46,16 @@ class _RecordIndex:
         with self._lock:
             if self._source is None:
                 self._source = open_readable(self._path)
-                self._begin()
+                self._begin(self._source)
             elif position < self._position:
-                self._begin()
+                self._begin(self._source)
             between = Interval(self._position, position)
             self._records += count_records(self._source, between)
             self._position = position
             return self._records
 
-    def _begin(self) -> None:
-        self._position, self._records = content_interval(self._path).start, 0
+    def _begin(self, source: Readable) -> None:
+        self._position, self._records = interval_of(source, self._path).start, 0
 
     def __del__(self) -> None:
         if self._source is not None:

@@ -28,8 +28,7 @@ from dagster_dataops.assets.checks.inspectors import (
     finding_of,
 )
 from dagster_dataops.assets.checks.severity import Severity
-from dagster_dataops.byte_ranges import opened
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.records import Record, decode
 
 _DIGEST_BYTES: Final = 16
@@ -101,8 +100,8 @@ def _read(file: IO[bytes]) -> Iterator[bytes]:
 
 def _records_at(path: Path, positions: Sequence[int]) -> Iterator[tuple[int, Record]]:
     """Yield the records at ascending ``positions``, counted from 0, each with its line's start."""
-    with opened(path) as source:
-        lines = iterate_lines(source, [content_interval(path)])
+    with opened_content(path) as (source, interval):
+        lines = iterate_lines(source, [interval])
         done = 0
         for position in positions:
             line = next(islice(lines, position - done, None))
