@@ -400,6 +400,12 @@ class WorkerError(DataOpsError):
     reason: str
 
 
+class UnprocessedError(WorkerError):
+    """A run ended before all records were processed."""
+
+    sentence = "Operator {operator}: {reason}"
+
+
 class ModelError(DataOpsError):
     """A call of a model failed.
 

@@ -17,7 +17,7 @@ from dagster_dataops.datasets.lines import Interval, LineCounter, content_interv
 from dagster_dataops.errors import (
     OutageError,
     RecordError,
-    WorkerError,
+    UnprocessedError,
 )
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
@@ -117,7 +117,7 @@ class Job(Settlement):
         """Check that every record has an outcome; blank lines need none.
 
         Raises:
-            WorkerError: The backend left records unprocessed.
+            UnprocessedError: The backend left records unprocessed.
         """
         gaps = self.checkpoint.table.gaps(self.content)
         if not gaps:
@@ -126,7 +126,7 @@ class Job(Settlement):
             undone = sum(count_records(source, gap) for gap in gaps)
         if undone:
             reason = f"not processed: {counted(undone, 'records')}; run again to continue with them"
-            raise WorkerError(self.name, reason)
+            raise UnprocessedError(self.name, reason)
 
     def check_any_succeeded(self) -> None:
         """Check that a record succeeded, unless the settings allow all records to fail.

@@ -86,8 +86,9 @@ def _unchanged(results: Sequence[Path]) -> Iterator[None]:
 
 
 def _states_behind(results: Iterable[Path]) -> dict[Path, FileState | None]:
-    """Return the states of the files of all nodes and sources behind results, without the times
-    of links and permissions; ``None`` for a file that is missing.
+    """Return the states of all files behind results, those of nodes and of sources.
+
+    ``None`` stands for a missing file. The time of the last link or permission is left out.
     """
     states: dict[Path, FileState | None] = {}
     waiting = list(results)
