@@ -15,6 +15,9 @@ from dagster_dataops.configuration import input_object
 from dagster_dataops.errors import InputError
 from dagster_dataops.stores.object_file import ObjectFile
 
+_SECOND_NS: Final = 1_000_000_000
+_COARSE_NS: Final = 60 * _SECOND_NS  # two seconds, and the clock of a server may differ from ours
+_TICK_NS: Final = 20_000_000  # the kernel's clock for files moves every 1 to 10 ms
 _PART: Final = re.compile(r"(.+-)(\d{5,})\.jsonl")
 
 
@@ -172,7 +175,8 @@ def exists(path: Path) -> bool:
 class FileState(NamedTuple):
     """The identity of a file's content in the file system.
 
-    The content cannot be changed without changing at least one of these values. The number of the
+    The content cannot be changed without changing at least one of these values, unless it is
+    changed twice within a tick of the clock of its file system; see `coarse`. The number of the
     device is none of them: it differs between machines, and after a file system is mounted again.
     Of an object on a store, a number made of its entity tag stands for the time of the last change.
 
@@ -236,6 +240,23 @@ class FileState(NamedTuple):
             max(one.st_mtime_ns for one in found),
             max(one.st_ctime_ns for one in found),
         )
+
+    @property
+    def coarse(self) -> bool:
+        """Whether the file system counts whole seconds, or two, as ext3, FAT and some servers do.
+
+        Then two contents of a file may have the same state.
+        """
+        return bool(self.changed_ns) and not self.changed_ns % _SECOND_NS
+
+    def hides_changes(self, since_ns: int) -> bool:
+        """Return whether a file may have changed since a time and still be in this state.
+
+        Args:
+            since_ns: The time, in nanoseconds since 1970.
+        """
+        window = _COARSE_NS if self.coarse else _TICK_NS
+        return bool(self.changed_ns) and self.changed_ns > since_ns - window
 
     def resembles(self, other: tuple[int, ...]) -> bool:
         """Return whether all values but ``changed_ns`` are equal; a new link changes it too."""

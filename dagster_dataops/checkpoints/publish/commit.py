@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_here
 from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
+from dagster_dataops.checkpoints.publish.other_versions import keep_other_versions
 from dagster_dataops.configuration import bucket_of
 from dagster_dataops.datasets.artefact import listing_of
 from dagster_dataops.datasets.durable_files import (
@@ -54,6 +55,7 @@ def commit(folder: NodeFolder, manifest: Manifest, publishing: Publishing = _at_
         The published manifest. If the file in place has the same bytes, it is kept, and the
         manifest has its modification time.
     """
+    keep_other_versions(folder)
     with storage(folder.path, "publish the result"):
         manifest = _without_equal_drafts(folder, manifest)
         _sync_folders(folder, manifest)  # the names of the drafts
