@@ -5,7 +5,7 @@ the versions apart. A run publishes the result of one of them, or raises an `Inp
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ class _CoarseStatus:
 
 
 @pytest.fixture(params=[1, 2])
-def coarse(request: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def coarse(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all files have times of whole seconds, always the same one."""
 
     def wrapped(name: str) -> Callable[..., Any]:
@@ -52,7 +52,6 @@ def coarse(request: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("stat", "fstat", "lstat"):
         monkeypatch.setattr(os, name, wrapped(name))
     monkeypatch.setattr("dagster_dataops.byte_ranges._COARSE_NS", 4 * 3600 * _SECOND)
-    yield
 
 
 def _replace_in_place(path: Path) -> None:
