@@ -169,9 +169,16 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
 
 
 def _remove_other_parts(folder: NodeFolder, manifest: Manifest) -> None:
-    versions = {place.parts: own.parted for place, own in manifest.parts(folder).values()}
-    for parts, version in {folder.parts: "", **versions}.items():
-        remove_other_parts(parts, version)
+    """Remove parts of earlier results, but those of the result before: readers may have begun."""
+    before = Manifest.load(folder.manifest)  # it is replaced last
+    kept = {} if before is None else _versions(folder, before)
+    for parts, version in {folder.parts: "", **_versions(folder, manifest)}.items():
+        remove_other_parts(parts, version, kept.get(parts, ""))
+
+
+def _versions(folder: NodeFolder, manifest: Manifest) -> dict[Path, str]:
+    """Return the version of the parts of each result, by the folder of its parts."""
+    return {place.parts: own.parted for place, own in manifest.parts(folder).values()}
 
 
 def _replace(path: Path) -> None:

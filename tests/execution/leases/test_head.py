@@ -253,3 +253,15 @@ def test_each_agent_knows_its_number(tmp_path: Path) -> None:
     with pytest.raises(ClusterError):
         run(numbered(), dataset, node(tmp_path), cluster=_Cluster(dies, agents=3))
     assert numbers[:4] == [(0, 3), (1, 3), (2, 3), (0, 3)]
+
+
+def test_agents_of_a_run_that_ends_with_an_error_are_stopped(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
+    error = StorageError("/shared", "write", "disk full")
+    cluster = _Cluster(
+        lambda order, number: [_ready(order), *([] if number else [Ended(error=error)])], agents=2
+    )
+    with pytest.raises(StorageError, match="disk full"):
+        run(act(), dataset, node(tmp_path), cluster=cluster)
+    assert Command.STOP in cluster.started[1].orders
+    assert Command.FINISH not in cluster.started[1].orders
