@@ -422,7 +422,7 @@ class _Run:
         if message[0] == Kind.SPAN:
             self._settle(worker, message)
         elif message[0] == Kind.LAST_FAILED:
-            self._record_failures(message)
+            self._take_note(worker, message)
 
 
 def _from_now(until: float) -> float:
