@@ -69,6 +69,7 @@
  |-- TraceError                   a record cannot be traced
  |   `-- TraceOutdatedError           because a file has changed since
  |-- WorkerError                  worker processes cannot start
+ |   `-- UnprocessedError             because a run ended before all records were processed
  |-- ClusterError                 agents on a cluster cannot run an operator
  |   `-- EnvironmentDiffersError      because a node has another Python, package or operator
  |-- RunStoppedError              a stop was requested; finished records are kept

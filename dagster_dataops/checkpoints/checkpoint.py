@@ -79,7 +79,9 @@ class CheckpointContent:
             elif isinstance(entry, AttemptEntry):
                 content.add_attempt(entry)
         content.format = content.format or format_of(folder / name)
-        content.table = SpanTable() if content.foreign else content.table.without_overlaps()
+        if content.foreign:
+            content.table = SpanTable()
+        content.table = content.table.without_overlaps()
         return content
 
     def add_attempt(self, entry: AttemptEntry) -> None:
