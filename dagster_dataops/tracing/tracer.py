@@ -6,21 +6,21 @@ record. At the end the texts of all lines are read, file by file.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.byte_ranges import FileState, exists
+from dagster_dataops.byte_ranges import exists
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.configuration import check_local
 from dagster_dataops.datasets.published_files import MANIFEST
-from dagster_dataops.errors import InputError, ResultMissingError, TraceError, TraceOutdatedError
+from dagster_dataops.errors import ResultMissingError, TraceError
 from dagster_dataops.tracing.crude_origins import crude_files, packed_keys, restore_key_of
 from dagster_dataops.tracing.record_file import FoundLine
 from dagster_dataops.tracing.record_map import MOST_LINES
 from dagster_dataops.tracing.traced_node import NodeEntry, Ref, TracedNode, lines_of, records_in
 from dagster_dataops.tracing.trail import Place, Step, Trace, TrailEnd, outcome_of, reasons_of
+from dagster_dataops.tracing.unchanged_files import unchanged
 
 _GONE: Final = (
     "the file is gone; it was temporary: the records that a call in Python was given, the result "
@@ -62,50 +62,10 @@ def trace(
         names = ", ".join(str(result.parent) for result in results)
         reason = f"the node has several results; give the folder of one of them: {names}"
         raise TraceError(str(folder), reason)
-    with _unchanged(results):
+    with unchanged(results):
         if line is not None:
             return _Backward(results[0]).trace(line)
         return _Forward(results).trace(source_line or 0, source)
-
-
-@contextmanager
-def _unchanged(results: Sequence[Path]) -> Iterator[None]:
-    """Check that all files behind results stay as they are inside the block.
-
-    Raises:
-        TraceOutdatedError: One was published or changed meanwhile, even if the block has failed.
-    """
-    before = _states_behind(results)
-    try:
-        yield
-    finally:
-        now = _states_behind(results)
-        for path in [one for one in before | now if before.get(one) != now.get(one)]:
-            reason = "it was published or changed while it was traced; trace it again"
-            raise TraceOutdatedError(str(path), reason)
-
-
-def _states_behind(results: Iterable[Path]) -> dict[Path, FileState | None]:
-    """Return the states of all files behind results, those of nodes and of sources.
-
-    ``None`` stands for a missing file. The time of the last link or permission is left out.
-    """
-    states: dict[Path, FileState | None] = {}
-    waiting = list(results)
-    while waiting:
-        result = waiting.pop()
-        if result not in states:
-            node = TracedNode.of_result(result)
-            states |= {one: _state_of(one) for one in {result, *(node.files if node else ())}}
-            waiting += [one.path for one in node.inputs] if node else []
-    return states
-
-
-def _state_of(path: Path) -> FileState | None:
-    try:
-        return FileState.at(path)._replace(changed_ns=0)
-    except (OSError, InputError):
-        return None
 
 
 def _results_in(folder: str | os.PathLike[str]) -> list[Path]:
