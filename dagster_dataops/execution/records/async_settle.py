@@ -12,7 +12,7 @@ from dagster_dataops.execution.records.lifecycle import opened, part_times
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle_steps import ENDS_OF_RUN, Pause, Settler
 from dagster_dataops.execution.records.span_draft import Finished
-from dagster_dataops.execution.timeouts.call_task import CallTask, in_task
+from dagster_dataops.execution.timeouts.call_task import CallTask, call_maker
 from dagster_dataops.execution.timeouts.event_loop import (
     LoopClosedError,
     event_loop,
@@ -68,7 +68,11 @@ def _calls_in_one_loop(
         run = partial(run_through, loop)
         with opened(operator, run, context) as own:
             call = _limited(own, context, times)
-            yield lambda record: run(in_task(call(record)))
+            yield lambda record: run(_made(call(record)))
+
+
+async def _made(call: Coroutine[Any, Any, object]) -> object:
+    return await call_maker()(call)
 
 
 def _limited(
@@ -117,13 +121,14 @@ def async_settlers(
         tally.used = context is not None
         tally.measure = None if times is None else times.take
         steps = Settler(operator, further, tally).steps
+        make = call_maker()
 
         def do(step: Any) -> Awaitable[object]:
             if isinstance(step, Pause):
                 return further.pause_async(step.seconds)
             if tally.used:
                 tally.begin()
-            return in_task(forward(step))
+            return make(forward(step))
 
         return lambda lines: run_steps_async(steps(lines), do, _ends_run)
 

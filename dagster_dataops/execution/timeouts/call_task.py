@@ -6,7 +6,7 @@ that would end the calls of other records.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
@@ -89,14 +89,14 @@ class CallTask(asyncio.Task[T]):
         except BaseException:
             await self._clear()
             raise
-        if await self._clear():
+        if self.cancelling() and await self._clear():
             raise asyncio.CancelledError(_WHY)
+        self._call = None
         return returned
 
     async def _clear(self) -> bool:
         """Forget the call and its cancellations; return whether one was still to be delivered."""
         self._call = None
-        _caller.set(None)
         if self._ending or not self.cancelling():
             return False
         pending = False
@@ -111,11 +111,11 @@ class CallTask(asyncio.Task[T]):
         return pending
 
 
-async def in_task(call: Coroutine[Any, Any, Any]) -> Any:
-    """Make a call in the present task, which may be of any class; return what it returns.
-
-    Raises:
-        CancelledError: As `CallTask.make`.
-    """
+def call_maker() -> Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]:
+    """Return the function that makes calls in the present task, which may be of any class."""
     task = asyncio.current_task()
-    return await (task.make(call) if isinstance(task, CallTask) else call)
+    return task.make if isinstance(task, CallTask) else _plain
+
+
+def _plain(call: Coroutine[Any, Any, Any]) -> Awaitable[Any]:
+    return call
