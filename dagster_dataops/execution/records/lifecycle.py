@@ -104,7 +104,11 @@ def _call(operator: Any, method: str, run: Callable[[Any], Any], *arguments: Any
         returned = function(*arguments)
         if inspect.isawaitable(returned):
             run(returned)
-    except Exception as error:
+    except BaseException as error:
+        from asyncio import CancelledError  # slow to import
+
+        if not isinstance(error, (Exception, CancelledError)):
+            raise
         name = operator.__dataops__.spec.qualified_name
         raise OperatorOpenError(name, method, *text_and_traceback(error)) from error
 

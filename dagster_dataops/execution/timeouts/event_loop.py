@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar, cast
 
 from typing_extensions import override
@@ -16,7 +16,8 @@ from dagster_dataops.operators.outcomes.record_context import current_waited
 
 T = TypeVar("T")
 _GRACE_SECONDS: Final = 1.0
-_CLOSED: Final = "the operator stopped and closed the event loop of all calls"
+_CLOSED: Final = "the operator closed the event loop that all calls share, or a part of it"
+_STOPPED: Final = "stopped before"  # in the text of the exception after ``loop.stop()``
 _left_behind: Final[set[asyncio.Task[Any]]] = set()
 
 
@@ -106,24 +107,39 @@ def run_through(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, 
     A task stops it by ``loop.stop()``, and by ``sys.exit()``, which the loop raises at once.
 
     Raises:
-        LoopClosedError: An operator has closed the loop.
+        LoopClosedError: An operator has closed or broken the loop.
     """
     if loop.is_closed():
         coroutine.close()
         raise LoopClosedError
     task = CallTask(coroutine, loop, within_call=True)
-    while True:
-        try:
-            loop.run_until_complete(task)
-        except (SystemExit, RuntimeError):  # also if the loop was stopped
-            pass
-        except Exception:
-            if not loop.is_closed():
-                raise
-        if task.done():
-            return task.result()
-        if loop.is_closed():
+    while not task.done():
+        _run_on(loop, task)
+        if loop.is_closed() and not task.done():
             raise LoopClosedError
+    return task.result()
+
+
+def _run_on(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+    """Run a loop until a task has ended, or something has stopped the loop.
+
+    Raises:
+        LoopClosedError: A part of the loop is broken.
+    """
+    try:
+        loop.run_until_complete(task)
+    except SystemExit:
+        pass
+    except KeyboardInterrupt:
+        if threading.current_thread() is threading.main_thread():
+            raise  # else it is an exception of the operator: signals reach the main thread
+    except Exception as error:
+        if not task.done() and _STOPPED not in str(error):
+            with suppress(Exception):
+                loop.close()
+            raise LoopClosedError from error
+    except asyncio.CancelledError:  # of the task, which is done
+        pass
 
 
 async def _ended(coroutine: Coroutine[Any, Any, T]) -> tuple[T | None, BaseException | None]:

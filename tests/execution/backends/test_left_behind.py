@@ -16,6 +16,7 @@ import orjson
 import pytest
 
 from dagster_dataops.data import data_register
+from dagster_dataops.errors import OperatorOpenError
 from tests.each import each
 from tests.execution.helpers import error_rows, node, run, write_input
 from tests.faults.crashing import wait_until
@@ -215,6 +216,54 @@ def test_it_costs_at_most_its_own_record(
     kept, failed = _settled(place, one(_timeout=limit, _concurrency_mode=mode))
     assert [n for n in kept if n != _RUDE] == [n for n in range(_COUNT) if n != _RUDE]
     assert [row["index"] for row in failed] == [_RUDE] * (_RUDE not in kept)
+
+
+async def _interrupts_in_a_task() -> None:
+    asyncio.get_running_loop().create_task(_interrupt())
+
+
+async def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+async def _exits_in_a_callback() -> None:
+    asyncio.get_running_loop().call_soon(sys.exit, 3)
+
+
+async def _stops_the_loop_for_ever() -> None:
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        loop.stop()
+        loop.call_soon(stop)
+
+    stop()
+
+
+@each("deed", [_interrupts_in_a_task, _exits_in_a_callback, _stops_the_loop_for_ever])
+def test_it_costs_at_most_its_own_record_in_a_loop_of_a_thread(tmp_path: Path, deed: Deed) -> None:
+    _deed[0] = deed
+    place = tmp_path / f"{deed.__name__}"
+    place.mkdir()
+    kept, failed = _settled(place, one())
+    assert (len(kept), failed) == (_COUNT, [])
+
+
+class Opening(data_register.new_group("left_behind_opening")):
+    async def open(self, context: Any) -> None:
+        await _deed[0]()
+
+    async def forward(self, record: dict[str, Any]) -> dict[str, Any]:
+        return record
+
+
+@each("deed", [_cancels_itself, _cancels_all, _raises_cancelled])
+def test_a_cancellation_in_open_is_an_error_of_open(tmp_path: Path, deed: Deed) -> None:
+    _deed[0] = deed
+    place = tmp_path / f"{deed.__name__}"
+    place.mkdir()
+    with pytest.raises(OperatorOpenError, match="open.. failed: CancelledError"):
+        _settled(place, Opening())
 
 
 @each("deed", DEEDS)
