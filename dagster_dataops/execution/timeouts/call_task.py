@@ -113,7 +113,10 @@ class CallTask(asyncio.Task[T]):
 
 def call_maker() -> Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]:
     """Return the function that makes calls in the present task, which may be of any class."""
-    task = asyncio.current_task()
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop runs yet
+        return _plain
     return task.make if isinstance(task, CallTask) else _plain
 
 
