@@ -70,6 +70,7 @@
  |-- TraceError                   a record cannot be traced
  |   `-- TraceOutdatedError           because a file has changed since
  |-- WorkerError                  worker processes cannot start
+ |   `-- UnprocessedError             because a run ended before all records were processed
  |-- ClusterError                 agents on a cluster cannot run an operator
  |   `-- EnvironmentDiffersError      because a node has another Python, package or operator
  |-- RunStoppedError              a stop was requested; finished records are kept
@@ -399,6 +400,12 @@ class WorkerError(DataOpsError):
     sentence = "Operator {operator}: worker processes cannot run it: {reason}"
     operator: str
     reason: str
+
+
+class UnprocessedError(WorkerError):
+    """A run ended before all records were processed."""
+
+    sentence = "Operator {operator}: {reason}"
 
 
 class ModelError(DataOpsError):

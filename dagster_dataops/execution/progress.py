@@ -209,7 +209,7 @@ class ConsoleProgress(Progress):
 
     @override
     def note(self, text: str) -> None:
-        _LOG.info("%s: %s", self._name, text)
+        _LOG.info("%s%s", f"{self._name}: " if self._name else "", text)
 
     @override
     def update(self, state: ProgressState) -> None:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.configuration import config
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import content_interval, count_records
+from dagster_dataops.datasets.lines import count_records, opened_content
 from dagster_dataops.datasets.record_samples import spread_sample
 from dagster_dataops.graph.graph import OperatorGraph
 from dagster_dataops.graph.operator_node import OperatorNode
@@ -190,5 +189,5 @@ def _price_of(operator: Operator, clients: Mapping[str, Any]) -> Price | None:
 def _rows_of(dataset: JsonlDataset) -> int:
     if dataset.rows is not None:
         return dataset.rows
-    with opened(dataset.path) as source:
-        return count_records(source, content_interval(dataset.path))
+    with opened_content(dataset.path) as (source, interval):
+        return count_records(source, interval)
