@@ -422,7 +422,8 @@ def test_an_object_with_complete_takes_requests(tmp_path: Path):
 
     assert text_of(reply) == "by a stub"
     assert stub.asked == [chat("one")]
-    assert counts == {"calls": 1, "calls_without_usage": 1}
+    estimated = {"tokens_in": 1, "tokens_out": 3, "tokens_estimated": 4}
+    assert counts == {"calls": 1, "calls_without_usage": 1, **estimated}
 
 
 def test_a_function_takes_the_prompt(tmp_path: Path):

@@ -8,10 +8,11 @@ from typing import IO, Any, Final, NamedTuple, Self
 
 import orjson
 
-from dagster_dataops.errors import TransientModelError, UnreachableError
+from dagster_dataops.errors import TransientModelError, UnreachableError, WrongServerError
 from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.models.calls.reply_body import json_object
 from dagster_dataops.models.calls.status_errors import error_of
-from dagster_dataops.models.calls.transports import http_library, json_object
+from dagster_dataops.models.calls.transports import http_library
 
 ENDPOINT: Final = "/v1/chat/completions"
 _PAGE: Final = 100
@@ -106,16 +107,18 @@ class BatchApi:
 
     async def lines(self, file: str) -> AsyncIterator[dict[str, Any]]:
         """Yield the lines of a file of replies."""
-        async with self._http.get(f"{self._client.address}/files/{file}/content") as response:
+        address = self._client.url(f"/files/{file}/content")
+        async with self._http.get(address) as response:
             if response.status >= 400:
                 raise error_of(response.status, response.headers, await response.read())
             rest = b""
             async for chunk in response.content.iter_any():
                 *whole, rest = (rest + chunk).split(b"\n")
                 for line in whole:
-                    yield orjson.loads(line)
+                    if line.strip():
+                        yield json_object(line, address)
             if rest.strip():
-                yield orjson.loads(rest)
+                yield json_object(rest, address)
 
     async def _json(
         self, method: str, path: str, *, body: object = None, form: Path | None = None
@@ -137,10 +140,11 @@ class BatchApi:
     async def _once(
         self, method: str, path: str, body: object, form: Path | None
     ) -> dict[str, Any]:
-        address = self._client.address + path
+        address = self._client.url(path)
         try:
             with form.open("rb") if form is not None else nullcontext() as file:
                 options = {"json": body} if file is None else {"data": self._form(file)}
+                options["allow_redirects"] = method == "GET"
                 async with self._http.request(method, address, **options) as response:
                     raw = await response.read()
         except (self._aiohttp.ClientError, OSError) as error:
@@ -148,7 +152,13 @@ class BatchApi:
             raise UnreachableError(reason) from None
         if response.status >= 400:
             raise error_of(response.status, response.headers, raw)
-        return json_object(raw, address)
+        if response.status >= 300:
+            reason = (
+                f"{address} redirects to {response.headers.get('location')!r}; set base_url of the "
+                "ModelClient to that server"
+            )
+            raise WrongServerError(reason)
+        return json_object(raw, address, response.headers.get("content-type", ""))
 
     def _form(self, file: IO[bytes]) -> Any:
         fields = self._aiohttp.FormData()
