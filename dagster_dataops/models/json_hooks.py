@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.errors import InvalidOutputError, ModelError
+from dagster_dataops.errors import EmptyReplyError, InvalidOutputError, ModelError
 from dagster_dataops.models.json_values import json_texts, json_value
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.quantities import counted
@@ -34,6 +34,7 @@ class LLMDataJson(LLMOperator):
     is followed by all values as JSON.
     """
 
+    _publishes_text = True
     _default_prompt: str | None = None
     _default_inference_kwargs: ClassVar[Mapping[str, Any]] = {
         "max_new_tokens": 512,
@@ -85,10 +86,12 @@ class LLMDataJson(LLMOperator):
         text = _filled(self.prompt, values)
         faults = []
         for number in range(self.max_retries):
-            reply = await self.ask(text, sample=number, **fields)
             try:
+                reply = await self.ask(text, sample=number, **fields)
                 output = self._usable_output(reply.text, record)
                 return self.postprocess(output, record)
+            except EmptyReplyError as error:
+                faults.append(str(error))
             except ModelError:
                 raise
             except Exception as error:  # noqa: BLE001 - the hooks are user code

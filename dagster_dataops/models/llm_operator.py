@@ -71,6 +71,7 @@ class LLMOperator(ModelOperator):
     prompt: str = ""
     system: str = ""
     response_format: Any = None
+    _publishes_text: bool = False  # so that replies that call tools are of no use
 
     def __init__(  # noqa: PLR0913 - the options of an operator
         self,
@@ -303,6 +304,9 @@ class LLMOperator(ModelOperator):
                 compiled(getattr(self, name))
             except ValueError as error:
                 raise OperatorOptionError(spec.qualified_name, name, f"{error}") from None
+        fits = not (self._publishes_text and offers_tools(self.params))
+        reason = "has tools, but this operator takes the text of replies; use llm.Generate"
+        self.require("params", fits=fits, reason=reason)
         self.require("delivery", fits=self.delivery in _DELIVERIES, reason="is online or batch")
         self.require("wait", fits=self.wait in _WAITS, reason="is sensor or step")
         fits = self.delivery == "batch" or not self.cancel

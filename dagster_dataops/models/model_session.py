@@ -227,9 +227,11 @@ class ModelSession:
         self, request: dict[str, Any], reply: dict[str, Any], seconds: float = 0.0
     ) -> StoredReply:
         """Return a reply with what is known about its call."""
-        counted = counted_usage(reply, estimate(request, media=self._client.media_tokens)[0])
+        estimated = counted_usage(reply).estimated
+        if estimated is not None:
+            tokens, _ = estimate(request, media=self._client.media_tokens)
+            estimated = counted_usage(reply, tokens).estimated
         model, position = str(request["model"]), self._context.position
-        estimated = counted.estimated
         return StoredReply(0, position, model, seconds, reply, estimated=estimated)
 
     def reject(self, request: dict[str, Any], sample: int = 0, reask: int = 0) -> None:
@@ -256,7 +258,9 @@ class ModelSession:
         if not self._length:
             model = str(request["model"])
             stored = self._store.since(self._store.published)
-            earlier = (length_in(one.reply) for one in stored if one.model == model)
+            address = self._client.server.address
+            mine = (one for one in stored if (one.model, one.address) == (model, address))
+            earlier = (length_in(one.reply) for one in mine)
             self._length = next((one for one in earlier if one), length)
         if length != self._length:
             reason = f"the vectors have {length} numbers, others of this result {self._length}"

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
@@ -62,8 +62,8 @@ class RunFingerprint:
         """Return the fingerprint that `to_json` wrote; ``None`` if ``parts`` is malformed."""
         if not isinstance(parts, Mapping) or {*parts, _OPTIONAL} != set(_WORDS):
             return None
-        texts = {str(name): str(value) for name, value in parts.items()}
-        return cls(*(texts.get(name, "") for name in _WORDS))
+        texts: dict[str, Any] = {str(name): str(value) for name, value in parts.items()}
+        return cls(**{"server": "", **texts})
 
     @property
     def unknown(self) -> str:

@@ -55,7 +55,7 @@ def _webp_size(head: bytes) -> tuple[int, int] | None:
             (bits,) = struct.unpack_from("<I", head, 21)
             return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
         case b"VP8X":
-            sides = head[24:27], head[27:30]
+            sides = struct.unpack_from("3s3s", head, 24)
             width, height = (int.from_bytes(one, "little") + 1 for one in sides)
             return width, height
     return None

@@ -7,6 +7,7 @@ from typing import Any, Final
 from dagster_dataops.errors import (
     BadReplyError,
     EmptyReplyError,
+    InvalidOutputError,
     UnaskedToolCallError,
     UnfinishedReplyError,
 )
@@ -160,7 +161,7 @@ def text_of(raw: Mapping[str, Any]) -> str:
     """Return the text of a reply; empty for one without text, such as vectors."""
     try:
         return message_of(_choices(raw)[0]).text
-    except (BadReplyError, UnfinishedReplyError):
+    except (BadReplyError, InvalidOutputError, UnfinishedReplyError):
         return ""
 
 

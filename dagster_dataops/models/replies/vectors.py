@@ -12,6 +12,7 @@ from dagster_dataops.errors import BadReplyError, InvalidOutputError
 from dagster_dataops.records import JsonValue
 
 _BYTES: Final = 4  # of a number in base64
+_NUMBERS: Final = frozenset({int, float})
 
 
 def vectors_of(request: Mapping[str, Any], reply: Mapping[str, Any]) -> list[list[JsonValue]]:
@@ -67,14 +68,18 @@ def _vector(given: Any, at: int) -> list[JsonValue]:
     Raises:
         InvalidOutputError: It is none.
     """
-    vector = _decoded(given) if isinstance(given, str) else given
+    vector: Any = _decoded(given) if isinstance(given, str) else given
     if not isinstance(vector, list) or not vector:
         raise InvalidOutputError(f"vector {at} is no list of numbers: {given!r:.80}")
-    for number, value in enumerate(vector):
-        if type(value) not in {int, float} or not math.isfinite(value):
-            reason = f"vector {at}: number {number} is {value!r:.40}; numbers must be finite"
-            raise InvalidOutputError(reason)
-    return vector
+    if not (set(map(type, vector)) <= _NUMBERS and all(map(math.isfinite, vector))):
+        number = next(n for n, one in enumerate(vector) if not _is_number(one))
+        reason = f"vector {at}: number {number} is {vector[number]!r:.40}, not a finite number"
+        raise InvalidOutputError(reason)
+    return list(vector)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in _NUMBERS and math.isfinite(value)
 
 
 def _decoded(text: str) -> list[float] | None:
