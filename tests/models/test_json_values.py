@@ -52,7 +52,7 @@ SECONDS = 2.0  # of a scan; one whose time grows with the square takes hours
         f'{{"label": "sport"}} no: {FOOD}',
         f"[{FOOD}]",
         f"{FOOD}\n{FOOD}",
-        f"（標籤）{FOOD}。",
+        f"標籤 {FOOD} 好",
         f"Réponse « {FOOD} »",
         '{"label" : "food" , "why": "a } and a { and \\" in a text"} ok',
         '{"label":"food","why":"ends with </think> in a text"}',

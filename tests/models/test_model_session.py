@@ -397,6 +397,15 @@ def test_a_cassette_answers_without_a_server_and_names_a_missing_request(
     assert "secret" not in cassette.read_text()
 
 
+def test_a_cassette_records_the_replies_of_each_address(tmp_path: Path, server: RunningServer):
+    cassette = tmp_path / "cassette.jsonl"
+    for address in (server.address, server.address, f"{server.address}/", f"{server.address}?v=2"):
+        live = ModelClient(base_url=address, mode="record", replies=cassette)
+        in_session(tmp_path, live, asking("one"))
+
+    assert server.stats()["answered"] == 2
+
+
 class Stub:
     """A client of the user."""
 

@@ -13,6 +13,7 @@ from dagster_dataops.models.calls.shared_limits import Rates
 from dagster_dataops.models.replies.media_tokens import KINDS
 from dagster_dataops.models.replies.prices import Price
 from dagster_dataops.models.replies.served_by import ServedBy, Unaddressed
+from dagster_dataops.operators.options.secret_options import without_logins
 
 _OPENAI: Final = "https://api.openai.com/v1"
 _MODES: Final = ("live", "record", "replay")
@@ -125,11 +126,28 @@ class ModelClient(Operational):
     def server(self) -> ServedBy:
         """The server that is asked. Objects count by the name of their class or function."""
         if self.complete is None:
-            address = canonical_address(self.address)
+            address = self._canonical()
         else:
             named = getattr(self.complete, "__qualname__", type(self.complete).__qualname__)
             address = f"object {named}"
         return ServedBy(address, self.deployment, self.replies_without_address)
+
+    def _canonical(self) -> str:
+        """Return the address in its canonical form.
+
+        Raises:
+            ConfigurationError: It is none.
+        """
+        try:
+            found = canonical_address(self.address)
+        except ValueError:
+            found = ""
+        fits = found.startswith(("http://", "https://"))
+        if not fits:
+            shown = without_logins(self.address)
+            allowed = "an address that begins with http:// or https://"
+            raise ConfigurationError("ModelClient.base_url", shown, allowed)
+        return found
 
     @property
     def key(self) -> str | None:

@@ -14,6 +14,9 @@ def canonical_address(address: str) -> str:
 
     Scheme and host are in lower case, the usual port, a slash at the end and the fragment are left
     out, and so are the login and the secret fields of the query; the others are sorted.
+
+    Raises:
+        ValueError: It is no address.
     """
     parts = urlsplit(address.strip())
     fields = parse_qsl(parts.query, keep_blank_values=True)
@@ -37,6 +40,9 @@ def same_server(one: str, other: str) -> bool:
 
     The host and the port must be equal. From ``http`` to ``https`` of one host, both with their
     usual ports, is allowed.
+
+    Raises:
+        ValueError: One is no address.
     """
     before, after = urlsplit(one).scheme.lower(), urlsplit(other).scheme.lower()
     if _host(one) != _host(other):
@@ -48,6 +54,9 @@ def _host(address: str) -> str:
     """Return host and port; the host in lower case and ASCII, the usual port left out."""
     parts = urlsplit(address.strip())
     host = (parts.hostname or "").rstrip(".")
+    if not host:
+        msg = "it names no host"
+        raise ValueError(msg)
     if not host.isascii():
         host = host.encode("idna").decode()
     host = f"[{host}]" if ":" in host else host

@@ -144,7 +144,7 @@ class _HttpTransport:
                 if response.status not in _REDIRECTS:
                     return response.status, response.headers, await response.read()
                 there = _target(response, at)
-            if not same_server(at, there):
+            if not _is_same(at, there):
                 headers = _JSON_TYPE  # no credentials for another server
             at = there
         raise _redirected(url, at, f"more than {_MOST_REDIRECTS} times")
@@ -180,6 +180,13 @@ def _target(response: Any, at: str) -> str:
     if at.startswith("https://") and there.startswith("http://"):
         raise _redirected(at, there, "without encryption")
     return there
+
+
+def _is_same(at: str, there: str) -> bool:
+    try:
+        return same_server(at, there)
+    except ValueError:
+        raise _redirected(at, there, "which is no address") from None
 
 
 def _redirected(at: str, there: str, why: str) -> WrongServerError:

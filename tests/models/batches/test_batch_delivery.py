@@ -292,3 +292,62 @@ def test_a_kill_at_any_point_submits_no_batch_twice(
     (manifest,) = tmp_path.rglob("Echo_results.jsonl.json")
     counts = json.loads(manifest.read_bytes())["counts"]
     assert (counts["calls"], counts["tokens_in"]) == (RECORDS, stats["tokens_in"])
+
+
+def error_rows(root: Path) -> dict[str, dict[str, Any]]:
+    (path,) = root.rglob("*_error.jsonl")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return {row["input"]["n"]: row for row in rows}
+
+
+def test_a_reply_of_a_batch_counts_only_if_it_is_an_answer(
+    client: ModelClient, server: RunningServer, root: Path
+):
+    names = ("fine", "[[fault:aborted]]", "[[fault:blank]]", "[[fault:error200*1]]")
+    given = [{"n": name} for name in names]
+    echo = Echo(model="rule", delivery="batch", wait="step", _stop_after_failures=0)
+
+    rows = echo(given)
+
+    assert [row["n"] for row in rows] == ["fine", "[[fault:error200*1]]"]
+    errors = error_rows(root)
+    assert errors["[[fault:aborted]]"]["exception"] == "UnfinishedReplyError"
+    assert "'abort'" in errors["[[fault:aborted]]"]["message"]
+    assert errors["[[fault:blank]]"]["exception"] == "EmptyReplyError"
+    stats = server.stats()
+    assert stats["batches"] == 2  # only what passes is sent again
+    (path,) = root.rglob("replies.jsonl")
+    store = ReplyStore(path)
+    spent = [one for one in store.since(0) if "choices" not in one.reply]
+    assert len(spent) == 1
+    store.close()
+
+
+def test_batches_of_another_address_are_named_and_not_asked_for(
+    client: ModelClient, server: RunningServer, root: Path
+):
+    server.reset(batches="in_progress")
+    waiting(Echo(model="rule", delivery="batch"), records())
+    (path,) = root.rglob("state.json")
+    path.write_text(path.read_text().replace(server.address, "http://elsewhere/v1"))
+
+    with pytest.raises(RunStoppedError, match="waits at http://elsewhere/v1"):
+        Echo(model="rule", delivery="batch")(records())
+    assert server.stats()["batches"] == 1
+
+
+def test_batches_of_version_0_2_which_name_no_address_are_collected(
+    client: ModelClient, server: RunningServer, root: Path
+):
+    server.reset(batches="in_progress")
+    echo = Echo(model="rule", delivery="batch")
+    waiting(echo, records())
+    (path,) = root.rglob("state.json")
+    state = json.loads(path.read_bytes())
+    for part in state["parts"].values():
+        del part["address"]
+    path.write_text(json.dumps(state))
+    server.finish()
+
+    assert len(echo(records())) == 5
+    assert server.stats()["batches"] == 1

@@ -1,6 +1,9 @@
 """Tests of dagster_dataops.models.calls.server_address."""
 
+import pytest
+
 from dagster_dataops import ModelClient
+from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.models.calls.server_address import (
     canonical_address,
     endpoint_address,
@@ -79,6 +82,12 @@ def test_credentials_stay_with_their_server(case: tuple[str, str, bool]):
     one, other, same = case
 
     assert same_server(one, other) is same
+
+
+@each("address", ["localhost:8000/v1", "", "ftp://x/v1", "http://a:port/v1", "/v1", "https:/a"])
+def test_what_is_no_address_is_named(address: str):
+    with pytest.raises(ConfigurationError, match="base_url"):
+        _ = ModelClient(base_url=address or "x").server
 
 
 def test_a_client_names_its_server(monkeypatch):

@@ -50,7 +50,7 @@ def test_the_size_is_read_from_the_first_bytes(name: str):
 
 def test_the_size_of_other_bytes_is_not_known():
     for name, whole in SIZES.items():
-        for length in range(0, 60):
+        for length in range(60):
             found = image_size(whole[:length])
             assert found in {None, (1000, 600)}, (name, length)
     for odd in (b"", b"BM" + bytes(50), png(0, 5), png(1 << 30, 5), b"\xff\xd8" + b"\xff" * 1000):
