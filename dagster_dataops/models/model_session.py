@@ -183,25 +183,25 @@ class ModelSession:
         if sample and "seed" not in request and not self._context.retries_failed:
             request = {**request, "seed": self._seed_of(key)}
         if self._noted is not None:
+            self._check_open(str(request["model"]))
             self._noted.add(key, self._context.position, request)
             raise DeferredRequest
         self._asked[key] = asyncio.Event()
         try:
-            reply, seconds = await self._tried(endpoint, request)
-            paid = self._paid(request, reply, seconds)
+            paid = await self._tried(endpoint, request)
             self._store.put(
                 key,
                 paid.start,
                 paid.model,
-                reply,
-                seconds=seconds,
+                paid.reply,
+                seconds=paid.seconds,
                 asked=_asked(request) if self._client.cassette else "",
                 estimated=paid.estimated,
             )
         finally:
             self._asked.pop(key).set()
         self._counts.paid(paid)
-        return reply, False
+        return paid.reply, False
 
     def _stored(self, endpoint: Endpoint, request: dict[str, Any], key: str) -> StoredReply | None:
         """Return the stored reply to a request; ``None`` if there is none that is an answer.
@@ -293,13 +293,11 @@ class ModelSession:
         )
         return ReplyNotRecordedError(reason)
 
-    async def _tried(
-        self, endpoint: Endpoint, request: dict[str, Any]
-    ) -> tuple[dict[str, Any], float]:
+    async def _tried(self, endpoint: Endpoint, request: dict[str, Any]) -> StoredReply:
         """Send a request until there is a reply or another try cannot help.
 
         Returns:
-            The reply, and the seconds of the try that got it.
+            The reply, with the seconds of the try that got it.
         """
         number, begun = 0, time.monotonic()
         while True:
@@ -346,9 +344,7 @@ class ModelSession:
             )
             raise BudgetSpentError(reason)
 
-    async def _sent(
-        self, endpoint: Endpoint, request: dict[str, Any]
-    ) -> tuple[dict[str, Any], float]:
+    async def _sent(self, endpoint: Endpoint, request: dict[str, Any]) -> StoredReply:
         """Send a request as soon as the limits allow it."""
         assert self._transport is not None  # noqa: S101 - not in a replay
         reserved = sum(estimate(request, media=self._client.media_tokens))
@@ -359,9 +355,9 @@ class ModelSession:
         begun = time.monotonic()
         try:
             reply = await self._transport.send(endpoint.path, request, unsent.close)
-            unused = reserved - _tokens(self._paid(request, reply))
+            paid = self._paid(request, reply, time.monotonic() - begun)
+            unused = reserved - _tokens(paid)
             succeeded = True
-            seconds = time.monotonic() - begun
         except ModelError as error:
             self._take_error(request, error)
             raise
@@ -372,7 +368,7 @@ class ModelSession:
         self._not_json = None
         self._heed_announced()
         self._check(endpoint, request, reply)
-        return reply, seconds
+        return paid
 
     def _check(self, endpoint: Endpoint, request: dict[str, Any], reply: dict[str, Any]) -> None:
         """Raise a `ModelError` for a reply without an answer, which is paid nevertheless."""

@@ -31,6 +31,7 @@ class OddServer:
     Attributes:
         address: Its address, with ``/v1``.
         requests: What it got so far.
+        uploads: The bodies that were no JSON.
         answer: Makes the answer to a request: an `Answer`, or an object to be sent as JSON.
     """
 
@@ -38,6 +39,7 @@ class OddServer:
         self.host = f"http://127.0.0.1:{port}"
         self.address = f"{self.host}/v1"
         self.requests: list[Sent] = []
+        self.uploads: list[bytes] = []
         self.answer: Callable[[Sent], Any] = lambda _: chat_reply("Paris")
 
     def send(self, sent: Sent) -> Answer:
@@ -100,7 +102,11 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         server = self.server
         assert isinstance(server, _Http)
-        body = json.loads(given) if given else {}
+        body: dict[str, Any] = {}
+        if given.startswith(b"{"):
+            body = json.loads(given)
+        elif given:
+            server.odd.uploads.append(given.partition(b"\r\n\r\n")[2])
         made = server.odd.send(Sent(self.command, self.path, headers, body))
         self.send_response(made.status)
         for name, value in made.headers:

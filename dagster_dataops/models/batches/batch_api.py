@@ -1,15 +1,17 @@
 """`BatchApi`: the endpoints of a server for batches of requests, which it answers within a day."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, Self
 
 import orjson
 
-from dagster_dataops.errors import TransientModelError, UnreachableError, WrongServerError
+from dagster_dataops.errors import TransientModelError, UnreachableError
 from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.models.calls.redirects import following
 from dagster_dataops.models.calls.reply_body import json_object
 from dagster_dataops.models.calls.status_errors import error_of
 from dagster_dataops.models.calls.transports import http_library
@@ -51,7 +53,7 @@ class BatchApi:
     async def __aenter__(self) -> Self:
         self._aiohttp = aiohttp = http_library()
         timeout = aiohttp.ClientTimeout(total=None, sock_read=self._client.timeout)
-        self._http = aiohttp.ClientSession(headers=self._client.all_headers, timeout=timeout)
+        self._http = aiohttp.ClientSession(timeout=timeout)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -108,7 +110,7 @@ class BatchApi:
     async def lines(self, file: str) -> AsyncIterator[dict[str, Any]]:
         """Yield the lines of a file of replies."""
         address = self._client.url(f"/files/{file}/content")
-        async with self._http.get(address) as response:
+        async with self._opened("GET", address, dict) as response:
             if response.status >= 400:
                 raise error_of(response.status, response.headers, await response.read())
             rest = b""
@@ -142,23 +144,27 @@ class BatchApi:
     ) -> dict[str, Any]:
         address = self._client.url(path)
         try:
-            with form.open("rb") if form is not None else nullcontext() as file:
-                options = {"json": body} if file is None else {"data": self._form(file)}
-                options["allow_redirects"] = method == "GET"
-                async with self._http.request(method, address, **options) as response:
+            with ExitStack() as files:
+                options = partial(self._options, body, form, files)
+                async with self._opened(method, address, options) as response:
                     raw = await response.read()
         except (self._aiohttp.ClientError, OSError) as error:
             reason = f"{address}: {type(error).__name__}: {error}"
             raise UnreachableError(reason) from None
         if response.status >= 400:
             raise error_of(response.status, response.headers, raw)
-        if response.status >= 300:
-            reason = (
-                f"{address} redirects to {response.headers.get('location')!r}; set base_url of the "
-                "ModelClient to that server"
-            )
-            raise WrongServerError(reason)
         return json_object(raw, address, response.headers.get("content-type", ""))
+
+    def _opened(
+        self, method: str, address: str, options: Callable[[], Mapping[str, Any]]
+    ) -> AbstractAsyncContextManager[Any]:
+        return following(self._http, method, address, self._client.all_headers, options)
+
+    def _options(self, body: object, form: Path | None, files: ExitStack) -> Mapping[str, Any]:
+        """Return the body of a request; a file is opened anew, because sending closes it."""
+        if form is None:
+            return {"json": body}
+        return {"data": self._form(files.enter_context(form.open("rb")))}
 
     def _form(self, file: IO[bytes]) -> Any:
         fields = self._aiohttp.FormData()

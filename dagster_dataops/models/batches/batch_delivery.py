@@ -174,7 +174,9 @@ class BatchDelivery:
             _check_reply(body, offers=asked.offers_tools)
         except ModelError:
             if isinstance(body, dict) and (usage_of(body) or reply_tokens(body)):
-                self._store.spend(start, asked.model, body, share=share, estimated=estimated)
+                self._store.spend(
+                    start, asked.model, body, share=share, estimated=estimated, owed=True
+                )
             self._note_failure(key, 200, {"offers_tools": asked.offers_tools, "reply": body})
             return
         if self._store.get(key) is None:  # else this part was collected in part

@@ -151,7 +151,7 @@ def _said(found: Any) -> _ServerError | None:
     """Return the error in the JSON of a reply, or in one of its choices; ``None`` without one."""
     if isinstance(found, list) and found:  # as of Gemini
         found = found[0]
-    if not isinstance(found, Mapping):
+    if not isinstance(found, dict):
         return None
     if found.get("error"):
         return _described(found["error"], found)
@@ -164,7 +164,7 @@ def _said_in_choice(choices: Any) -> _ServerError | None:
     """Return the error in one of the choices of a reply, as of OpenRouter."""
     if not isinstance(choices, list):
         return None
-    errors = [one["error"] for one in choices if isinstance(one, Mapping) and one.get("error")]
+    errors = [one["error"] for one in choices if isinstance(one, dict) and one.get("error")]
     return _described(errors[0], {}) if errors else None
 
 
@@ -187,7 +187,7 @@ def _described(error: Any, around: Mapping[str, Any]) -> _ServerError:
     """
     if isinstance(error, list):
         error = error[0]
-    holders = [one for one in (error, around) if isinstance(one, Mapping)]
+    holders = [one for one in (error, around) if isinstance(one, dict)]
     plain = [one[name] for one in holders for name in _PLAIN if one.get(name)]
     texts = [error, *plain] if isinstance(error, str) else plain
     given = [one[name] for one in holders for name in _CODES if one.get(name)]

@@ -4,7 +4,6 @@ import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
-from urllib.parse import urljoin
 
 import orjson
 
@@ -15,19 +14,14 @@ from dagster_dataops.errors import (
     MissingExtraError,
     ModelError,
     UnreachableError,
-    WrongServerError,
 )
 from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.models.calls.redirects import following
 from dagster_dataops.models.calls.reply_body import json_object
-from dagster_dataops.models.calls.server_address import same_server
 from dagster_dataops.models.calls.status_errors import error_in, error_of
-from dagster_dataops.operators.options.secret_options import without_logins
 
 _REQUESTS: Final = "x-ratelimit-limit-requests"
 _TOKENS: Final = "x-ratelimit-limit-tokens"
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_ANSWERED_ELSEWHERE: Final = 303  # to be fetched with GET: the request itself was handled
-_MOST_REDIRECTS: Final = 5
 _JSON_TYPE: Final = {"content-type": "application/json"}
 
 
@@ -101,9 +95,9 @@ class _HttpTransport:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
             timeout=aiohttp.ClientTimeout(total=client.timeout),
+            headers=_JSON_TYPE,
             trace_configs=[trace] if self._is_traced else [],  # it costs a tenth of a call
         )
-        self._headers = {**_JSON_TYPE, **client.all_headers}
 
     async def send(
         self, path: str, request: dict[str, Any], sent: Callable[[], object]
@@ -136,18 +130,10 @@ class _HttpTransport:
         Raises:
             WrongServerError: The server redirects to where the request must not go.
         """
-        headers, at = self._headers, url
-        for _ in range(1 + _MOST_REDIRECTS):
-            async with self._session.post(
-                at, data=body, headers=headers, allow_redirects=False, trace_request_ctx=sent
-            ) as response:
-                if response.status not in _REDIRECTS:
-                    return response.status, response.headers, await response.read()
-                there = _target(response, at)
-            if not _is_same(at, there):
-                headers = _JSON_TYPE  # no credentials for another server
-            at = there
-        raise _redirected(url, at, f"more than {_MOST_REDIRECTS} times")
+        options = {"data": body, "trace_request_ctx": sent}
+        headers = self._client.all_headers
+        async with following(self._session, "POST", url, headers, lambda: options) as response:
+            return response.status, response.headers, await response.read()
 
     async def close(self) -> None:
         await self._session.close()
@@ -163,35 +149,6 @@ def _limit(headers: Mapping[str, str], name: str) -> float:
         return max(0.0, float(headers.get(name, 0)))
     except ValueError:
         return 0.0
-
-
-def _target(response: Any, at: str) -> str:
-    """Return where a reply redirects to.
-
-    Raises:
-        WrongServerError: The request must not be sent there.
-    """
-    location = response.headers.get("location", "")
-    there: str = urljoin(at, location)
-    if not location or not there.startswith(("http://", "https://")):
-        raise _redirected(at, location, "which is no address")
-    if response.status == _ANSWERED_ELSEWHERE:
-        raise _redirected(at, there, "with status 303, which is no answer to a request for text")
-    if at.startswith("https://") and there.startswith("http://"):
-        raise _redirected(at, there, "without encryption")
-    return there
-
-
-def _is_same(at: str, there: str) -> bool:
-    try:
-        return same_server(at, there)
-    except ValueError:
-        raise _redirected(at, there, "which is no address") from None
-
-
-def _redirected(at: str, there: str, why: str) -> WrongServerError:
-    reason = f"{at} redirects to {there!r}, {why}; set base_url of the ModelClient to the server"
-    return WrongServerError(without_logins(reason))
 
 
 def _without_error(reply: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dagster_dataops.errors import BadReplyError, InvalidOutputError
 _TEXT_PARTS: Final = frozenset({"text", "output_text"})
 _REASONING_PARTS: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _REASONING_KEYS: Final = ("reasoning_content", "reasoning")
+_OTHERS: Final = ("refusal", "tool_calls", "function_call", *_REASONING_KEYS)
 _TEXTS_OF_REASONING: Final = ("text", "thinking", "reasoning", "summary", "content")
 _END_OF_THINKING: Final = re.compile(
     r"</(?:think|thinking|thought|reasoning)>|◁/think▷|\[/THINK\]|<\|channel\|>final<\|message\|>",
@@ -45,13 +46,16 @@ def message_of(choice: Mapping[str, Any]) -> Message:
         InvalidOutputError: The message has parts that are no text.
     """
     message = choice.get("message")
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         if not isinstance(choice.get("text"), str):  # of a completion
             reason = f"a choice has no message; its keys are {', '.join(map(str, choice))}"
             raise BadReplyError(reason)
         message = {"content": choice["text"]}
+    content = message.get("content")
+    if type(content) is str and not any(map(message.get, _OTHERS)):
+        return Message(content, "", "", [])
     found = _Parts()
-    found.take(message.get("content"))
+    found.take(content)
     for name in _REASONING_KEYS:
         found.reasoning += _texts_in(message.get(name))
     refusal = message.get("refusal")
@@ -127,7 +131,7 @@ class _Parts:
         if isinstance(part, str):
             self.texts.append(part)
             return ""
-        if not isinstance(part, Mapping):
+        if not isinstance(part, dict):
             reason = f"the content of the reply is {part!r:.80}, no text"
             raise BadReplyError(reason)
         kind = part.get("type", "text")
@@ -146,7 +150,7 @@ def _texts_in(value: object) -> list[str]:
     """Return the texts of reasoning: a text, a part, or a list of these."""
     if isinstance(value, str):
         return [value] if value else []
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return [one for name in _TEXTS_OF_REASONING for one in _texts_in(value.get(name))]
     return _texts_of(value) if isinstance(value, list) else []
 
@@ -158,8 +162,9 @@ def _texts_of(values: Iterable[object]) -> list[str]:
 def _tool_calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the calls of tools of a message; those of the older form in the newer one."""
     calls = message.get("tool_calls")
-    found = [dict(one) for one in calls if isinstance(one, Mapping)] if calls else []
+    many = calls if isinstance(calls, list) else []
+    found = [dict(one) for one in many if isinstance(one, dict)]
     older = message.get("function_call")
-    if isinstance(older, Mapping) and older:
+    if isinstance(older, dict) and older:
         found.append({"type": "function", "function": dict(older)})
     return found

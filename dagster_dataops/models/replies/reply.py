@@ -154,7 +154,7 @@ def finish_reason_of(raw: dict[str, Any]) -> str:
     """Return why the model stopped; empty for a reply without choices, such as vectors."""
     choices = raw.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return (finish_of(first) or "stop") if isinstance(first, Mapping) else ""
+    return (finish_of(first) or "stop") if isinstance(first, dict) else ""
 
 
 def text_of(raw: Mapping[str, Any]) -> str:
@@ -203,11 +203,11 @@ def _check_error(holder: Mapping[str, Any], what: str) -> None:
     """Raise an `UnfinishedReplyError` if an object of a reply has an error."""
     error = holder.get("error")
     if error:
-        said = error.get("message") if isinstance(error, Mapping) else error
+        said = error.get("message") if isinstance(error, dict) else error
         raise UnfinishedReplyError(f"{what} has an error: {str(said or error)[:_MAX_TEXT]}")
 
 
 def _content(raw: Mapping[str, Any]) -> object:
     choice = _choices(raw)[0]
     message = choice.get("message")
-    return message.get("content") if isinstance(message, Mapping) else choice.get("text")
+    return message.get("content") if isinstance(message, dict) else choice.get("text")

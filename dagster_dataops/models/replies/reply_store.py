@@ -118,7 +118,7 @@ class ReplyStore:
         make_folder(path.parent)
         self._index = _KeyTable()
         self.published = 0
-        self._opening = True
+        self._notes_spent = True
         self._published_run = b""
         self._spent_before: dict[int, list[int]] = {}
         self._read_to = 0
@@ -127,7 +127,7 @@ class ReplyStore:
             self._file = os.open(path, flags, 0o600)
             self._refresh()
         self.opened = self._read_to
-        self._opening = False
+        self._notes_spent = False
 
     def get(self, key: str, *, rejected: bool = True) -> StoredReply | None:
         """Return the last reply to a request; ``None`` if there is none.
@@ -202,8 +202,12 @@ class ReplyStore:
         *,
         share: float = 1.0,
         estimated: tuple[int, int] | None = None,
+        owed: bool = False,
     ) -> None:
-        """Store the cost of a reply without an answer; see `put`."""
+        """Store the cost of a reply without an answer; see `put`.
+
+        With ``owed``, `take_spent` returns it, as what a stopped run got.
+        """
         usage = usage_of(reply)
         told = None if usage is None else usage.reported()
         line: dict[str, Any] = {"spent": start, "model": model, "reply": {"usage": told}}
@@ -211,7 +215,9 @@ class ReplyStore:
             line["share"] = share
         if estimated is not None:
             line["estimated"] = estimated
+        self._notes_spent = owed
         self._append(line)
+        self._notes_spent = False
 
     def take_spent(self, start: int) -> list[StoredReply]:
         """Return the replies without an answer that a stopped run got for a record, only once."""
@@ -306,7 +312,7 @@ class ReplyStore:
         elif text.startswith(_PUBLISHED):
             self.published, self._published_run = self._read_to, text.rstrip()
             self._spent_before.clear()
-        elif text.startswith(_SPENT) and self._opening:
+        elif text.startswith(_SPENT) and self._notes_spent:
             start = int(text[len(_SPENT) : text.index(b",")])
             self._spent_before.setdefault(start, []).append(at)
 

@@ -1,6 +1,6 @@
 """`Usage`: the tokens of a call, as the server reports them or as the texts suggest."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.models.replies.token_estimates import reply_tokens
@@ -136,6 +136,9 @@ def counted_usage(
 def _told(raw: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return the tokens of the request and of the reply; ``None`` for those not reported."""
     counts = _counts(raw)
+    tokens_in, tokens_out = counts.get("prompt_tokens"), counts.get("completion_tokens")
+    if type(tokens_in) is type(tokens_out) is int and 0 < tokens_in <= _MOST >= tokens_out > 0:
+        return tokens_in, tokens_out  # the usual form, which is read often
     total = _first([counts], _TOTAL)
     tokens_in, tokens_out = _tokens_in(counts), _tokens_out(counts)
     if "choices" not in raw and "data" in raw:  # vectors
@@ -167,9 +170,12 @@ def _tokens_out(counts: Mapping[str, Any]) -> int | None:
 
 def _counts(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the object of a reply that has the numbers of tokens; empty if none has."""
+    usage = raw.get("usage")
+    if type(usage) is dict and type(usage.get("prompt_tokens")) is int:
+        return usage
     holders = [raw.get(name) for name in _HOLDERS]
-    found = [one for one in holders if isinstance(one, Mapping)]
-    found += [one[name] for one in found for name in _INNER if isinstance(one.get(name), Mapping)]
+    found = [one for one in holders if isinstance(one, dict)]
+    found += [one[name] for one in found for name in _INNER if isinstance(one.get(name), dict)]
     for counts in (*found, raw):
         if _tokens_in(counts) is not None or _tokens_out(counts) is not None:
             return counts
@@ -178,16 +184,15 @@ def _counts(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _details(counts: Mapping[str, Any], names: Iterable[str]) -> list[Mapping[str, Any]]:
-    return [counts[name] for name in names if isinstance(counts.get(name), Mapping)]
+    return [counts[name] for name in names if isinstance(counts.get(name), dict)]
 
 
-def _first(holders: Iterable[Mapping[str, Any]], names: Iterable[str]) -> int | None:
+def _first(holders: Iterable[Mapping[str, Any]], names: Sequence[str]) -> int | None:
     """Return the first number that any of the objects has under any of the names."""
-    names = tuple(names)
     for counts in holders:
         for name in names:
-            found = token_count(counts.get(name))
-            if found is not None:
+            value = counts.get(name)
+            if value is not None and (found := token_count(value)) is not None:
                 return found
     return None
 

@@ -54,7 +54,7 @@ def _by_index(items: list[Any]) -> dict[int, Any]:
     """Return the vectors by the number of their text: their order if they have no index."""
     found: dict[int, Any] = {}
     for at, one in enumerate(items):
-        if not isinstance(one, Mapping):
+        if not isinstance(one, dict):
             continue
         index = one.get("index", at)
         if type(index) is int or (isinstance(index, float) and index.is_integer()):

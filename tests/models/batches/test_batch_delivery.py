@@ -1,9 +1,11 @@
 """Tests of dagster_dataops.models.batches.batch_delivery, batch_round and batch_api."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from dagster_dataops.models import batch_round
 from dagster_dataops.models.batches import batch_delivery
 from dagster_dataops.models.replies.reply_store import ReplyStore
 from tests.faults.crashing import HANG_SECONDS, wait_until
+from tests.models.odd_server import Answer, Sent, chat_reply, odd_server
 from tests.models.running_server import RunningServer
 from tests.subprocesses import killed_at_exit
 
@@ -321,6 +324,48 @@ def test_a_reply_of_a_batch_counts_only_if_it_is_an_answer(
     spent = [one for one in store.since(0) if "choices" not in one.reply]
     assert len(spent) == 1
     store.close()
+    counts = manifest_in(root)["counts"]
+    assert (counts["tokens_in"], counts["tokens_out"]) == (stats["tokens_in"], stats["tokens_out"])
+
+
+def test_no_further_batch_is_submitted_once_max_cost_is_spent(
+    client: ModelClient, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(config.clients, "default", replace(client, max_cost=1e-9))
+    two = Two(model="rule", delivery="batch", wait="step")
+
+    with pytest.raises(RunStoppedError, match="max_cost"):
+        two(records())
+    assert server.stats()["batches"] == 1
+
+
+def test_batches_follow_redirects_with_their_files(root: Path, monkeypatch: pytest.MonkeyPatch):
+    with odd_server() as server:
+        paths: list[tuple[str, str, bool]] = []
+
+        def answer(sent: Sent) -> Any:
+            paths.append((sent.method, sent.path, "authorization" in sent.headers))
+            if sent.path.startswith("/v1"):
+                return Answer(b"", 307, (("location", sent.path.replace("/v1", "/v2", 1)),))
+            if sent.path.endswith("/content"):
+                key = re.search(rb'"custom_id":"([^"]+)"', uploads[-1])
+                assert key is not None
+                body = {"status_code": 200, "body": chat_reply("Paris")}
+                return {"custom_id": key[1].decode(), "response": body}
+            return {"id": "b", "status": "completed", "output_file_id": "f", "data": []}
+
+        uploads = server.uploads
+        server.answer = answer
+        monkeypatch.setitem(
+            config.clients, "default", ModelClient(base_url=server.address, api_key="k")
+        )
+
+        (row,) = Echo(model="m", delivery="batch", wait="step")([{"n": 1}])
+
+    assert row["answer"] == "Paris"
+    assert uploads[-1] == uploads[-2]
+    assert all(authorized for *_, authorized in paths)
+    assert ("POST", "/v2/files", True) in paths
 
 
 def test_batches_of_another_address_are_named_and_not_asked_for(

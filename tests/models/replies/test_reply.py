@@ -71,8 +71,10 @@ def test_a_reply_of_another_interface_is_named_by_its_keys():
 
 @each(
     "finish",
-    ["stop", "STOP", "Stop", None, "", " stop ", "eos", "eos_token", "end_turn", "END_TURN"]
-    + ["stop_sequence", "STOP_SEQUENCE", "COMPLETE", "length", "LENGTH", "content_filter"],
+    [
+        *("stop", "STOP", "Stop", None, "", " stop ", "eos", "eos_token", "end_turn", "END_TURN"),
+        *("stop_sequence", "STOP_SEQUENCE", "COMPLETE", "length", "LENGTH", "content_filter"),
+    ],
 )
 def test_a_reply_with_a_known_end_is_read(finish: Any):
     assert reply_of(raw({"content": "x"}, finish), replayed=False).text == "x"
@@ -84,11 +86,13 @@ def test_a_reply_that_names_no_end_is_read():
 
 @each(
     "finish",
-    ["error", "abort", "insufficient_system_resource", "network_error", "MAX_TOKENS", "max_tokens"]
-    + ["SAFETY", "RECITATION", "OTHER", "tool_calls", "function_call", "tool_use", "repetition"]
-    + ["sensitive", "model_length", "cancelled", "timeout", "unknown", "stopped", "unload", "load"]
-    + ["model_context_window_exceeded", "pause_turn", "refusal", "ERROR_TOXIC", 0, 1, False]
-    + [{"type": "stop"}, ["stop"], "停止"],
+    [
+        *("error", "abort", "insufficient_system_resource", "network_error", "MAX_TOKENS"),
+        *("max_tokens", "SAFETY", "RECITATION", "OTHER", "tool_calls", "function_call"),
+        *("tool_use", "repetition", "sensitive", "model_length", "cancelled", "timeout"),
+        *("unknown", "stopped", "unload", "load", "model_context_window_exceeded", "pause_turn"),
+        *("refusal", "ERROR_TOXIC", 0, 1, False, {"type": "stop"}, ["stop"], "停止"),
+    ],
 )
 def test_a_reply_that_ended_for_another_reason_is_no_answer(finish: Any):
     with pytest.raises(UnfinishedReplyError, match="finish_reason is"):
