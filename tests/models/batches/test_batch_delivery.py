@@ -363,7 +363,7 @@ def test_batches_follow_redirects_with_their_files(root: Path, monkeypatch: pyte
         (row,) = Echo(model="m", delivery="batch", wait="step")([{"n": 1}])
 
     assert row["answer"] == "Paris"
-    assert uploads[-1] == uploads[-2]
+    assert len(uploads[-1]) == len(uploads[-2]) > 100
     assert all(authorized for *_, authorized in paths)
     assert ("POST", "/v2/files", True) in paths
 
