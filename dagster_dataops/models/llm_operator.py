@@ -122,7 +122,8 @@ class LLMOperator(ModelOperator):
             cancel: Whether a run cancels the batches that the server has not answered, and ends;
                 give it to one run, in the launchpad. It is not part of the operator's identity.
             client: Name of a client of the run, or a `ModelClient`, or an object that
-                `ModelClient` takes as ``complete``. It is not part of the operator's identity.
+                `ModelClient` takes as ``complete``. It is not part of the operator's identity, but
+                its address is part of that of results.
             **kwargs: ``keep_replies`` of `ModelOperator`, and execution settings.
         """
         super().__init__(model, client, **kwargs)

@@ -1,5 +1,6 @@
 """Map the status and body of a failed call to an error, also of one with status 200."""
 
+import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -203,7 +204,7 @@ def _described(error: Any, around: Mapping[str, Any]) -> _ServerError:
 
 
 def _shown(said: Any) -> str:
-    return said if isinstance(said, str) else orjson.dumps(said, default=str).decode()
+    return said if isinstance(said, str) else json.dumps(said, default=str, ensure_ascii=False)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

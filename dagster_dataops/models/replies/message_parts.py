@@ -12,11 +12,13 @@ _REASONING_KEYS: Final = ("reasoning_content", "reasoning")
 _OTHERS: Final = ("refusal", "tool_calls", "function_call", *_REASONING_KEYS)
 _TEXTS_OF_REASONING: Final = ("text", "thinking", "reasoning", "summary", "content")
 _END_OF_THINKING: Final = re.compile(
-    r"</(?:think|thinking|thought|reasoning)>|◁/think▷|\[/THINK\]|<\|channel\|>final<\|message\|>",
+    r"</(?:\w{1,20}:)?(?:think|thinking|thoughts?|reasoning)>|◁/think▷|\[/THINK\]"
+    r"|<\|channel\|>final\s*(?:<\|constrain\|>\s*\w{0,20}\s*)?<\|message\|>",
     re.IGNORECASE,
 )
 _BEGIN_OF_THINKING: Final = re.compile(
-    r"\s*(?:<(?:think|thinking|thought|reasoning)>|◁think▷|\[THINK\]|<\|channel\|>analysis<\|message\|>)",
+    r"\s*(?:<(?:\w{1,20}:)?(?:think|thinking|thoughts?|reasoning)>|◁think▷|\[THINK\]"
+    r"|<\|channel\|>analysis<\|message\|>)",
     re.IGNORECASE,
 )
 _ZERO_WIDTH: Final = "\u200b\u200c\u200d\u2060\ufeff"
@@ -134,7 +136,7 @@ class _Parts:
         if not isinstance(part, dict):
             reason = f"the content of the reply is {part!r:.80}, no text"
             raise BadReplyError(reason)
-        kind = part.get("type", "text")
+        kind = str(part.get("type", "text"))
         if kind in _REASONING_PARTS:
             self.reasoning += _texts_in(part)
         elif kind == "refusal":

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import orjson
-
 from dagster_dataops.models.replies.media_tokens import media_kind, media_tokens
 
 _BYTES_A_TOKEN: Final = 3.5  # of UTF-8: about 4 letters of English, or one character of Chinese
@@ -36,7 +34,7 @@ def estimate(
     if "messages" not in request:
         return text_tokens(str(request.get("input"))), 0.0
     tokens = sum(_message_tokens(one, media or {}) for one in request["messages"])
-    tokens += sum(_json_tokens(request[name]) for name in _OTHER_FIELDS if name in request)
+    tokens += sum(text_tokens(str(request[name])) for name in _OTHER_FIELDS if name in request)
     most = request.get("max_tokens") or request.get("max_completion_tokens") or usual_output
     return tokens, float(most)
 
@@ -58,7 +56,7 @@ def _spoken(choice: Mapping[str, Any]) -> Iterator[str]:
         yield from _texts_in(holder.get(name))
     for name in _CALLS:
         if holder.get(name):
-            yield orjson.dumps(holder[name], default=str).decode()
+            yield str(holder[name])
 
 
 def _texts_in(value: object) -> Iterator[str]:
@@ -78,7 +76,7 @@ def _message_tokens(message: Mapping[str, Any], media: Mapping[str, float]) -> f
     content = message.get("content")
     parts = content if isinstance(content, (list, tuple)) else [content]
     tokens = sum(_part_tokens(part, media) for part in parts)
-    return tokens + sum(_json_tokens(message[name]) for name in _CALLS if message.get(name))
+    return tokens + sum(text_tokens(str(message[name])) for name in _CALLS if message.get(name))
 
 
 def _part_tokens(part: object, media: Mapping[str, float]) -> float:
@@ -91,7 +89,3 @@ def _part_tokens(part: object, media: Mapping[str, float]) -> float:
         return media_tokens(part, kind, media)
     text = part.get("text")
     return text_tokens(text if isinstance(text, str) else str(part)[:_MOST_UNKNOWN])
-
-
-def _json_tokens(value: object) -> float:
-    return text_tokens(orjson.dumps(value, default=str).decode())

@@ -1,5 +1,8 @@
 """Tests of dagster_dataops.models.replies.reply and message_parts."""
 
+import math
+import random
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,9 +15,10 @@ from dagster_dataops.errors import (
     UnaskedToolCallError,
     UnfinishedReplyError,
 )
+from dagster_dataops.models.calls.status_errors import error_in
 from dagster_dataops.models.replies.message_parts import is_blank, without_thinking
 from dagster_dataops.models.replies.reply import reply_of, text_of
-from dagster_dataops.models.replies.usage import Usage
+from dagster_dataops.models.replies.usage import Usage, counted_usage
 from tests.each import each
 
 CALL = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
@@ -240,6 +244,8 @@ def test_a_completion_has_a_text_without_a_message():
         ("<think>never ends", "", "never ends"),
         ("<Thinking>a</Thinking> b", "b", "a"),
         ("[THINK]a[/THINK]b", "b", "a"),
+        ("<seed:think>a</seed:think>b", "b", "a"),
+        ("<|channel|>analysis<|message|>a<|channel|>final <|constrain|>json<|message|>b", "b", "a"),
         ("◁think▷a◁/think▷b", "b", "a"),
         ("<|channel|>analysis<|message|>a<|channel|>final<|message|>b", "b", "a"),
         ("no thinking", "no thinking", ""),
@@ -255,6 +261,52 @@ def test_thinking_is_cut_up_to_its_last_end(case: tuple[str, str, str]):
 def test_the_text_of_any_reply_can_be_asked_for():
     assert text_of(raw({"content": [{"type": "text", "text": "x"}]}, "abort")) == "x"
     assert text_of({"data": []}) == text_of({"error": "x"}) == text_of(raw("x")) == ""
+
+
+def changed(value: Any, chance: random.Random) -> Any:
+    """Return a JSON value with some parts replaced, left out or added."""
+    odd = [
+        None,
+        True,
+        0,
+        -1,
+        "429",
+        1.5,
+        math.nan,
+        10**25,
+        "",
+        "x",
+        "error",
+        [],
+        {},
+        [{}],
+        {"a": 1},
+    ]
+    if chance.random() < 0.1:
+        return chance.choice(odd)
+    if isinstance(value, dict):
+        kept = {name: changed(one, chance) for name, one in value.items() if chance.random() < 0.9}
+        names = ("error", "content", "text", "tool_calls", "type", "reasoning", "refusal", "usage")
+        return {**kept, chance.choice(names): chance.choice(odd)} if chance.random() < 0.3 else kept
+    return [changed(one, chance) for one in value] if isinstance(value, list) else value
+
+
+def test_any_json_is_an_answer_or_a_named_error():
+    chance = random.Random(3)
+    parts = [{"type": "text", "text": "x"}, {"type": "thinking", "thinking": [{"text": "y"}]}]
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"n": 1}}
+    whole = raw({"content": parts, "tool_calls": [CALL], "refusal": None}) | {"usage": usage}
+    for _ in range(3000):
+        found = changed(changed(whole, chance), chance)
+        if not isinstance(found, dict):
+            continue
+        tokens = counted_usage(found, 3.0).usage
+        assert all(0 <= one <= 2_000_000_000 for one in tokens)
+        assert isinstance(text_of(found), str)
+        error = error_in(found, {})
+        assert error is None or isinstance(error, ModelError)
+        with suppress(ModelError):
+            assert isinstance(reply_of(found, replayed=False, offers_tools=True).text, str)
 
 
 @each("error", [UnfinishedReplyError("a"), EmptyReplyError("b"), UnaskedToolCallError("c")])
