@@ -12,6 +12,7 @@ from dagster_dataops.models.replies.message_parts import begins_with_thinking, e
 OBJECTS: Final = "{"
 LISTS: Final = "["
 _PAIRS: Final = {"{": "}", "[": "]"}
+_STARTS: Final = {"{": r"\{(?=[ \t\r\n]*+[\"}])", "[": r"\[(?=[ \t\r\n]*+[\"\[\]{0-9tfn-])"}
 _TOKEN: Final = re.compile(
     r"[ \t\r\n]*+(?:"
     r"(?P<open>[{\[])|(?P<close>[}\]])|(?P<mark>[,:])"
@@ -89,7 +90,7 @@ def _placed(text: str, begin: int, starts: str) -> Iterator[tuple[int, str]]:
     """Yield the values from a position on, each with its position."""
     if not starts:
         return
-    start = re.compile(f"[{re.escape(starts)}]")
+    start = re.compile("|".join(_STARTS[one] for one in starts))
     at = begin
     while found := start.search(text, at):
         first = found.start()
