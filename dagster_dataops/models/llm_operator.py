@@ -308,6 +308,8 @@ class LLMOperator(ModelOperator):
         fits = not (self._publishes_text and offers_tools(self.params))
         reason = "has tools, but this operator takes the text of replies; use llm.Generate"
         self.require("params", fits=fits, reason=reason)
+        reason = "asks for a stream, but replies are read whole; leave out 'stream'"
+        self.require("params", fits=not self.params.get("stream"), reason=reason)
         self.require("delivery", fits=self.delivery in _DELIVERIES, reason="is online or batch")
         self.require("wait", fits=self.wait in _WAITS, reason="is sensor or step")
         fits = self.delivery == "batch" or not self.cancel
