@@ -14,6 +14,7 @@ from dagster_dataops import (
     LLMOperator,
     ModelClient,
     Price,
+    chain,
     config,
     data,
     data_register,
@@ -624,3 +625,32 @@ def test_everything_that_fails_publishes_nothing(server: OddServer):
 
     with pytest.raises(OutageError, match="'abort'"):
         Ask(model="m")([{"q": str(n)} for n in range(3)])
+
+
+def test_stored_vectors_are_judged_as_new_ones_are(server: OddServer, root: Path):
+    server.answer = lambda sent: vectors(*[[1.0, 0.5] for _ in sent.body["input"]])
+    records = [{"text": "a"}]
+    data.llm.Embed(model="m")(records)
+    (path,) = root.rglob("replies.jsonl")
+    path.write_bytes(path.read_bytes().replace(b"[1.0,0.5]", b"[1.0,null]"))
+
+    rows = data.llm.Embed(output_key="v", model="m")(records)
+
+    assert rows[0]["v"] == [1.0, 0.5]
+    assert len(server.requests) == 2
+
+
+def test_a_chain_asks_the_servers_of_its_parts():
+    one, two = (ModelClient(base_url=f"http://{name}/v1") for name in "ab")
+    adopting = ModelClient(base_url="http://a/v1", replies_without_address="use")
+
+    def served(*clients: ModelClient) -> tuple[str, bool]:
+        parts = [Ask(model="m", client=given, output_key=str(n)) for n, given in enumerate(clients)]
+        plain = data.text.LengthFilter(input_key="q")
+        found: tuple[str, bool] = chain(plain, *parts, plain).__dataops_server__({})
+        return found
+
+    assert served() == ("", False)
+    assert served(one, two) == ("http://a/v1 http://b/v1", False)
+    assert served(adopting) == ("http://a/v1", True)
+    assert served(adopting, two) == ("http://a/v1 http://b/v1", False)

@@ -164,7 +164,8 @@ class Chain(Operator):
         """Return the servers of the parts."""
         found = [part.operator.__dataops_server__(clients) for part in self.parts]
         named = [(server, adopts) for server, adopts in found if server]
-        return " ".join(server for server, _ in named), all(adopts for _, adopts in named)
+        adopts = bool(named) and all(adopts for _, adopts in named)
+        return " ".join(server for server, _ in named), adopts
 
     @override
     def __repr__(self) -> str:
