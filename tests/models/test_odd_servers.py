@@ -654,3 +654,21 @@ def test_a_chain_asks_the_servers_of_its_parts():
     assert served(one, two) == ("http://a/v1 http://b/v1", False)
     assert served(adopting) == ("http://a/v1", True)
     assert served(adopting, two) == ("http://a/v1 http://b/v1", False)
+
+
+def test_a_key_in_the_address_is_sent_and_never_shown_or_stored(server: OddServer, root: Path):
+    keyed = ModelClient(base_url=f"{server.address}?key=hush-1&api-version=2", tries=1)
+    rotated = ModelClient(base_url=f"{server.address}?key=hush-2&api-version=2", tries=1)
+    records = [{"q": "x"}]
+
+    assert ask(client=keyed)(records)[0]["answer"] == "Paris"
+    assert ask(client=rotated, output_key="b")(records)[0]["b"] == "Paris"
+    (sent,) = server.requests
+    assert sent.path == "/v1/chat/completions?key=hush-1&api-version=2"
+    for answer in (Answer(b"no JSON"), redirecting(303, "/x?key=hush-3"), redirecting(302, "")):
+        server.answer = lambda _, answer=answer: answer
+        with pytest.raises((OutageError, RunStoppedError)) as raised:
+            Ask(model="m", client=keyed)([{"q": "y"}])
+        assert "hush" not in str(raised.value)
+    text = "".join(path.read_text(errors="replace") for path in root.rglob("*") if path.is_file())
+    assert "hush" not in text

@@ -13,6 +13,7 @@ from dagster_dataops.errors import TransientModelError, UnreachableError
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.redirects import following
 from dagster_dataops.models.calls.reply_body import json_object
+from dagster_dataops.models.calls.server_address import shown_address
 from dagster_dataops.models.calls.status_errors import error_of
 from dagster_dataops.models.calls.transports import http_library
 
@@ -118,9 +119,9 @@ class BatchApi:
                 *whole, rest = (rest + chunk).split(b"\n")
                 for line in whole:
                     if line.strip():
-                        yield json_object(line, address)
+                        yield json_object(line, shown_address(address))
             if rest.strip():
-                yield json_object(rest, address)
+                yield json_object(rest, shown_address(address))
 
     async def _json(
         self, method: str, path: str, *, body: object = None, form: Path | None = None
@@ -149,11 +150,11 @@ class BatchApi:
                 async with self._opened(method, address, options) as response:
                     raw = await response.read()
         except (self._aiohttp.ClientError, OSError) as error:
-            reason = f"{address}: {type(error).__name__}: {error}"
+            reason = f"{shown_address(address)}: {type(error).__name__}: {error}"
             raise UnreachableError(reason) from None
         if response.status >= 400:
             raise error_of(response.status, response.headers, raw)
-        return json_object(raw, address, response.headers.get("content-type", ""))
+        return json_object(raw, shown_address(address), response.headers.get("content-type", ""))
 
     def _opened(
         self, method: str, address: str, options: Callable[[], Mapping[str, Any]]

@@ -6,8 +6,7 @@ from typing import Any, Final
 from urllib.parse import urljoin
 
 from dagster_dataops.errors import WrongServerError
-from dagster_dataops.models.calls.server_address import same_server
-from dagster_dataops.operators.options.secret_options import without_logins
+from dagster_dataops.models.calls.server_address import same_server, shown_address
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _ANSWERED_ELSEWHERE: Final = 303  # to be fetched with GET: the request itself was handled
@@ -73,5 +72,8 @@ def _is_same(at: str, there: str) -> bool:
 
 
 def _redirected(at: str, there: str, why: str) -> WrongServerError:
-    reason = f"{at} redirects to {there!r}, {why}; set base_url of the ModelClient to the server"
-    return WrongServerError(without_logins(reason))
+    reason = (
+        f"{shown_address(at)} redirects to {shown_address(there)!r}, {why}; set base_url of the "
+        "ModelClient to the server"
+    )
+    return WrongServerError(reason)

@@ -35,6 +35,12 @@ def endpoint_address(address: str, path: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, whole, joined, ""))
 
 
+def shown_address(address: str) -> str:
+    """Return an address for a message: without login, query and fragment, which may be secret."""
+    parts = urlsplit(address)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
 def same_server(one: str, other: str) -> bool:
     """Return whether credentials for an address may be sent to the other one.
 

@@ -18,7 +18,9 @@ from dagster_dataops.errors import (
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.redirects import following
 from dagster_dataops.models.calls.reply_body import json_object
+from dagster_dataops.models.calls.server_address import shown_address
 from dagster_dataops.models.calls.status_errors import error_in, error_of
+from dagster_dataops.operators.options.secret_options import without_logins
 
 _REQUESTS: Final = "x-ratelimit-limit-requests"
 _TOKENS: Final = "x-ratelimit-limit-tokens"
@@ -108,10 +110,10 @@ class _HttpTransport:
         try:
             status, headers, body = await self._posted(url, orjson.dumps(request), sent)
         except TimeoutError:
-            reason = f"no reply of {url} within {self._client.timeout:g} s"
+            reason = f"no reply of {shown_address(url)} within {self._client.timeout:g} s"
             raise CallTimeoutError(reason) from None
         except self._failures as error:
-            reason = f"{url}: {type(error).__name__}: {error}"
+            reason = f"{shown_address(url)}: {type(error).__name__}: {without_logins(str(error))}"
             unreachable = UnreachableError(reason)
             unreachable.connected = not isinstance(error, self._no_connection)
             raise unreachable from None
@@ -119,7 +121,7 @@ class _HttpTransport:
             raise error_of(status, headers, body)
         if _REQUESTS in headers or _TOKENS in headers:
             self.announced = (_limit(headers, _REQUESTS), _limit(headers, _TOKENS))
-        found = json_object(body, url, headers.get("content-type", ""))
+        found = json_object(body, shown_address(url), headers.get("content-type", ""))
         return _without_error(found, headers)
 
     async def _posted(
