@@ -18,7 +18,7 @@ from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.model_operator import ModelOperator, client_among
 from dagster_dataops.models.placeholder import Placeholder
 from dagster_dataops.models.replies.prices import Price
-from dagster_dataops.models.replies.reply import Usage
+from dagster_dataops.models.replies.usage import Usage
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator, exporting
 from dagster_dataops.pipelines.local_run import as_dataset, materialize
@@ -131,9 +131,8 @@ def _with_placeholder(operator: Operator, clients: Mapping[str, Any]) -> Operato
     if not isinstance(operator, ModelOperator):
         return operator
     made: Any = copy.copy(operator)
-    made.client = ModelClient(
-        complete=Placeholder(), prices=client_among(operator.client, clients).prices
-    )
+    client = client_among(operator.client, clients)
+    made.client = ModelClient(complete=Placeholder(client.media_tokens), prices=client.prices)
     return made  # type: ignore[no-any-return]
 
 

@@ -333,7 +333,8 @@ class Manifest:
 
     def finished_by(self, fingerprint: RunFingerprint) -> bool:
         """Return whether such a run published the result, perhaps with kept records."""
-        return RunFingerprint.from_json(self.made_from) == fingerprint
+        made_from = RunFingerprint.from_json(self.made_from)
+        return made_from is not None and not made_from.differences(fingerprint)
 
 
 _KINDS: Final[dict[str, tuple[Any, ...]]] = {
