@@ -12,7 +12,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 from typing_extensions import override
 
-from dagster_dataops.errors import DamagedFileError, StreamSourceError
+from dagster_dataops.errors import DamagedFileError, DataOpsError, StreamSourceError
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
 from dagster_dataops.streams.core.item_failures import FailureCounter
@@ -222,7 +222,7 @@ def naming_file(path: str, kind: str) -> Iterator[None]:
     """
     try:
         yield
-    except StreamSourceError:
+    except DataOpsError:  # names its place, or ends the stream
         raise
     except OSError as error:
         if error.errno is not None:  # of the system, not of the format
@@ -230,5 +230,9 @@ def naming_file(path: str, kind: str) -> Iterator[None]:
         raise DamagedFileError(path, f"is not a valid {kind} file: {error}") from error
     except (pa.ArrowException, ValueError) as error:
         raise DamagedFileError(path, f"is not a valid {kind} file: {error}") from error
-    except Exception as error:  # raised for files by URL
-        raise source_error(path, error) from error
+    except Exception as error:
+        if is_url(path) and not isinstance(error, SystemError):
+            raise source_error(path, error) from error
+        # pyarrow raises various errors for damaged files
+        reason = f"is not a valid {kind} file: {type(error).__name__}: {error}"
+        raise DamagedFileError(path, reason) from error
