@@ -56,6 +56,15 @@ class TableCursor(GroupCursor):
             wanted = [name for name in wanted if name not in folders or name in schema.names]
         return RecordColumns(self.location.path, schema, wanted, self.stage.missing)
 
+    @override
+    def located(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        wanted, file_key = self.stage.columns, self.stage.file_key
+        found = super().located(records)
+        if wanted is None or not self.location.partition:
+            return found
+        names = [*wanted, file_key] if file_key else wanted  # in the order that was asked for
+        return [{name: one[name] for name in names} for one in found]
+
     def group_chunks(
         self, columns: RecordColumns, batches: Iterator[Any], group: Group, row: int
     ) -> Iterator[RowChunk]:

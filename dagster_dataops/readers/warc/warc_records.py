@@ -15,7 +15,13 @@ from dagster_dataops.errors import MissingExtraError, StreamSourceError
 from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
 from dagster_dataops.readers.warc.http_content import http_content
 from dagster_dataops.readers.warc.page_text import page_text
-from dagster_dataops.readers.warc.warc_frames import BLANK_LINE, BadPartError, WarcPart, next_mark, warc_parts
+from dagster_dataops.readers.warc.warc_frames import (
+    BLANK_LINE,
+    BadPartError,
+    WarcPart,
+    next_mark,
+    warc_parts,
+)
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage

@@ -267,6 +267,10 @@ def test_columns_of_folders_are_columns_of_the_records(tmp_path):
         {"text": "a", "lang": "de", "y": 1}, {"text": "d", "lang": None, "y": 1},
     ]  # fmt: skip
     assert by_text(read_parquet(tmp_path / "hive", ["y", "text"]))[1] == {"text": "b", "y": 2}
+    for wanted in (["y", "text"], ["lang", "text", "y"], ["lang"]):
+        assert all(list(row) == wanted for row in read_parquet(tmp_path / "hive", wanted))
+    (row, *_) = read_parquet(tmp_path / "hive", ["y", "text"], file_key="file")
+    assert list(row) == ["y", "text", "file"]
     assert by_text(read_parquet(tmp_path / "hive", hive=False))[0] == {"text": "a"}
     assert_resumes_anywhere(lambda: read_parquet(tmp_path / "hive"))
 
