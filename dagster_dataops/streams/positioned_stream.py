@@ -1,15 +1,18 @@
 """The base of streams that can be read: a position, states and failure handling."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from functools import cached_property
+from inspect import GEN_SUSPENDED, getgeneratorstate
 from pathlib import Path
+from types import GeneratorType
 from typing import Any, Self
+from weakref import WeakSet
 
 from typing_extensions import override
 
 from dagster_dataops.configuration import check_local
-from dagster_dataops.errors import StreamDefinitionError, StreamStateError
+from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, StreamStateError
 from dagster_dataops.streams.core.arguments import check_count, check_seed
 from dagster_dataops.streams.core.item_failures import (
     POLICIES,
@@ -23,8 +26,15 @@ from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.taking import Take
 
 
+class _MovedError(Exception):
+    """Raised in an iterator when its stream goes to another position."""
+
+
 class PositionedStream(Operations):
     """A stream with a position that all its iterators share.
+
+    So an iterator that has begun goes on at the new position after `reset` and `load_state_dict`;
+    one that has ended stays ended.
 
     Args:
         stage: The last stage.
@@ -64,7 +74,8 @@ class PositionedStream(Operations):
         self.seed = seed
         self._failure: BaseException | None = None
         self._failures, self._cursor = self._opened()
-        self._items: Iterator[Any] | None = None
+        self._items: Iterator[Any] | None = None  # what all iterators read
+        self._readers: WeakSet[Generator[Any]] = WeakSet()  # these iterators
         self._is_closed = False  # since the last item
 
     def _opened(self) -> tuple[FailureHandler, Cursor]:
@@ -94,27 +105,45 @@ class PositionedStream(Operations):
         raise StreamDefinitionError(stage.name, "this stream is complete; build on its builder")
 
     def close(self) -> None:
-        """Stop the threads and processes that read ahead. The position stays."""
+        """Stop the threads and processes that read ahead. The position stays.
+
+        Raises:
+            DataPipelineError: The stream is reading an item.
+        """
+        self._check_idle("close()")
         if self._items is not None:
-            self._items = None
             self._is_closed = True
+            self._end_reading()
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the items from the current position.
+        """Yield the items from the position of the stream, wherever it goes.
 
         Raises:
             DataPipelineError: An earlier error has ended the stream.
         """
-        check_unbroken("stream", self._failure)
-        items = self._shared_items()
-        try:
-            for item in items:  # noqa: UP028 - closing this generator must not close the shared one
-                yield item
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            self._failure = error
-            raise
+        reader = self._read()
+        self._readers.add(reader)
+        return reader
+
+    def _read(self) -> Generator[Any]:
+        while True:
+            check_unbroken("stream", self._failure)
+            items = self._shared_items()
+            try:
+                for item in items:  # noqa: UP028 - closing this generator must not close `items`
+                    yield item
+            except _MovedError:
+                del items  # nothing else holds it: its threads and processes end
+                yield  # to `_end_reading`, which raised this
+            except GeneratorExit as error:  # this iterator was closed, or a function raised it
+                if getattr(items, "gi_frame", items) is None:
+                    self._failure = error
+                raise
+            except BaseException as error:
+                self._failure = error
+                raise
+            else:
+                return
 
     def _shared_items(self) -> Iterator[Any]:
         if self._items is None:
@@ -122,6 +151,29 @@ class PositionedStream(Operations):
                 self._cursor.restore(self._cursor.state())
             self._items, self._is_closed = self._cursor.items(), False
         return self._items
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether an item is being read: by another thread, or by what calls this."""
+        return any(one.gi_running for one in self._readers)
+
+    def _check_idle(self, call: str) -> None:
+        """Raise `DataPipelineError` while an item is read: the position is not known then."""
+        if self.is_reading:
+            msg = (
+                f"{call} was called while the stream reads an item: by one of its functions, by a "
+                "signal handler or in another thread; call it between two items"
+            )
+            raise DataPipelineError(msg)
+
+    def _end_reading(self) -> None:
+        """End what the iterators read, with its threads and processes; they go on with the next."""
+        items, self._items = self._items, None
+        for reader in list(self._readers):
+            if getgeneratorstate(reader) == GEN_SUSPENDED:
+                reader.throw(_MovedError)
+        if isinstance(items, GeneratorType):
+            items.close()
 
     @property
     def is_broken(self) -> bool:
@@ -211,7 +263,9 @@ class PositionedStream(Operations):
     def reset(self, reset_rng: bool = False) -> None:
         """Go to the start of the next epoch; with ``reset_rng``, to that of the first one."""
         check_unbroken("stream", self._failure)
-        self._items, self._is_closed = None, False
+        self._check_idle("reset()")
+        self._end_reading()
+        self._is_closed = False
         self._cursor.restart(reset_rng=reset_rng)
 
     def state_dict(self) -> dict[str, Any]:
@@ -222,6 +276,7 @@ class PositionedStream(Operations):
             StreamStateError: A stage holds items that JSON cannot hold.
         """
         check_unbroken("stream", self._failure)
+        self._check_idle("state_dict()")
         position = self._cursor.state()
         drawn = {"seeds": self._drawn_seeds} if self._drawn_seeds else {}
         return {
@@ -246,6 +301,7 @@ class PositionedStream(Operations):
             StreamStateError: The state does not belong to this stream. The position is not changed.
         """
         check_unbroken("stream", self._failure)
+        self._check_idle("load_state_dict()")
         content = unwrap_state(state_dict, self.parts, across_weights=across_weights)
         failures, cursor = self._opened()
         try:
@@ -254,6 +310,6 @@ class PositionedStream(Operations):
         except (TypeError, ValueError, LookupError) as error:
             msg = f"its position is damaged: {type(error).__name__}: {error}"
             raise StreamStateError(msg) from error
-        self._failures, self._cursor, self._items = failures, cursor, None
-        self._is_closed = False
+        self._end_reading()
+        self._failures, self._cursor, self._is_closed = failures, cursor, False
         self._drawn_seeds = {**self._drawn_seeds, **content.get("seeds", {})}

@@ -78,7 +78,7 @@ class _Chain:
             for item in self._top.items():
                 add(item)
                 note(state())
-        except Exception as found:  # noqa: BLE001 - raised again in the reading process
+        except BaseException as found:  # noqa: BLE001 - raised again in the reading process
             error = found
         return Outcome(
             items,
@@ -127,7 +127,7 @@ def _process_all(start: Start, received: "SimpleQueue[bytes]", results: Connecti
         try:
             chain = chain or _Chain(start)
             outcome = chain.process(first, payload)
-        except Exception as error:  # noqa: BLE001 - raised again in the reading process
+        except BaseException as error:  # noqa: BLE001 - raised again in the reading process
             outcome = Outcome([], b"", [], start.state, error=error)
         results.send_bytes(encode_outcome(outcome))
 
