@@ -60,7 +60,9 @@ class DataLoader2:
             datapipe = adapter(datapipe)
         self._options = _positioned(datapipe)
         service = InProcessReadingService() if reading_service is None else reading_service
-        self._session = ServiceSession(service, DataPipelineBuilder(self._options.stage))
+        self._seen_code = self._options.seen_code.extended()
+        builder = DataPipelineBuilder(self._options.stage)
+        self._session = ServiceSession(service, builder, self._seen_code)
         self._seed, self._epoch = self._options.seed, 0
         self._next_seed: int | None = None
         self._stream: PositionedStream | None = None  # that of the service
@@ -144,12 +146,19 @@ class DataLoader2:
         stream = self._begun()
         generator = SeedGenerator(self._seed, "epoch", self._epoch)
         reset = self._session.begin_iteration(generator)
-        if generator.root != self._seed and self._position == "start":
-            self._seed = generator.root
+        if self._position == "start" and self._take_seed(generator):
             stream = self._opened(self._session.begin())
         self._stream = stream if reset is None else self._reset(stream, reset)
         self._is_made_anew = self._stream is not stream
         return self._stream
+
+    def _take_seed(self, generator: SeedGenerator) -> bool:
+        """Take the seed that a service set for the epoch; return whether the stream changes."""
+        before = (self._seed, self._epoch)
+        self._seed = generator.root
+        if generator.has_restarted:  # it is the first epoch of that seed
+            self._epoch = 0
+        return before != (self._seed, self._epoch)
 
     def _begun(self) -> PositionedStream:
         """Return the stream at its position; begin the service if it has not begun."""
@@ -174,9 +183,15 @@ class DataLoader2:
 
     def _opened(self, adapted: Operations) -> PositionedStream:
         """Return a stream at the start of the present epoch."""
-        stream = self._options.with_stage(adapted.part(), seed=self._seed)
+        stream = self._at_start(adapted, self._seed)
         for _ in range(self._epoch):
             stream.reset()
+        return stream
+
+    def _at_start(self, adapted: Operations, seed: int) -> PositionedStream:
+        """Return a stream at the start of the first epoch."""
+        stream = self._options.with_stage(adapted.part(), seed=seed)
+        stream.seen_code = self._seen_code
         return stream
 
     def _go_to_next_epoch(self) -> None:
@@ -192,7 +207,7 @@ class DataLoader2:
         if self._rest is not None:
             self._rest.release()
             self._rest = None
-        if self._stream is not None:
+        if self._stream is not None and not self._stream.is_reading:  # else it ends with its item
             self._stream.close()
         self._session.end_iteration()
 
@@ -247,7 +262,7 @@ class DataLoader2:
         self._check_open()
         seed, epoch, position, service = _content(state_dict)
         self._end_iteration()
-        stream = self._options.with_stage(self._session.begin(service).part(), seed=seed)
+        stream = self._at_start(self._session.begin(service), seed)
         try:
             stream.load_state_dict(position)
         except StreamStateError as error:
@@ -268,7 +283,7 @@ class DataLoader2:
             if reset is None:
                 raise failure
             found = self._session.stream_of_epoch(reset)
-            stream = self._options.with_stage(found.part(), seed=generator.root)
+            stream = self._at_start(found, generator.root)
             stream.load_state_dict(position)
             return stream
         finally:
@@ -295,6 +310,16 @@ class DataLoader2:
     def __del__(self) -> None:
         if os.getpid() == self._process:  # a fork does not end the service of its parent
             self.shutdown()
+
+    @property
+    def reading_service(self) -> ReadingServiceInterface:
+        """The service that the loader uses: a copy of the given one."""
+        return self._session.service
+
+    @property
+    def datapipe(self) -> Operations:
+        """The stream that is read; the given one if reading has not begun."""
+        return self._options if self._stream is None else self._stream
 
     def is_live(self, rest: RestOfEpoch) -> bool:
         """Return whether no newer iterator, state or shutdown has ended what an iterator reads."""

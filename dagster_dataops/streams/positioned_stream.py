@@ -1,12 +1,13 @@
 """The base of streams that can be read: a position, states and failure handling."""
 
+import logging
 import os
 from collections.abc import Generator, Iterator, Mapping
 from functools import cached_property
-from inspect import GEN_SUSPENDED, getgeneratorstate
+from inspect import GEN_RUNNING, GEN_SUSPENDED, getgeneratorstate
 from pathlib import Path
 from types import GeneratorType
-from typing import Any, Self
+from typing import Any, Final, Self
 from weakref import WeakSet
 
 from typing_extensions import override
@@ -20,10 +21,19 @@ from dagster_dataops.streams.core.item_failures import (
     OnError,
     check_unbroken,
 )
+from dagster_dataops.streams.core.seen_code import SeenCode
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
-from dagster_dataops.streams.core.stream_identity import VERSION, fingerprint, unwrap_state
+from dagster_dataops.streams.core.stream_identity import (
+    VERSION,
+    changed_since_seen,
+    fingerprint,
+    see_code,
+    unwrap_state,
+)
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.taking import Take
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 class _MovedError(Exception):
@@ -47,6 +57,8 @@ class PositionedStream(Operations):
     Attributes:
         on_error: The handling of items on which a stage fails.
         seed: The root seed.
+        seen_code: The identity of the functions, as it was before reading began; shared with the
+            streams of `with_stage`.
     """
 
     def __init__(
@@ -77,6 +89,8 @@ class PositionedStream(Operations):
         self._items: Iterator[Any] | None = None  # what all iterators read
         self._readers: WeakSet[Generator[Any]] = WeakSet()  # these iterators
         self._is_closed = False  # since the last item
+        self.seen_code = SeenCode()
+        self._has_begun = False
 
     def _opened(self) -> tuple[FailureHandler, Cursor]:
         failures = FailureHandler(self.on_error, self._max_errors, self._path)
@@ -147,15 +161,22 @@ class PositionedStream(Operations):
 
     def _shared_items(self) -> Iterator[Any]:
         if self._items is None:
+            self._see_code()
             if self._is_closed:
                 self._cursor.restore(self._cursor.state())
             self._items, self._is_closed = self._cursor.items(), False
         return self._items
 
+    def _see_code(self) -> None:
+        """Take the identity of the functions before the first of them is called."""
+        if not self._has_begun:
+            self._has_begun = True
+            see_code(self.stage, self.seen_code)
+
     @property
     def is_reading(self) -> bool:
         """Whether an item is being read: by another thread, or by what calls this."""
-        return any(one.gi_running for one in self._readers)
+        return any(getgeneratorstate(one) == GEN_RUNNING for one in self._readers)
 
     def _check_idle(self, call: str) -> None:
         """Raise `DataPipelineError` while an item is read: the position is not known then."""
@@ -202,7 +223,7 @@ class PositionedStream(Operations):
         Raises:
             StreamSourceError: A source cannot be read.
         """
-        return fingerprint(self.stage, self.on_error)
+        return fingerprint(self.stage, self.on_error, self.seen_code)
 
     def fresh_copy(
         self, quarantine: str | os.PathLike[str] | None = None, limit: int | None = None
@@ -231,13 +252,15 @@ class PositionedStream(Operations):
             quarantine: The file for failed items; ``None`` for that of this stream.
             seed: The root seed; ``None`` for that of this stream.
         """
-        return type(self)(
+        made = type(self)(
             stage,
             on_error=self.on_error,
             max_errors=self._max_errors,
             quarantine=quarantine or self._path,
             seed=self.seed if seed is None else seed,
         )
+        made.seen_code = self.seen_code
+        return made
 
     @property
     def seeds(self) -> dict[str, int]:
@@ -279,6 +302,7 @@ class PositionedStream(Operations):
         self._check_idle("state_dict()")
         position = self._cursor.state()
         drawn = {"seeds": self._drawn_seeds} if self._drawn_seeds else {}
+        self._report_changes()
         return {
             "version": VERSION,
             "stages": [dict(one) for one in self.parts],
@@ -286,6 +310,19 @@ class PositionedStream(Operations):
             "failures": self._failures.state(),
             **drawn,
         }
+
+    def _report_changes(self) -> None:
+        """Log once which functions have changed what they keep since reading began."""
+        if self.seen_code.is_reported or not self._has_begun:
+            return
+        self.seen_code.is_reported = True
+        for place in changed_since_seen(self.stage, self.seen_code):
+            _LOGGER.warning(
+                "%s: its function has changed what it keeps between calls, such as a cache or a "
+                "counter. States hold positions alone: a resumed stream begins without it, so the "
+                "items must not depend on it",
+                place,
+            )
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], *, across_weights: bool = False

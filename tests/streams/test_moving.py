@@ -87,8 +87,7 @@ def _check_moves(make):
     right = list(make().and_return())
     moved = make().and_return()
     states = [moved.state_dict()]
-    for _ in zip(range(5), moved, strict=False):
-        states.append(moved.state_dict())
+    states += [moved.state_dict() for _ in zip(range(5), moved, strict=False)]
     for read in (1, 3):
         for target, state in enumerate(states[: len(right)]):
             stream = make().and_return()

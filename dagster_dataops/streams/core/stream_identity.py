@@ -1,12 +1,13 @@
 """The fingerprint of a stream, and the states that hold it beside a position."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import StreamStateError
-from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.core.item_failures import OnError
+from dagster_dataops.streams.core.seen_code import SeenCode
 from dagster_dataops.streams.core.stage import Stage
 
 VERSION: Final = 2
@@ -16,19 +17,41 @@ StageFingerprint: TypeAlias = Mapping[str, str]
 """The fingerprint of a stage: its name (``stage``); digests of ``options``, ``code``, ``data``."""
 
 
-def fingerprint(stage: Stage, on_error: OnError) -> list[dict[str, str]]:
+def fingerprint(stage: Stage, on_error: OnError, seen: SeenCode) -> list[dict[str, str]]:
     """Return the name of each stage with digests of its options, its code and its data.
+
+    Args:
+        stage: The last stage.
+        on_error: The handling of failed items.
+        seen: The digests of functions that were taken before.
 
     Raises:
         StreamSourceError: A source cannot be read.
     """
     counted = {"stage": "stream", "on_error": "raise" if on_error == "raise" else "skip"}
-    return [*map(_fingerprint_parts, _counting(stage)), counted]
+    return [*(_fingerprint_parts(one, seen) for one in _counting(stage)), counted]
+
+
+def see_code(stage: Stage, seen: SeenCode) -> None:
+    """Take the digests of the functions of all stages, before the first of them is called."""
+    for one in _counting(stage):
+        with suppress(Exception):  # the state raises it again
+            seen.see(_options_and_code(one)[1])
+
+
+def changed_since_seen(stage: Stage, seen: SeenCode) -> list[str]:
+    """Return the stages whose functions have changed what they keep since they were seen."""
+    stages = enumerate(_counting(stage), 1)
+    return [
+        f"stage {number} ({one.name})"
+        for number, one in stages
+        if seen.has_changed(_options_and_code(one)[1])
+    ]
 
 
 def definition(stage: Stage) -> dict[str, str]:
     """Return digests of the options and of the code of all stages, without reading any data."""
-    parts = [_definition_parts(one) for one in _counting(stage)]
+    parts = [_definition_parts(one, SeenCode()) for one in _counting(stage)]
     options = [[one["stage"], one["options"]] for one in parts]
     return {"options": digest(options), "code": digest([one.get("code") for one in parts])}
 
@@ -38,23 +61,28 @@ def _counting(stage: Stage) -> Iterator[Stage]:
     return (one for one in stage.ordered() if not one.transparent)
 
 
-def _fingerprint_parts(stage: Stage) -> dict[str, str]:
-    parts = _definition_parts(stage)
+def _fingerprint_parts(stage: Stage, seen: SeenCode) -> dict[str, str]:
+    parts = _definition_parts(stage, seen)
     identity = stage.identity()
     if identity is not None:
         parts["data"] = digest(identity)
     return parts
 
 
-def _definition_parts(stage: Stage) -> dict[str, str]:
+def _definition_parts(stage: Stage, seen: SeenCode) -> dict[str, str]:
+    options, functions = _options_and_code(stage)
+    parts = {"stage": stage.name, "options": digest(options)}
+    if functions:
+        parts["code"] = seen.digest(functions)
+    return parts
+
+
+def _options_and_code(stage: Stage) -> tuple[dict[str, Any], dict[str, Any]]:
     options: dict[str, Any] = {}
     functions: dict[str, Any] = {}
     for name, value in stage.options().items():
         (functions if _is_code(value) else options)[name] = value
-    parts = {"stage": stage.name, "options": digest(options)}
-    if functions:
-        parts["code"] = digest(functions, code_digest)
-    return parts
+    return options, functions
 
 
 def _is_code(value: Any) -> bool:
