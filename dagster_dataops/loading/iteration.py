@@ -6,7 +6,6 @@ from typing import Any, Final, Protocol, Self
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.arguments import check_count
 
-
 _OF_THE_LOADER: Final = frozenset({"state_dict", "load_state_dict", "reset", "close"})
 
 

@@ -1,5 +1,6 @@
 """`DataLoader2`: read a stream epoch by epoch, with a reading service, from any position."""
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DataPipelineError, StreamArgumentError, StreamStateError
 from dagster_dataops.loading.iteration import DataLoader2Iterator, RestOfEpoch
+from dagster_dataops.loading.rank_states import StateRanks
 from dagster_dataops.loading.reading_service import (
     InProcessReadingService,
     IterResetFn,
@@ -23,6 +25,7 @@ from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream
 
 VERSION: Final = 1
+_LOGGER: Final = logging.getLogger(__name__)
 _SHUT_DOWN: Final = "the loader has been shut down; make a new one, and load a state to go on"
 
 Adapter: TypeAlias = Callable[[Operations], Operations]
@@ -69,6 +72,8 @@ class DataLoader2:
         self._is_made_anew = False  # by a function of the service, for this epoch alone
         self._position: Literal["start", "loaded", "read"] = "start"
         self._rest: RestOfEpoch | None = None  # what the live iterator reads
+        self._has_read = False  # an item of the epoch, or since a state was loaded
+        self._loaded_ranks: Any = None  # those of the loaded state
         self._failure: BaseException | None = None
         self._is_shut_down = False
         self._process = os.getpid()
@@ -165,6 +170,7 @@ class DataLoader2:
         if self._next_seed is not None:
             self._seed, self._epoch, self._position = self._next_seed, 0, "start"
             self._stream = self._next_seed = None
+            self._has_read = False
         if self._stream is None:
             self._stream = self._opened(self._session.begin())
         return self._stream
@@ -196,7 +202,7 @@ class DataLoader2:
 
     def _go_to_next_epoch(self) -> None:
         self._epoch += 1
-        self._position = "start"
+        self._position, self._has_read = "start", False
         if self._stream is not None and self._is_made_anew:
             self._stream = self._opened(self._session.begin())
         elif self._stream is not None:
@@ -205,6 +211,7 @@ class DataLoader2:
     def _end_iteration(self) -> None:
         """Stop reading, and end the epoch of the service."""
         if self._rest is not None:
+            self._has_read |= self._rest.has_read
             self._rest.release()
             self._rest = None
         if self._stream is not None and not self._stream.is_reading:  # else it ends with its item
@@ -248,8 +255,18 @@ class DataLoader2:
             "epoch": self._epoch,
             "stream": stream.state_dict(),
         }
+        ranks = self._state_ranks(stream)
+        if ranks is not None:
+            state["ranks"] = ranks
         service = self._session.checkpoint()
         return {**state, "service": service} if service else state
+
+    def _state_ranks(self, stream: PositionedStream) -> dict[str, Any] | None:
+        """Return which ranks can load the present state; see `StateRanks`."""
+        has_read = self._has_read or (self._rest is not None and self._rest.has_read)
+        if self._position == "loaded" and not has_read:
+            return self._loaded_ranks  # type: ignore[no-any-return]
+        return StateRanks.of(stream).state(starts_epoch=not has_read)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go to a position; the next iterator reads from there. A live iterator is ended.
@@ -261,12 +278,15 @@ class DataLoader2:
         """
         self._check_open()
         seed, epoch, position, service = _content(state_dict)
+        ranks = state_dict.get("ranks")
         self._end_iteration()
         stream = self._at_start(self._session.begin(service), seed)
         try:
             stream.load_state_dict(position)
         except StreamStateError as error:
             stream = self._reset_at(SeedGenerator(seed, "epoch", epoch), position, error)
+        _check_ranks(StateRanks.of(stream), ranks)
+        self._has_read, self._loaded_ranks = False, ranks
         self._seed, self._epoch, self._next_seed = seed, epoch, None
         self._stream, self._position = stream, "loaded"
 
@@ -361,6 +381,23 @@ def _positioned(given: object) -> PositionedStream:
         return given.and_return()
     reason = f"datapipe is a {type(given).__name__}; it must be a stream"
     raise StreamArgumentError("DataLoader2", reason)
+
+
+def _check_ranks(own: StateRanks, found: Any) -> None:
+    """Check that this rank can load a state.
+
+    Raises:
+        StreamStateError: It cannot.
+    """
+    if found is not None:
+        own.check(found)
+    elif own.fixed:
+        _LOGGER.warning(
+            "the loaded state does not say how many ranks took it; if there were not %d, items "
+            "are lost and doubled, because of %s after the sharding mark",
+            own.place.world_size,
+            ", ".join(own.fixed),
+        )
 
 
 def _content(state: Any) -> tuple[int, int, Any, str]:

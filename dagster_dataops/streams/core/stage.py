@@ -183,6 +183,10 @@ class Stage(Cursor):
             items, except for counts of failures. Worker processes run such stages.
         transparent: Whether the stage changes how a stream is read, but neither its items nor its
             states.
+        keeps_step: Whether the number of yielded items says how many items were read, as long as
+            no item fails. So ranks that have yielded as many items have the same position.
+        elastic: Whether the items that follow a position, which all ranks have, are those that no
+            rank has yielded, for any number of ranks. To declare either, prove it.
         left_out: The fields that are no options, besides inputs: they do not change the
             items, or `identity` covers them.
     """
@@ -191,6 +195,8 @@ class Stage(Cursor):
     left_out: ClassVar[frozenset[str]] = frozenset()
     elementwise: ClassVar[bool] = False
     transparent: ClassVar[bool] = False
+    keeps_step: ClassVar[bool] = False
+    elastic: ClassVar[bool] = False
 
     @property
     def inputs(self) -> "tuple[Stage, ...]":
@@ -221,6 +227,10 @@ class Stage(Cursor):
     def open_part(self, context: ReadContext, part: "ShardSlice") -> Cursor | None:  # noqa: ARG002
         """Return a cursor that reads only the items of ``part``; ``None`` if not supported."""
         return None
+
+    def is_elastic(self) -> bool:
+        """Return whether another number of ranks can go on; see ``elastic``."""
+        return self.elastic
 
     def identity(self) -> object:
         """Return a value that identifies the data the stage reads; ``None`` if it reads none."""

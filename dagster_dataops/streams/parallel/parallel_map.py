@@ -82,6 +82,8 @@ class OrderedMap(ParallelMap):
     """Yield results in order. The position before the oldest unfinished item is saved."""
 
     deterministic: ClassVar[bool] = True
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("failed",)
 
     @override

@@ -21,6 +21,8 @@ class Map(UnaryStage):
     name: ClassVar[str] = "map"
     saved: ClassVar[tuple[str, ...]] = ("failed",)
     elementwise: ClassVar[bool] = True
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     functions: tuple[Function, ...]
     selector: Selector | None
 
@@ -64,6 +66,8 @@ class RandomMap(NumberedStage):
 
     name: ClassVar[str] = "map"
     saved: ClassVar[tuple[str, ...]] = ("failed", "begun")
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     functions: tuple[Callable[..., Any], ...]
     selector: Selector | None
 
@@ -107,6 +111,7 @@ class Filter(UnaryStage):
     name: ClassVar[str] = "filter"
     saved: ClassVar[tuple[str, ...]] = ("failed",)
     elementwise: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     fn: Function
     selector: Selector | None
 

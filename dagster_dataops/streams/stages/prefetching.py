@@ -20,6 +20,8 @@ class Prefetch(UnaryStage):
     """Yield the same items and read up to ``num_examples`` ahead; 0 turns that off."""
 
     name: ClassVar[str] = "prefetch"
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     num_examples: int
 
     @override

@@ -21,8 +21,14 @@ class Bucket(UnaryStage):
     """Group items into lists of ``bucket_size``. No item is held between two lists."""
 
     name: ClassVar[str] = "bucket"
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     bucket_size: int
     drop_remainder: bool
+
+    @override
+    def is_elastic(self) -> bool:
+        return not self.drop_remainder  # each rank drops its own last items
 
     @override
     def items(self) -> Iterator[Any]:
