@@ -145,7 +145,7 @@ class Cook(UnaryStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        cook, source = self.function(), self.source
+        cook, source, found = self.function(), self.source, self.counter.before
         before: State = None
         previous = getattr(source, "previous_state", None)  # cheaper than a state of each sample
         samples = iter(source.items())
@@ -155,11 +155,12 @@ class Cook(UnaryStage):
             try:
                 sample = next(samples)
             except StopIteration:
+                self.counter.end(found)
                 return
             try:
                 found = cook(sample)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(sample, error)
+                found = self.counter.settle(sample, error, found)
                 self._yielded = 0
                 continue
             if type(found) is list:

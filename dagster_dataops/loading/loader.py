@@ -19,7 +19,8 @@ from dagster_dataops.loading.reading_service import (
 from dagster_dataops.loading.seed_generator import SeedGenerator
 from dagster_dataops.loading.service_session import ServiceSession
 from dagster_dataops.streams.core.arguments import is_seed
-from dagster_dataops.streams.core.item_failures import check_unbroken
+from dagster_dataops.streams.core.held_objects import HeldObjects
+from dagster_dataops.streams.core.item_failures import MAX_KEPT, check_unbroken
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream
@@ -63,9 +64,9 @@ class DataLoader2:
             datapipe = adapter(datapipe)
         self._options = _positioned(datapipe)
         service = InProcessReadingService() if reading_service is None else reading_service
-        self._seen_code = self._options.seen_code.extended()
+        self._held_objects = HeldObjects()
         builder = DataPipelineBuilder(self._options.stage)
-        self._session = ServiceSession(service, builder, self._seen_code)
+        self._session = ServiceSession(service, builder, self._held_objects)
         self._seed, self._epoch = self._options.seed, 0
         self._next_seed: int | None = None
         self._stream: PositionedStream | None = None  # that of the service
@@ -74,6 +75,8 @@ class DataLoader2:
         self._rest: RestOfEpoch | None = None  # what the live iterator reads
         self._has_read = False  # an item of the epoch, or since a state was loaded
         self._loaded_ranks: Any = None  # those of the loaded state
+        self._failures_before: list[dict[str, Any]] = []  # of streams that were read before
+        self._errors_before = 0
         self._failure: BaseException | None = None
         self._is_shut_down = False
         self._process = os.getpid()
@@ -169,7 +172,8 @@ class DataLoader2:
         """Return the stream at its position; begin the service if it has not begun."""
         if self._next_seed is not None:
             self._seed, self._epoch, self._position = self._next_seed, 0, "start"
-            self._stream = self._next_seed = None
+            self._leave_stream()
+            self._next_seed = None
             self._has_read = False
         if self._stream is None:
             self._stream = self._opened(self._session.begin())
@@ -197,16 +201,23 @@ class DataLoader2:
     def _at_start(self, adapted: Operations, seed: int) -> PositionedStream:
         """Return a stream at the start of the first epoch."""
         stream = self._options.with_stage(adapted.part(), seed=seed)
-        stream.seen_code = self._seen_code
+        stream.held_objects = self._held_objects
         return stream
 
     def _go_to_next_epoch(self) -> None:
         self._epoch += 1
         self._position, self._has_read = "start", False
         if self._stream is not None and self._is_made_anew:
+            self._leave_stream()
             self._stream = self._opened(self._session.begin())
         elif self._stream is not None:
             self._stream.reset()
+
+    def _leave_stream(self) -> None:
+        """Drop the stream, but not the items on which it failed."""
+        if self._stream is not None:
+            self._failures_before, self._errors_before = self.quarantined, self.errors
+            self._stream = None
 
     def _end_iteration(self) -> None:
         """Stop reading, and end the epoch of the service."""
@@ -281,6 +292,8 @@ class DataLoader2:
         ranks = state_dict.get("ranks")
         self._end_iteration()
         stream = self._at_start(self._session.begin(service), seed)
+        if self._stream is not None:
+            stream.take_failures(self._stream)
         try:
             stream.load_state_dict(position)
         except StreamStateError as error:
@@ -308,6 +321,22 @@ class DataLoader2:
             return stream
         finally:
             self._session.end_iteration()
+
+    # ------------------------------------------------------------ failed items
+
+    @property
+    def quarantined(self) -> list[dict[str, Any]]:
+        """The failed items in quarantine, up to 1,000, also of worker processes and other epochs.
+
+        Those behind a position that was loaded are not among them.
+        """
+        own = [] if self._stream is None else self._stream.quarantined
+        return [*self._failures_before, *own][:MAX_KEPT]
+
+    @property
+    def errors(self) -> int:
+        """The number of failed items up to the position, also of seeds that were read before."""
+        return self._errors_before + (0 if self._stream is None else self._stream.errors)
 
     # ------------------------------------------------------------ ends
 

@@ -68,6 +68,11 @@ class RankStage(TransparentStage):
     world_size: int
     ending: Ending
 
+    @property
+    @override
+    def share(self) -> tuple[int, int]:
+        return self.rank, self.world_size
+
     @override
     def open(self, context: ReadContext) -> Cursor:
         source = self.upstream.open(context)

@@ -53,9 +53,7 @@ class StateRanks:
         moved = [one.name for one in after if not _keeps_step(one, even=even)]
         repeats = any(isinstance(one, Repeat) for one in after)
         fixed = [
-            one.name
-            for one in after
-            if not one.is_elastic() or (repeats and isinstance(one, Skip))
+            one.name for one in after if not one.is_elastic() or (repeats and isinstance(one, Skip))
         ]
         return cls(place, (*fails, *moved) if place.world_size > 1 else (), tuple(fixed))
 
@@ -110,7 +108,9 @@ def _after_the_mark(last: Stage) -> list[Stage]:
     """Return the stages that each rank has for itself."""
     found: list[Stage] = []
     for stage in distinct_stages(last):
-        if isinstance(stage, (RankStage, ShardingMark)) or any(one in found for one in stage.inputs):
+        if isinstance(stage, (RankStage, ShardingMark)) or any(
+            one in found for one in stage.inputs
+        ):
             found.append(stage)
     return found
 

@@ -12,7 +12,7 @@ from dagster_dataops.loading.reading_service import (
 )
 from dagster_dataops.loading.seed_generator import SeedGenerator
 from dagster_dataops.loading.service_copies import copied_service
-from dagster_dataops.streams.core.seen_code import SeenCode
+from dagster_dataops.streams.core.held_objects import HeldObjects
 from dagster_dataops.streams.operations import Operations
 
 
@@ -22,8 +22,7 @@ class ServiceSession:
     Args:
         service: The service.
         stream: The stream that it gets.
-        seen_code: The identity of functions; the service counts as it was given, whatever its
-            calls change.
+        held_objects: Told that the copy counts as the given service, whatever its calls change.
 
     Attributes:
         service: The copy.
@@ -32,10 +31,10 @@ class ServiceSession:
         StreamArgumentError: ``service`` is no reading service, or cannot be copied.
     """
 
-    def __init__(self, service: object, stream: Operations, seen_code: SeenCode) -> None:
+    def __init__(self, service: object, stream: Operations, held_objects: HeldObjects) -> None:
         check_service("DataLoader2, reading_service", service)
         self._given_service = copied_service(service)
-        self._given, self._seen_code = stream, seen_code
+        self._given, self._held_objects = stream, held_objects
         self._running, self._iterating = ExitStack(), ExitStack()
         self._copy()
 
@@ -44,7 +43,7 @@ class ServiceSession:
         for used, original in zip(
             _services_in(self.service), _services_in(self._given_service), strict=True
         ):
-            self._seen_code.count_as(used, original)
+            self._held_objects.count_as(used, original)
         self._adapted: Operations | None = None
 
     def begin(self, state: str = "") -> Operations:

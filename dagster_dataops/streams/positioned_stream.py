@@ -15,14 +15,16 @@ from typing_extensions import override
 from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, StreamStateError
 from dagster_dataops.streams.core.arguments import check_count, check_seed
+from dagster_dataops.streams.core.held_objects import HeldObjects
 from dagster_dataops.streams.core.item_failures import (
+    FAILURE_TOLERANCE,
     POLICIES,
     FailureHandler,
     OnError,
     check_unbroken,
 )
-from dagster_dataops.streams.core.seen_code import SeenCode
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
+from dagster_dataops.streams.core.stage_tree import share_of
 from dagster_dataops.streams.core.stream_identity import (
     VERSION,
     changed_since_seen,
@@ -40,6 +42,14 @@ class _MovedError(Exception):
     """Raised in an iterator when its stream goes to another position."""
 
 
+class _Readers(WeakSet[Generator[Any]]):
+    """The iterators of a stream. They stay behind when it is sent to another process."""
+
+    @override
+    def __reduce__(self) -> Any:
+        return _Readers, ()
+
+
 class PositionedStream(Operations):
     """A stream with a position that all its iterators share.
 
@@ -53,12 +63,13 @@ class PositionedStream(Operations):
         max_errors: The largest number of failed items to accept; ``None`` for no limit.
         quarantine: A jsonl file for failed items, with ``on_error="quarantine"``.
         seed: The root seed, for all stages without a seed.
+        failure_tolerance: The number of items in a row on which a stage may fail, if failed items
+            do not end the stream; ``None`` for no limit.
 
     Attributes:
         on_error: The handling of items on which a stage fails.
         seed: The root seed.
-        seen_code: The identity of the functions, as it was before reading began; shared with the
-            streams of `with_stage`.
+        held_objects: The objects of functions that count as other ones in the identity.
     """
 
     def __init__(
@@ -69,6 +80,7 @@ class PositionedStream(Operations):
         max_errors: int | None = None,
         quarantine: str | os.PathLike[str] | None = None,
         seed: int = 0,
+        failure_tolerance: int | None = FAILURE_TOLERANCE,
     ) -> None:
         super().__init__(stage)
         if on_error not in POLICIES:
@@ -80,6 +92,9 @@ class PositionedStream(Operations):
         check_seed("stream", seed)
         if max_errors is not None:
             check_count("stream", "max_errors", max_errors, 0)
+        if failure_tolerance is not None:
+            check_count("stream", "failure_tolerance", failure_tolerance, 1)
+        self._failure_tolerance = failure_tolerance
         self._path = None if quarantine is None else Path(quarantine)
         self.on_error: OnError = on_error
         self._max_errors = max_errors
@@ -87,13 +102,19 @@ class PositionedStream(Operations):
         self._failure: BaseException | None = None
         self._failures, self._cursor = self._opened()
         self._items: Iterator[Any] | None = None  # what all iterators read
-        self._readers: WeakSet[Generator[Any]] = WeakSet()  # these iterators
+        self._readers = _Readers()  # these iterators
         self._is_closed = False  # since the last item
-        self.seen_code = SeenCode()
-        self._has_begun = False
+        self.held_objects = HeldObjects()
+        self._has_begun = self._is_reported = False
 
     def _opened(self) -> tuple[FailureHandler, Cursor]:
-        failures = FailureHandler(self.on_error, self._max_errors, self._path)
+        failures = FailureHandler(
+            self.on_error,
+            self._max_errors,
+            self._path,
+            self._failure_tolerance,
+            share_of(self.stage),
+        )
         return failures, self.stage.open(ReadContext(self.seed, failures))
 
     @override
@@ -171,7 +192,7 @@ class PositionedStream(Operations):
         """Take the identity of the functions before the first of them is called."""
         if not self._has_begun:
             self._has_begun = True
-            see_code(self.stage, self.seen_code)
+            see_code(self.stage, self.held_objects)
 
     @property
     def is_reading(self) -> bool:
@@ -208,8 +229,15 @@ class PositionedStream(Operations):
 
     @property
     def quarantined(self) -> list[dict[str, Any]]:
-        """The failed items in quarantine: the first 1,000 since the stream was built."""
+        """The failed items in quarantine: the first 1,000 since the stream was built.
+
+        Those behind a position that was loaded are not among them.
+        """
         return list(self._failures.kept)
+
+    def take_failures(self, other: "PositionedStream") -> None:
+        """Begin with the failed items of another stream, which this one goes on with."""
+        self._failures.kept = other.quarantined
 
     @property
     def leaves(self) -> list[dict[str, Any]]:
@@ -223,7 +251,7 @@ class PositionedStream(Operations):
         Raises:
             StreamSourceError: A source cannot be read.
         """
-        return fingerprint(self.stage, self.on_error, self.seen_code)
+        return fingerprint(self.stage, self.on_error, self.held_objects)
 
     def fresh_copy(
         self, quarantine: str | os.PathLike[str] | None = None, limit: int | None = None
@@ -252,15 +280,14 @@ class PositionedStream(Operations):
             quarantine: The file for failed items; ``None`` for that of this stream.
             seed: The root seed; ``None`` for that of this stream.
         """
-        made = type(self)(
+        return type(self)(
             stage,
             on_error=self.on_error,
             max_errors=self._max_errors,
             quarantine=quarantine or self._path,
             seed=self.seed if seed is None else seed,
+            failure_tolerance=self._failure_tolerance,
         )
-        made.seen_code = self.seen_code
-        return made
 
     @property
     def seeds(self) -> dict[str, int]:
@@ -313,10 +340,10 @@ class PositionedStream(Operations):
 
     def _report_changes(self) -> None:
         """Log once which functions have changed what they keep since reading began."""
-        if self.seen_code.is_reported or not self._has_begun:
+        if self._is_reported or not self._has_begun:
             return
-        self.seen_code.is_reported = True
-        for place in changed_since_seen(self.stage, self.seen_code):
+        self._is_reported = True
+        for place in changed_since_seen(self.stage, self.held_objects):
             _LOGGER.warning(
                 "%s: its function has changed what it keeps between calls, such as a cache or a "
                 "counter. States hold positions alone: a resumed stream begins without it, so the "
@@ -341,6 +368,7 @@ class PositionedStream(Operations):
         self._check_idle("load_state_dict()")
         content = unwrap_state(state_dict, self.parts, across_weights=across_weights)
         failures, cursor = self._opened()
+        failures.kept = self.quarantined
         try:
             cursor.restore(content["position"])
             failures.restore(content.get("failures", []))

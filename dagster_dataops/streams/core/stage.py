@@ -8,7 +8,7 @@ between two items is stored in its cursor, so a state can be taken between any t
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from operator import length_hint
@@ -187,6 +187,7 @@ class Stage(Cursor):
             no item fails. So ranks that have yielded as many items have the same position.
         elastic: Whether the items that follow a position, which all ranks have, are those that no
             rank has yielded, for any number of ranks. To declare either, prove it.
+        code_seen: The digest of its functions, as it was when it was first taken.
         left_out: The fields that are no options, besides inputs: they do not change the
             items, or `identity` covers them.
     """
@@ -197,6 +198,7 @@ class Stage(Cursor):
     transparent: ClassVar[bool] = False
     keeps_step: ClassVar[bool] = False
     elastic: ClassVar[bool] = False
+    code_seen: str | None = field(default=None, init=False, repr=False)
 
     @property
     def inputs(self) -> "tuple[Stage, ...]":
@@ -252,6 +254,11 @@ class Stage(Cursor):
         return f"{above}>{self.name}" if above else self.name
 
     @property
+    def share(self) -> tuple[int, int]:
+        """The share of the items of its input that it yields, and the number of shares."""
+        return 0, 1
+
+    @property
     def described(self) -> str:
         """The stage in messages."""
         return self.name
@@ -264,7 +271,7 @@ class Stage(Cursor):
     def options(self) -> dict[str, Any]:
         """Return the arguments of the stage by name, without those in ``left_out``."""
         names = (field.name for field in fields(self))
-        left_out = self.left_out | {"upstream", "sources"}
+        left_out = self.left_out | {"upstream", "sources", "code_seen"}
         return {name: getattr(self, name) for name in names if name not in left_out}
 
     def ordered(self) -> "Iterator[Stage]":

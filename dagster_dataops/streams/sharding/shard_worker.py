@@ -12,7 +12,13 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler, OnError
+from dagster_dataops.streams.core.item_failures import (
+    FAILED,
+    UNSEEN,
+    FailureCounter,
+    FailureHandler,
+    OnError,
+)
 from dagster_dataops.streams.core.stage import ReadContext, State
 from dagster_dataops.streams.sharding.feeds import PartFeed, run_cursors
 from dagster_dataops.streams.sharding.tasks import (
@@ -35,7 +41,7 @@ class RecordedFailures(FailureHandler):
     """
 
     def __init__(self, on_error: OnError) -> None:
-        super().__init__(on_error)
+        super().__init__(on_error, tolerance=None)  # the reading process counts
         self.items: list[Any] = []
         self.found: list[ItemFailure] = []
 
@@ -44,8 +50,10 @@ class RecordedFailures(FailureHandler):
         if self.on_error == "raise":
             super().settle(counter, item, error)
         counter.count += 1
-        found = ItemFailure(len(self.items), counter.number, counter.count, item, error)
-        self.found.append(found)
+        in_a_row = None if counter.before is UNSEEN else counter.before is FAILED
+        self.found.append(
+            ItemFailure(len(self.items), counter.number, counter.count, in_a_row, item, error)
+        )
 
 
 class _Chain:
@@ -74,6 +82,8 @@ class _Chain:
             self._feed.begin(first, payload)
             self._failures.found = []  # of elements that other workers process
             self._place(first)
+            for cursor in self._run:
+                cursor.counter.before = UNSEEN
             state, add, note = self._top.state, items.append, states.append
             for item in self._top.items():
                 add(item)
@@ -88,6 +98,7 @@ class _Chain:
             self._feed.ended,
             error,
             time.perf_counter() - began,
+            [one.counter.number for one in self._run if one.counter.before is None],
         )
 
     def _place(self, first: int) -> None:

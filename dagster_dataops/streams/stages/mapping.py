@@ -28,14 +28,15 @@ class Map(UnaryStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        function = self.function()
+        function, result = self.function(), self.counter.before
         for item in self.source.items():
             try:
                 result = function(item)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(item, error)
+                result = self.counter.settle(item, error, result)
             else:
                 yield result
+        self.counter.end(result)
 
     def function(self) -> Function:
         """Return the whole mapping as one function of an item."""
@@ -87,7 +88,7 @@ class RandomMap(NumberedStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        functions, selector = self.functions, self.selector
+        functions, selector, result = self.functions, self.selector, self.counter.before
         for item in self.source.items():
             random = seeded_random(self._seed, *self.next_number())
 
@@ -99,9 +100,10 @@ class RandomMap(NumberedStage):
             try:
                 result = function(item) if selector is None else selector.map(function, item)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(item, error)
+                result = self.counter.settle(item, error, result)
             else:
                 yield result
+        self.counter.end(result)
 
 
 @dataclass(eq=False)
@@ -123,17 +125,18 @@ class Filter(UnaryStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        function = self._function()
+        function, wanted = self._function(), self.counter.before
         for item in self.source.items():
             try:
                 wanted = function(item)
                 if wanted is not True and wanted is not False and wanted is not None:
                     wanted = _as_bool(wanted)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(item, error)
+                wanted = self.counter.settle(item, error, wanted)
                 continue
             if wanted:
                 yield item
+        self.counter.end(wanted)
 
 
 def _as_bool(value: Any) -> bool:

@@ -76,6 +76,11 @@ class Shard(UnaryStage):
     num_shards: int
     allow_uneven: bool
 
+    @property
+    @override
+    def share(self) -> tuple[int, int]:
+        return self.shard_idx, self.num_shards
+
     @override
     def open(self, context: ReadContext) -> Cursor:
         part = ShardSlice(self.shard_idx, self.num_shards, self.allow_uneven)
@@ -110,6 +115,11 @@ class ContiguousShard(UnaryStage):
     shard_idx: int
     num_shards: int
     allow_uneven: bool
+
+    @property
+    @override
+    def share(self) -> tuple[int, int]:
+        return self.shard_idx, self.num_shards
 
     def _part(self) -> ShardSlice:
         return ShardSlice(self.shard_idx, self.num_shards, self.allow_uneven, contiguous=True)

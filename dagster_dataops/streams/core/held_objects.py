@@ -1,19 +1,13 @@
-"""`SeenCode`: digests of functions, taken before a stream calls them.
-
-A function may keep something between two calls: a model that the first call loads, a cache, a
-counter, a list of its closure, a dict of its module. So its digest is taken before the first call;
-else a state would belong to what the function has become, and no other process could load it.
-"""
+"""What functions hold: objects that count as another one, and whether it is much."""
 
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from inspect import getattr_static
 from typing import Any, Final, TypeAlias
 
-from dagster_dataops.hashing.code import code_digest
-from dagster_dataops.hashing.values import attributes_of, digest
+from dagster_dataops.hashing.values import attributes_of
 
 Functions: TypeAlias = Mapping[str, Any]
 """Functions, and tuples of them, by the name of the option."""
@@ -24,63 +18,22 @@ _LARGE_BYTES: Final = 32 << 20
 _EMPTY: Final = types.CellType()
 
 
-class SeenCode:
-    """The digests of functions, as they were when they were first seen.
+class HeldObjects:
+    """Objects that functions hold and that count as another one, which no call changes.
 
-    Attributes:
-        is_reported: Whether it was logged which functions have changed what they keep.
+    So a service whose own methods are functions of a stream counts as it was given.
     """
 
     def __init__(self) -> None:
-        # By the ids of the functions, which are stored too, so that their ids are not reused.
-        self._digests: dict[tuple[int, ...], tuple[Functions, str]] = {}
-        self._own: dict[tuple[int, ...], tuple[Functions, str]] = {}  # if originals are in them
+        # By id; the objects are stored too, so that their ids are not reused.
         self._originals: dict[int, tuple[object, object]] = {}
-        self.is_reported = False
-
-    def extended(self) -> "SeenCode":
-        """Return another one, which shares the digests but not the objects of `count_as`."""
-        made = SeenCode()
-        made._digests = self._digests
-        return made
 
     def count_as(self, used: object, original: object) -> None:
-        """Let an object that functions hold count as another one, which no call changes."""
+        """Let an object count as another one."""
         self._originals[id(used)] = (used, original)
 
-    def digest(self, functions: Functions) -> str:
-        """Return the digest that functions had at the first call of this method."""
-        known = self._known(functions)
-        if known is not None:
-            return known
-        originals = self._original_functions(functions)
-        is_own = any(one is not functions[name] for name, one in originals.items())
-        made = digest(originals, code_digest)
-        kept = self._own if is_own else self._digests
-        kept[tuple(_ids(functions.values()))] = (functions, made)
-        return made
-
-    def _known(self, functions: Functions) -> str | None:
-        key = tuple(_ids(functions.values()))
-        found = self._own.get(key) or self._digests.get(key)
-        return None if found is None else found[1]
-
-    def see(self, functions: Functions) -> None:
-        """Take the digest of functions, unless that takes long because they hold much."""
-        if functions and not _is_large(functions):
-            self.digest(functions)
-
-    def has_changed(self, functions: Functions) -> bool:
-        """Return whether functions have changed what they keep; ``False`` if it is not known."""
-        known = self._known(functions)
-        if known is None or _is_large(functions):
-            return False
-        try:
-            return digest(self._original_functions(functions), code_digest) != known
-        except Exception:  # noqa: BLE001 - a thread may change it at this moment
-            return False
-
-    def _original_functions(self, functions: Functions) -> dict[str, Any]:
+    def originals(self, functions: Functions) -> dict[str, Any]:
+        """Return functions that hold the other objects."""
         return {name: self._original(one) for name, one in functions.items()}
 
     def _original(self, value: Any) -> Any:
@@ -134,18 +87,7 @@ class SeenCode:
         return made
 
 
-def _ids(values: Iterable[Any]) -> Iterator[int]:
-    """Yield the ids of functions; a bound method is made anew each time it is looked up."""
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _ids(value)
-        elif isinstance(value, types.MethodType):
-            yield from (id(value.__self__), id(value.__func__))
-        else:
-            yield id(value)
-
-
-def _is_large(functions: Functions) -> bool:
+def is_large(functions: Functions) -> bool:
     """Return whether functions hold many objects, or many bytes."""
     rest: list[Any] = [functions]
     seen: set[int] = set()
