@@ -189,6 +189,7 @@ def _locked_file(path: Path) -> Iterator[BinaryIO]:
             with lock:
                 if _is_at(path, file):  # else another rank has replaced it meanwhile
                     yield file
+                    file.flush()  # before others have the lock
                     return
 
 
