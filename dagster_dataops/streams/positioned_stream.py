@@ -42,6 +42,16 @@ class _MovedError(Exception):
     """Raised in an iterator when its stream goes to another position."""
 
 
+def _until_read() -> Generator[None]:
+    """Yield to `_end_reading` each time that it moves the stream, until an item is asked for."""
+    while True:
+        try:
+            yield
+        except _MovedError:
+            continue
+        return
+
+
 class _Readers(WeakSet[Generator[Any]]):
     """The iterators of a stream. They stay behind when it is sent to another process."""
 
@@ -169,7 +179,7 @@ class PositionedStream(Operations):
                     yield item
             except _MovedError:
                 del items  # nothing else holds it: its threads and processes end
-                yield  # to `_end_reading`, which raised this
+                yield from _until_read()
             except GeneratorExit as error:  # this iterator was closed, or a function raised it
                 if getattr(items, "gi_frame", items) is None:
                     self._failure = error

@@ -138,6 +138,32 @@ def test_iterators_share_the_position_after_a_move():
     assert [next(new), next(old), next(new), next(old), *new] == right
 
 
+def test_a_stream_can_be_moved_many_times_between_two_items():
+    stream = _numbers().prefetch(2).and_return()
+    state = stream.state_dict()
+    readers = [iter(stream) for _ in range(4)]
+    assert [next(one) for one in readers[:3]] == [1, 2, 3]
+    for _ in range(2):
+        stream.reset()
+        stream.close()
+        stream.load_state_dict(state)
+        assert next(readers[0]) == 1
+        stream.close()
+        stream.reset()
+    readers[1].close()
+    assert [next(one) for one in (readers[0], readers[2], readers[3])] == [1, 2, 3]
+    assert list(stream) == list(range(4, 21))
+
+
+def test_a_stream_of_a_stream_moves_alone():
+    inner = _numbers(4).and_return()
+    source = read_iterator(iter(inner), lambda one: one, False, skip_pickling_check=True)
+    outer = iter(source.and_return())
+    assert [next(outer), next(outer)] == [1, 2]
+    inner.reset()
+    assert list(outer) == [1, 2, 3, 4]
+
+
 def test_an_iterator_that_has_ended_stays_ended():
     stream = _numbers(2).and_return()
     reader = iter(stream)
