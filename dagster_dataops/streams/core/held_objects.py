@@ -12,9 +12,9 @@ from dagster_dataops.hashing.values import attributes_of
 Functions: TypeAlias = Mapping[str, Any]
 """Functions, and tuples of them, by the name of the option."""
 
-# What a function holds is large above these: its digest takes about a second.
-_LARGE_COUNT: Final = 100_000
-_LARGE_BYTES: Final = 32 << 20
+# What a function holds is large above these: its digest takes more than a second.
+_LARGE_COUNT: Final = 300_000
+_LARGE_BYTES: Final = 64 << 20
 _EMPTY: Final = types.CellType()
 
 

@@ -42,10 +42,11 @@ def see_code(stage: Stage, held: HeldObjects) -> None:
     with the first state.
     """
     for one in _counting(stage):
-        with suppress(Exception):  # the first state raises it again
-            functions = _options_and_code(one)[1]
-            if functions and not is_large(functions):
-                _code_of(one, functions, held)
+        if one.code_seen is None:
+            with suppress(Exception):  # the first state raises it again
+                functions = _options_and_code(one)[1]
+                if functions and not is_large(functions):
+                    _code_of(one, functions, held)
 
 
 def changed_since_seen(stage: Stage, held: HeldObjects) -> list[str]:

@@ -21,7 +21,7 @@ class _Buffer:
     nbytes = 1 << 30
 
 
-VALUES = list(range(200_000))
+VALUES = list(range(400_000))
 
 
 def _named(item):
@@ -43,7 +43,7 @@ def test_a_function_that_holds_much_is_large_wherever_it_holds_it():
     for function in (
         _Holding(held),
         _Holding([[held]]),
-        _Holding("x" * (40 << 20)),
+        _Holding("x" * (80 << 20)),
         _Holding(_Buffer()),
         _Holding(held).method,
         functools.partial(_Holding(None), given=held),
