@@ -72,7 +72,7 @@ class FailureHandler:
     ) -> None:
         self.on_error = on_error
         self.kept: list[dict[str, Any]] = []
-        self._max_errors = max_errors
+        self.max_errors = max_errors
         self._path = path
         self.tolerance = tolerance
         self._share = share
@@ -144,9 +144,9 @@ class FailureHandler:
         if counter.count > self._stored.get(counter.number, 0):
             self._store(counter, item, error)
             self._stored[counter.number] = counter.count  # states count stored failures only
-        if self._max_errors is not None and self.count > self._max_errors:
+        if self.max_errors is not None and self.count > self.max_errors:
             msg = (
-                f"failed items: {self.count:,}, more than max_errors={self._max_errors}; the last: "
+                f"failed items: {self.count:,}, more than max_errors={self.max_errors}; the last: "
                 f"stage {counter.stage}: {type(error).__name__}: {text_of(error)}"
             )
             raise DataPipelineError(msg) from error

@@ -105,7 +105,14 @@ class MergeCursor(Cursor):
             feed = Feed(None, cut.before.path, numbering=self._feed.numbering)
         else:
             feed = Feed(cut.before, cut.before.path, is_replica=True)
-        job = StreamJob(cut.upon(feed), self._context.seed, self._context.failures.on_error)
+        failures = self._context.failures
+        job = StreamJob(
+            cut.upon(feed),
+            self._context.seed,
+            failures.on_error,
+            failures.max_errors,
+            failures.tolerance,
+        )
         start = self._encoded()
         pool = ShardPool(job, self._stage.limits, start, source)
         try:

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from typing_extensions import override
 
+from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.item_failures import (
     FAILED,
     UNSEEN,
     FailureCounter,
     FailureHandler,
-    OnError,
 )
 from dagster_dataops.streams.core.stage import ReadContext, State
 from dagster_dataops.streams.sharding.feeds import PartFeed, run_cursors
@@ -25,6 +25,7 @@ from dagster_dataops.streams.sharding.tasks import (
     ItemFailure,
     Outcome,
     Start,
+    StreamJob,
     dumps,
     encode_outcome,
     loads,
@@ -36,12 +37,14 @@ READY: Final = b""
 class RecordedFailures(FailureHandler):
     """Record failures, for the reading process to handle.
 
+    Too many are an error here as well: reading may never come to another item.
+
     Args:
-        on_error: The handling of failed items; ``raise`` raises them here.
+        job: How failed items are handled; ``raise`` raises them here.
     """
 
-    def __init__(self, on_error: OnError) -> None:
-        super().__init__(on_error, tolerance=None)  # the reading process counts
+    def __init__(self, job: StreamJob) -> None:
+        super().__init__(job.on_error, job.max_errors, tolerance=job.tolerance)
         self.items: list[Any] = []
         self.found: list[ItemFailure] = []
 
@@ -54,6 +57,9 @@ class RecordedFailures(FailureHandler):
         self.found.append(
             ItemFailure(len(self.items), counter.number, counter.count, in_a_row, item, error)
         )
+        if self.max_errors is not None and len(self.found) > self.max_errors:
+            msg = f"more than max_errors={self.max_errors} items failed"
+            raise DataPipelineError(msg)
 
 
 class _Chain:
@@ -61,7 +67,7 @@ class _Chain:
 
     def __init__(self, start: Start) -> None:
         job, state, at = start
-        self._failures = RecordedFailures(job.on_error)
+        self._failures = RecordedFailures(job)
         self._top = job.chain.open(ReadContext(job.seed, self._failures))
         self._run, self._elements, feed = run_cursors(self._top)
         assert isinstance(feed, PartFeed)  # noqa: S101 - the job has one

@@ -43,11 +43,15 @@ class StreamJob(NamedTuple):
         chain: The stages that they run, upon a feed.
         seed: The root seed of the stream.
         on_error: The handling of failed items.
+        max_errors: The largest number of failures to accept; ``None`` for no limit.
+        tolerance: The number of items in a row on which a stage may fail; ``None`` for no limit.
     """
 
     chain: Stage
     seed: int
     on_error: OnError
+    max_errors: int | None = None
+    tolerance: int | None = None
 
 
 class Start(NamedTuple):

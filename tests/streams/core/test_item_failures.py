@@ -230,6 +230,12 @@ ENDLESS = {
     "workers, inside yield_from": lambda: (
         endless().yield_from(lambda item: read_sequence([item]).map(always_fails)).workers(2)
     ),
+    "workers, before a mark": lambda: (
+        endless().map(always_fails).sharding_filter().map(abs).workers(2)
+    ),
+    "workers, before a dispatching mark": lambda: (
+        endless().map(always_fails).sharding_round_robin_dispatch().map(abs).workers(2)
+    ),
     "workers, of two stages": lambda: endless().map(abs).map(always_fails).workers(2),
 }
 
@@ -298,6 +304,20 @@ def test_failures_with_successes_between_are_not_in_a_row(read):
     ended = read(kept).and_return(on_error="skip", failure_tolerance=2)
     with pytest.raises(errors.DataPipelineError, match="on 2 items in a row"):
         next(iter(ended))
+
+
+@each(
+    "read",
+    [
+        lambda builder: builder,
+        lambda builder: builder.workers(2),
+        lambda builder: builder.sharding_filter().map(abs).workers(2),
+    ],
+)
+def test_a_stream_without_limit_in_a_row_ends_after_max_errors(read):
+    stream = read(endless().map(always_fails)).and_return(max_num_warnings=150)
+    with pytest.raises(errors.DataPipelineError, match="failed items: 151, more than max_errors"):
+        next(iter(stream))
 
 
 def test_max_num_warnings_allows_as_many_in_a_row():
