@@ -1,8 +1,10 @@
 """States of streams whose functions keep something between two calls: they can be loaded."""
 
 import functools
+import gc
 import json
 import random
+import weakref
 from itertools import islice
 
 import pytest
@@ -271,6 +273,39 @@ def test_streams_of_one_builder_have_one_identity():
         first = loader.state_dict()
     with DataLoader2(builder) as loader:
         loader.load_state_dict(first)
+
+
+def test_another_stream_of_the_same_function_has_its_states():
+    _as_in_a_new_process()
+    for function in (_LazyModel(), _Cached(), _closure(), _loading_globally, _Counting().method):
+        stream = _numbers().map(function).and_return()
+        list(islice(stream, 2))
+        state = stream.state_dict()
+        again = _numbers().map(function).and_return()
+        again.load_state_dict(state)
+        assert list(again) == [30, 40]
+        assert again.state_dict()["stages"] == state["stages"]
+
+
+def test_a_function_that_the_program_has_changed_is_another_one():
+    function = _LazyModel()
+    stream = _numbers().map(function).and_return()
+    list(islice(stream, 2))
+    state = stream.state_dict()
+    function.model["factor"] = 11
+    with pytest.raises(StreamStateError, match="differs in its code"):
+        _numbers().map(function).and_return().load_state_dict(state)
+
+
+def test_functions_are_not_kept_alive():
+    function = _LazyModel()
+    stream = _numbers().map(function).and_return()
+    next(iter(stream))
+    stream.state_dict()
+    reference = weakref.ref(function)
+    del function, stream
+    gc.collect()
+    assert reference() is None
 
 
 def test_what_a_function_has_changed_is_said_once(caplog):

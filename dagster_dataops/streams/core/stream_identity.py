@@ -7,11 +7,13 @@ from typing import Any, Final, TypeAlias
 from dagster_dataops.errors import StreamStateError
 from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.hashing.values import digest
+from dagster_dataops.streams.core.changed_functions import ChangedFunctions
 from dagster_dataops.streams.core.held_objects import HeldObjects, is_large
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.stage import Stage
 
 VERSION: Final = 2
+_CHANGED: Final = ChangedFunctions()
 _WEIGHTED: Final = frozenset({"blend", "sample"})  # their positions do not depend on weights
 
 StageFingerprint: TypeAlias = Mapping[str, str]
@@ -63,9 +65,13 @@ def _has_changed(stage: Stage, held: HeldObjects) -> bool:
     if stage.code_seen is None or is_large(functions):
         return False
     try:
-        return _present_code(functions, held) != stage.code_seen
+        present = _present_code(functions, held)
     except Exception:  # noqa: BLE001 - a thread may change it at this moment
         return False
+    if present == stage.code_seen:
+        return False
+    _CHANGED.note(functions, stage.code_seen, present)
+    return True
 
 
 def definition(stage: Stage) -> dict[str, str]:
@@ -99,7 +105,7 @@ def _definition_parts(stage: Stage, held: HeldObjects) -> dict[str, str]:
 def _code_of(stage: Stage, functions: dict[str, Any], held: HeldObjects) -> str:
     """Return the digest of the functions of a stage, as it was when it was first taken."""
     if stage.code_seen is None:
-        stage.code_seen = _present_code(functions, held)
+        stage.code_seen = _CHANGED.before(functions, _present_code(functions, held))
     return stage.code_seen
 
 
