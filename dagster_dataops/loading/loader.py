@@ -225,8 +225,8 @@ class DataLoader2:
             self._has_read |= self._rest.has_read
             self._rest.release()
             self._rest = None
-        if self._stream is not None and not self._stream.is_reading:  # else it ends with its item
-            self._stream.close()
+        if self._stream is not None:
+            self._stream.close_later()  # a signal handler may shut down the loader while it reads
         self._session.end_iteration()
 
     def write(self, path: str | os.PathLike[str]) -> JsonlDataset:

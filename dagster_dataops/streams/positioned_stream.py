@@ -114,6 +114,7 @@ class PositionedStream(Operations):
         self._items: Iterator[Any] | None = None  # what all iterators read
         self._readers = _Readers()  # these iterators
         self._is_closed = False  # since the last item
+        self._closes_later = False
         self.held_objects = HeldObjects()
         self._has_begun = self._is_reported = False
 
@@ -156,6 +157,17 @@ class PositionedStream(Operations):
             DataPipelineError: The stream is reading an item.
         """
         self._check_idle("close()")
+        self._close()
+
+    def close_later(self) -> None:
+        """Close the stream now, or when the iterator that is reading an item is dropped."""
+        if self.is_reading:
+            self._closes_later = True
+        else:
+            self._close()
+
+    def _close(self) -> None:
+        self._closes_later = False
         if self._items is not None:
             self._is_closed = True
             self._end_reading()
@@ -183,6 +195,8 @@ class PositionedStream(Operations):
             except GeneratorExit as error:  # this iterator was closed, or a function raised it
                 if getattr(items, "gi_frame", items) is None:
                     self._failure = error
+                if self._closes_later:
+                    self._close()
                 raise
             except BaseException as error:
                 self._failure = error

@@ -744,8 +744,10 @@ def test_a_loader_can_be_shut_down_while_it_reads():
             loaders[0].shutdown()
         return item
 
-    loaders.append(DataLoader2(read_sequence([1, 2, 3, 4]).map(ends).prefetch(0)))
+    ahead = read_sequence([1, 2, 3, 4]).map(abs).prefetch(2)
+    loaders.append(DataLoader2(ahead.map(ends)))
     reader = iter(loaders[0])
     assert [next(reader) for _ in range(3)] == [1, 2, 3]
+    assert not [one for one in threading.enumerate() if one.name == "stream-prefetch"]
     with pytest.raises(DataPipelineError, match="invalidated"):
         next(reader)
