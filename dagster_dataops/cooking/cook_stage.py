@@ -94,6 +94,8 @@ class Cook(UnaryStage):
     name: ClassVar[str] = "cook"
     saved: ClassVar[tuple[str, ...]] = ("failed", "_yielded")
     elementwise: ClassVar[bool] = True  # each item depends on one sample alone
+    elastic: ClassVar[bool] = True
+    expands: ClassVar[bool] = True
     cookers: tuple[Cooker, ...]
     cache_pool: Any = None
     bound: Mapping[bytes, BoundCooker] = field(default_factory=dict, repr=False)
@@ -128,6 +130,10 @@ class Cook(UnaryStage):
     def reset(self) -> None:
         self._yielded = 0
         self._before: State = None  # the state of the input before a sample of several records
+
+    @override
+    def splits_element(self) -> bool:
+        return self._yielded > 0 or super().splits_element()
 
     @override
     def states_before(self) -> list[State] | None:

@@ -298,7 +298,7 @@ class DataLoader2:
             stream.load_state_dict(position)
         except StreamStateError as error:
             stream = self._reset_at(SeedGenerator(seed, "epoch", epoch), position, error)
-        _check_ranks(StateRanks.of(stream), ranks)
+        _check_ranks(stream, ranks)
         self._has_read, self._loaded_ranks = False, ranks
         self._seed, self._epoch, self._next_seed = seed, epoch, None
         self._stream, self._position = stream, "loaded"
@@ -412,14 +412,15 @@ def _positioned(given: object) -> PositionedStream:
     raise StreamArgumentError("DataLoader2", reason)
 
 
-def _check_ranks(own: StateRanks, found: Any) -> None:
+def _check_ranks(stream: PositionedStream, found: Any) -> None:
     """Check that this rank can load a state.
 
     Raises:
         StreamStateError: It cannot.
     """
+    own = StateRanks.of(stream)
     if found is not None:
-        own.check(found)
+        own.check(found, splits_element=stream.splits_element)
     elif own.fixed:
         _LOGGER.warning(
             "the loaded state does not say how many ranks took it; if there were not %d, items "

@@ -28,19 +28,21 @@ class StateRanks:
     """The ranks that can load the states of a stream.
 
     In a state it is an object: empty if any number of ranks can load it. Else ``of`` is the number
-    of ranks that took it; with ``rank``, it is the position of that rank alone; with ``fixed``, no
-    other number of ranks can go on.
+    of ranks that took it; with ``rank``, it is the position of that rank alone.
 
     Attributes:
         place: The rank of this process, and the number of ranks.
         out_of_step: The stages for which ranks that have read as many items can be at different
             positions.
         fixed: The stages that another number of ranks cannot go on with.
+        several: The stages that make several items of one, with which another number of ranks
+            cannot go on in between.
     """
 
     place: WorldRank
     out_of_step: tuple[str, ...]
     fixed: tuple[str, ...]
+    several: tuple[str, ...]
 
     @classmethod
     def of(cls, stream: PositionedStream) -> Self:
@@ -55,7 +57,9 @@ class StateRanks:
         fixed = [
             one.name for one in after if not one.is_elastic() or (repeats and isinstance(one, Skip))
         ]
-        return cls(place, (*fails, *moved) if place.world_size > 1 else (), tuple(fixed))
+        several = [one.name for one in after if one.expands]
+        out_of_step = (*fails, *moved) if place.world_size > 1 else ()
+        return cls(place, out_of_step, tuple(fixed), tuple(several))
 
     def state(self, *, starts_epoch: bool) -> dict[str, Any] | None:
         """Return the object in a state; ``None`` if all states of the stream are for all ranks.
@@ -63,22 +67,21 @@ class StateRanks:
         Args:
             starts_epoch: Whether no rank has read an item of the epoch.
         """
-        if not self.out_of_step and not self.fixed:
+        if not self.out_of_step and not self.fixed and not self.several:
             return None
         found: dict[str, Any] = {}
         if not starts_epoch or any("on_error" in one for one in self.out_of_step):
             found["of"] = self.place.world_size
             if self.out_of_step:
                 found["rank"] = self.place.rank
-        if self.fixed and not starts_epoch:
-            found["fixed"] = True
         return found
 
-    def check(self, found: Any) -> None:
+    def check(self, found: Any, *, splits_element: bool) -> None:
         """Refuse the state of other ranks, if this rank cannot go on from it.
 
         Args:
             found: The object in the state.
+            splits_element: Whether its position is between several items that one item became.
 
         Raises:
             StreamStateError: This rank cannot.
@@ -94,11 +97,12 @@ class StateRanks:
                 "after the sharding mark): load the state of this rank, or that of merged_states()"
             )
             raise StreamStateError(reason)
-        if "fixed" in found and found["of"] != number:
+        fixed = self.fixed or (self.several if splits_element else ())
+        if fixed and found.get("of", number) != number:
             reason = (
                 f"it was taken with {counted(found['of'], 'ranks')}, and here "
                 f"{'is' if number == 1 else 'are'} {counted(number, 'ranks')}: items would be lost "
-                f"or doubled, because each rank has a {_listed(self.fixed)} of its own. Load it "
+                f"or doubled, because each rank has a {_listed(fixed)} of its own. Load it "
                 "with that number, or a state between two epochs; or put the sharding mark behind"
             )
             raise StreamStateError(reason)
@@ -166,10 +170,8 @@ def _check_rank(rank: int, number: int, state: Mapping[str, Any]) -> None:
 def _without_rank(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return a state as that of all ranks, if all have it."""
     made = dict(state)
-    ranks = made.get("ranks") or {}
-    if "rank" in ranks:
-        kept = ("of", "fixed") if "fixed" in ranks else ()
-        made["ranks"] = {key: ranks[key] for key in kept}
+    if made.get("ranks"):
+        made["ranks"] = {"of": made["ranks"]["of"]}
     return made
 
 

@@ -192,17 +192,19 @@ class PositionedStream(Operations):
             except _MovedError:
                 del items  # nothing else holds it: its threads and processes end
                 yield from _until_read()
-            except GeneratorExit as error:  # this iterator was closed, or a function raised it
-                if getattr(items, "gi_frame", items) is None:
-                    self._failure = error
-                if self._closes_later:
-                    self._close()
-                raise
             except BaseException as error:
-                self._failure = error
+                self._leave(items, error)
                 raise
             else:
                 return
+
+    def _leave(self, items: Iterator[Any], error: BaseException) -> None:
+        """Note why an iterator ends: it was closed (``GeneratorExit``), or a function failed."""
+        has_failed = getattr(items, "gi_frame", items) is None  # it may have raised GeneratorExit
+        if has_failed or not isinstance(error, GeneratorExit):
+            self._failure = error
+        elif self._closes_later:
+            self._close()
 
     def _shared_items(self) -> Iterator[Any]:
         if self._items is None:
@@ -262,6 +264,11 @@ class PositionedStream(Operations):
     def take_failures(self, other: "PositionedStream") -> None:
         """Begin with the failed items of another stream, which this one goes on with."""
         self._failures.kept = other.quarantined
+
+    @property
+    def splits_element(self) -> bool:
+        """Whether the loaded position is between several items that one item became."""
+        return self._cursor.splits_element()
 
     @property
     def leaves(self) -> list[dict[str, Any]]:

@@ -1,6 +1,8 @@
 """Tests of dagster_dataops.loading.rank_states."""
 
+import io
 import json
+import tarfile
 from collections import Counter
 from itertools import islice
 
@@ -11,6 +13,9 @@ from hypothesis import strategies as st
 from dagster_dataops import (
     DataLoader2,
     DistributedReadingService,
+    MultiProcessingReadingService,
+    SequentialReadingService,
+    crude,
     merged_states,
     read_sequence,
 )
@@ -174,6 +179,67 @@ def test_a_state_goes_on_with_the_same_number_of_ranks_alone(name):
     _, _, alone = _read([name], 24, 1, 2, {})
     with pytest.raises(StreamStateError, match="taken with 1 rank, and here are 2 ranks"):
         _rest([name], 24, 2, alone[0], {})
+
+
+def _samples(folder, count):
+    with tarfile.open(folder / "samples.tar", "w") as tar:
+        for number in range(count):
+            info = tarfile.TarInfo(f"{number:03}.txt")
+            info.size = 3
+            tar.addfile(info, io.BytesIO(b"%03d" % number))
+    return folder
+
+
+def _cooked(sample):
+    return {"n": int(sample["txt"])}
+
+
+def _cooked_twice(sample):
+    return [{"n": int(sample["txt"])}, {"n": int(sample["txt"]) + 1000}]
+
+
+def _cooking(source, cooker, rank, number, workers):
+    services = DistributedReadingService(rank, number), MultiProcessingReadingService(workers)
+    stream = source.sharding_filter().cook(cooker).prefetch(2)
+    return DataLoader2(stream, reading_service=SequentialReadingService(*services))
+
+
+def _heads(loaders, taken):
+    """Return the first items of all ranks, and their one state."""
+    heads, states = [], []
+    for loader in loaders:
+        with loader:
+            heads += [one["n"] for one in islice(loader, taken)]
+            states.append(loader.state_dict())
+    return heads, merged_states(states)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(("cooker", "taken"), [(_cooked, 1), (_cooked, 3), (_cooked_twice, 2)])
+def test_cooked_samples_go_on_with_any_number_of_ranks(tmp_path, cooker, taken, workers):
+    source = crude(_samples(tmp_path, 12))
+    everything = Counter(one["n"] for one in DataLoader2(source.cook(cooker)))
+    heads, state = _heads([_cooking(source, cooker, rank, 2, workers) for rank in (0, 1)], taken)
+    for other in (1, 2, 3):
+        rest = []
+        for rank in range(other):
+            with _cooking(source, cooker, rank, other, workers) as loader:
+                loader.load_state_dict(state)
+                rest += [one["n"] for one in loader]
+        assert Counter([*heads, *rest]) == everything
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_records_of_one_sample_are_not_divided_among_other_ranks(tmp_path, workers):
+    source = crude(_samples(tmp_path, 12))
+    loaders = [_cooking(source, _cooked_twice, rank, 2, workers) for rank in (0, 1)]
+    _, state = _heads(loaders, 3)
+    with _cooking(source, _cooked_twice, 0, 2, workers) as loader:
+        loader.load_state_dict(state)
+    for other in (1, 3):
+        loader = _cooking(source, _cooked_twice, 0, other, workers)
+        with loader, pytest.raises(StreamStateError, match="taken with 2 ranks.*each .* cook"):
+            loader.load_state_dict(state)
 
 
 @each("name", [*SAME_NUMBER, *ALWAYS])

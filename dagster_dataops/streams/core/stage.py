@@ -58,6 +58,10 @@ class Cursor(ABC):
     def reset(self) -> None:  # noqa: B027 - a stage without a position of its own needs none
         """Set the own position to the start of an epoch, and drop the items read ahead."""
 
+    def splits_element(self) -> bool:
+        """Return whether a restored position is between several items of one element."""
+        return any(one.splits_element() for one in self.opened)
+
     def leaves(self) -> list[dict[str, Any]]:
         """Return facts about the datasets that are mixed; see `Manifest.leaves`."""
         return [leaf for one in self.opened for leaf in one.leaves()]
@@ -186,7 +190,9 @@ class Stage(Cursor):
         keeps_step: Whether the number of yielded items says how many items were read, as long as
             no item fails. So ranks that have yielded as many items have the same position.
         elastic: Whether the items that follow a position, which all ranks have, are those that no
-            rank has yielded, for any number of ranks. To declare either, prove it.
+            rank has yielded, for any number of ranks; unless the position splits an element. To
+            declare either, prove it.
+        expands: Whether it is elastic and can make several items of one; see `splits_element`.
         code_seen: The digest of its functions, as it was when it was first taken.
         left_out: The fields that are no options, besides inputs: they do not change the
             items, or `identity` covers them.
@@ -198,6 +204,7 @@ class Stage(Cursor):
     transparent: ClassVar[bool] = False
     keeps_step: ClassVar[bool] = False
     elastic: ClassVar[bool] = False
+    expands: ClassVar[bool] = False
     code_seen: str | None = field(default=None, init=False, repr=False)
 
     @property

@@ -68,6 +68,11 @@ class MergeCursor(Cursor):
         self._convert()
         return self._chain.state()
 
+    @override
+    def splits_element(self) -> bool:
+        self._convert()
+        return self._chain.splits_element() or self._feed.before.splits_element()
+
     def _convert(self) -> None:
         """Restore the latest state of a worker in the stages that only convert states."""
         if self._latest is None:
