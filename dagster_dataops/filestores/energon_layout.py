@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Final
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import InputError, StreamDefinitionError, StreamSourceError
 from dagster_dataops.filestores.tars.shard_scan import TarShard
@@ -16,7 +16,9 @@ from dagster_dataops.streams.files.remote import file_system, is_url, source_err
 META: Final = ".nv-meta"
 _RANGE: Final = re.compile(r"\{([^{}]*)\}")
 _OWN_CONFIGURATIONS: Final = ("dataset.yaml", "crude.yaml")
-_KNOWN_KEYS: Final = frozenset({"__module__", "__class__", "subflavors", "part_filter"})
+_KNOWN_KEYS: Final = frozenset(
+    {"__module__", "__class__", "subflavors", "part_filter", "split_config"}
+)
 _MAX_TEXT: Final = 64 << 20
 _DATASET: Final = "dataset.yaml"
 _SPLIT: Final = "split.yaml"
@@ -104,7 +106,7 @@ def prepared_dataset(
     options: Mapping[str, Any],
     *,
     dataset_config: str = _DATASET,
-    split_config: str = _SPLIT,
+    split_config: str | None = None,
 ) -> ShardedDataset:
     """Return a dataset that Energon prepared.
 
@@ -113,16 +115,18 @@ def prepared_dataset(
         split: The part of the split; ``None`` for all shards.
         options: The arguments of fsspec's file system.
         dataset_config: The file with class and subflavors.
-        split_config: The file with the split.
+        split_config: The file with the split; ``None`` for that which ``dataset_config`` names, or
+            ``split.yaml``.
 
     Raises:
         InputError: A file is missing or invalid.
         StreamDefinitionError: There is no such part of the split.
     """
     meta = joined(path, META)
-    for name, usual in ((dataset_config, _DATASET), (split_config, _SPLIT)):
-        if name != usual and not exists(joined(meta, name), options):
-            raise InputError(joined(meta, name), "there is no such file")
+    _check_there(meta, dataset_config, _DATASET, options)
+    subflavors, kept, named = _configuration(joined(meta, dataset_config), options)
+    split_config = split_config or named or _SPLIT
+    _check_there(meta, split_config, _SPLIT, options)
     divided = _split(meta, split_config, options)
     parts = None if split is None else divided.get("split_parts")
     if parts is None:
@@ -134,9 +138,18 @@ def prepared_dataset(
     else:
         names = [one for name in parts[split] or () for one in expanded(str(name))]
     exclude = frozenset(one for name in divided.get("exclude") or () for one in expanded(str(name)))
-    subflavors, kept = _configuration(joined(meta, dataset_config), options)
     shards = tuple(_shard(path, name, options) for name in names if name not in exclude)
     return ShardedDataset(path, shards, subflavors, kept, exclude, options)
+
+
+def _check_there(meta: str, name: str, usual: str, options: Mapping[str, Any]) -> None:
+    """Check that a file with an unusual name exists.
+
+    Raises:
+        InputError: It does not.
+    """
+    if name != usual and not exists(joined(meta, name), options):
+        raise InputError(joined(meta, name), "there is no such file")
 
 
 def _shard(path: str, name: str, options: Mapping[str, Any]) -> TarShard:
@@ -159,11 +172,17 @@ def _shard_counts(meta: str, options: Mapping[str, Any]) -> dict[str, int]:
     return {}
 
 
-def _configuration(
-    path: str, options: Mapping[str, Any]
-) -> tuple[dict[str, Any], frozenset[str] | None]:
+class _Configuration(NamedTuple):
+    """The content of ``dataset.yaml``: subflavors, parts to keep, and the file of the split."""
+
+    subflavors: dict[str, Any]
+    parts: frozenset[str] | None
+    split_config: str | None
+
+
+def _configuration(path: str, options: Mapping[str, Any]) -> _Configuration:
     if not exists(path, options):
-        return {}, None
+        return _Configuration({}, None, None)
     found = read_yaml(path, options)
     kind = found.get("__class__", "CrudeWebdataset")
     if kind != "CrudeWebdataset":
@@ -181,7 +200,24 @@ def _configuration(
     kept = found.get("part_filter")
     if isinstance(kept, str):
         raise InputError(path, "part_filter must be a list of parts; a function is not supported")
-    return dict(found.get("subflavors") or {}), None if kept is None else frozenset(map(str, kept))
+    parts = None if kept is None else frozenset(map(str, kept))
+    split = _split_name(path, found.get("split_config"))
+    return _Configuration(dict(found.get("subflavors") or {}), parts, split)
+
+
+def _split_name(path: str, name: object) -> str | None:
+    """Return the file of the split that ``dataset.yaml`` names, relative to its folder.
+
+    Raises:
+        InputError: It is no name of a file below that folder.
+    """
+    if name is None:
+        return None
+    parts = PurePosixPath(name).parts if isinstance(name, str) else ()
+    if not parts or parts[0] == "/" or ".." in parts:
+        reason = f"split_config is {name!r}; it must be the name of a file in the same folder"
+        raise InputError(path, reason)
+    return str(name)
 
 
 def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | None:
@@ -204,7 +240,10 @@ def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | N
     parts = None
     for name in _OWN_CONFIGURATIONS:
         if exists(joined(folder, name), options):
-            subflavors, parts = _configuration(joined(folder, name), options)
+            subflavors, parts, split = _configuration(joined(folder, name), options)
+            if split is not None:
+                reason = f"split_config has no effect without {META}; prepare_energon() makes it"
+                raise InputError(joined(folder, name), reason)
             break
     return ShardedDataset(folder, shards, subflavors, parts, frozenset(), options)
 

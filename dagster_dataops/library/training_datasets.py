@@ -25,19 +25,31 @@ class TrainingDataset:
     Args:
         samples: The crude samples.
         encoder: The task encoder.
+        limit: The number of items after which the stream ends; ``None`` for no limit.
         options: The options of `DefaultTaskEncoder.stream`.
     """
 
     def __init__(
-        self, samples: CrudeStream, encoder: DefaultTaskEncoder[Any, Any, Any, Any], **options: Any
+        self,
+        samples: CrudeStream,
+        encoder: DefaultTaskEncoder[Any, Any, Any, Any],
+        *,
+        limit: int | None = None,
+        **options: Any,
     ) -> None:
         self._samples, self._encoder, self._options = samples, encoder, options
+        self._limit = limit
         self.stream()  # checks the cookers and the sizes
 
     @property
     def stage(self) -> Stage:
         """The last stage of the stream, for `restore_record`."""
         return self.stream().stage
+
+    @property
+    def item_stage(self) -> Stage:
+        """The last stage before the batches, for `restore_record` with the key of one item."""
+        return self._items(NoCachePool(), batch_size=None).stage
 
     def stream(self, cache_pool: CachePool | None = None) -> DataPipelineBuilder:
         """Return the stream of the training items.
@@ -46,8 +58,12 @@ class TrainingDataset:
             cache_pool: The pool for cookers that need one; without one, files are read when they
                 are needed.
         """
-        pool = NoCachePool() if cache_pool is None else cache_pool
-        return self._encoder.stream(self._samples, cache_pool=pool, **self._options)
+        made = self._items(NoCachePool() if cache_pool is None else cache_pool)
+        return made if self._limit is None else made.take(self._limit)
+
+    def _items(self, pool: CachePool, **other: Any) -> DataPipelineBuilder:
+        options = {**self._options, **other}
+        return self._encoder.stream(self._samples, cache_pool=pool, **options)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the training items from the start."""
@@ -119,7 +135,9 @@ def get_val_dataset(
         batch_size: See `get_train_dataset`.
         batch_drop_last: See `get_train_dataset`.
         packing_buffer_size: See `get_train_dataset`.
-        limit: The number of samples after which it ends; ``None`` for all.
+        limit: The number of items after which it ends, as in Energon: of batches with
+            ``batch_size``, of packs with ``packing_buffer_size``, else of encoded samples;
+            ``None`` for all.
 
     Raises:
         MetadatasetError: The file is not a valid metadataset.
@@ -128,8 +146,9 @@ def get_val_dataset(
     """
     samples = _samples(path, split_part, None, training=False)
     return TrainingDataset(
-        samples if limit is None else samples.take(limit),
+        samples,
         task_encoder or DefaultTaskEncoder(),
+        limit=limit,
         batch_size=batch_size,
         batch_drop_last=batch_drop_last,
         packing_buffer_size=packing_buffer_size,

@@ -60,6 +60,13 @@ class Packing(DefaultTaskEncoder[LazyTextSample, LazyTextSample, TextSample, Tex
         return TextSample.derive_from(samples[0], text=text)
 
 
+class InFours(Packing):
+    cookers = (cook_text,)
+
+    def pack_selected_samples(self, samples):
+        return TextSample(text="|".join(one["text"] for one in samples))
+
+
 class Encoding(DefaultTaskEncoder):
     cookers = (cook_text,)
 
@@ -142,6 +149,10 @@ def test_evaluation_reads_every_dataset_once_in_order(folder):
 
     assert [one["text"] for one in data][18:] == ["A 18", "A 19", "B 0", "B 1", "B 2"]
     assert len(list(get_val_dataset(path, task_encoder=Encoding(), limit=5))) == 5
+    batches = list(get_val_dataset(path, task_encoder=Encoding(), limit=3, batch_size=2))
+    assert [len(batch) for batch in batches] == [2, 2, 2]
+    packs = get_val_dataset(path, task_encoder=InFours(), limit=2, packing_buffer_size=8)
+    assert [one["text"] for one in packs] == ["a 0|a 1|a 2|a 3", "a 4|a 5|a 6|a 7"]
 
 
 def test_failed_samples_are_skipped_by_the_loader(folder):

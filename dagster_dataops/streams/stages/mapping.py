@@ -110,7 +110,8 @@ class Filter(UnaryStage):
     fn: Function
     selector: Selector | None
 
-    def _function(self) -> Function:
+    def function(self) -> Function:
+        """Return the predicate as a function of an item."""
         if self.selector is None:
             return self.fn
         get, fn = self.selector.get, self.fn
@@ -118,7 +119,7 @@ class Filter(UnaryStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        function = self._function()
+        function = self.function()
         for item in self.source.items():
             try:
                 wanted = function(item)
