@@ -97,7 +97,7 @@ class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
         self._digests = digests
 
     @override
-    def then(self, stage: Stage) -> "CrudeStream":
+    def extended(self, stage: Stage) -> "CrudeStream":
         return CrudeStream(stage, digests=self._digests)
 
     def cook(self, cookers: Cookers, cache_pool: Any = None) -> "CrudeStream":
@@ -175,7 +175,7 @@ class IndexStream(DataPipelineBuilder):
         self.name = name
 
     @override
-    def then(self, stage: Stage) -> "IndexStream":
+    def extended(self, stage: Stage) -> "IndexStream":
         return IndexStream(stage, self.name)
 
 

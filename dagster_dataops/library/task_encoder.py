@@ -190,7 +190,9 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         if shuffle_buffer_size is not None and shuffle_buffer_size > 1:
             made = made.shuffle(shuffle_buffer_size)
         if packing_buffer_size is not None:
-            made = made.pack(packing_buffer_size, self.select_samples_to_pack, self.pack_group)
+            made = made.pack_windows(
+                packing_buffer_size, self.select_samples_to_pack, self.pack_group
+            )
         if batch_size is not None:
             made = made.bucket(batch_size, batch_drop_last)
             if self._overrides("batch", "encode_batch"):

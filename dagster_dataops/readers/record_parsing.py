@@ -58,18 +58,26 @@ class LineParser(ItemParser):
         """
         name, number, raw = item
         try:
-            line = raw if raw.isascii() else raw.encode("latin-1").decode()
-            record = self.parse(line.removesuffix("\r"))
+            record = self.parse(self.decoded(raw))
         except Exception as error:
             kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
-            raise self._refused(name, number, f"{kind}{error}") from error
+            place = f"{self.folder}/{name}, {self.place(number, raw)}"
+            raise StreamSourceError(place, f"{kind}{error}") from error
         if not isinstance(record, dict):
             reason = f"parse returned a {type(record).__name__}, not a record (a dict)"
-            raise self._refused(name, number, reason)
+            place = f"{self.folder}/{name}, {self.place(number, raw)}"
+            raise StreamSourceError(place, reason)
         return {**record, "file": name, "line": number} if self.with_place else record
 
-    def _refused(self, name: str, number: int, reason: str) -> StreamSourceError:
-        return StreamSourceError(f"{self.folder}/{name}, line {number}", reason)
+    def decoded(self, raw: Any) -> Any:
+        """Return what ``parse`` gets: the text of a line."""
+        line: str = raw if raw.isascii() else raw.encode("latin-1").decode()
+        return line.removesuffix("\r")
+
+    def place(self, number: int, raw: Any) -> str:
+        """Return the place of an item in its file, for errors."""
+        del raw
+        return f"line {number}"
 
     @override
     def options(self) -> dict[str, Any]:

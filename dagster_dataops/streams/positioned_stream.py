@@ -19,6 +19,7 @@ from dagster_dataops.streams.core.item_failures import (
 )
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.stream_identity import VERSION, fingerprint, unwrap_state
+from dagster_dataops.streams.core.unused_results import warn_if_unused
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.taking import Take
 
@@ -179,6 +180,7 @@ class PositionedStream(Operations):
             quarantine: The file for failed items; ``None`` for that of this stream.
             seed: The root seed; ``None`` for that of this stream.
         """
+        warn_if_unused(Operations)
         return type(self)(
             stage,
             on_error=self.on_error,
@@ -214,8 +216,12 @@ class PositionedStream(Operations):
         self._items, self._is_closed = None, False
         self._cursor.restart(reset_rng=reset_rng)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, strict: bool = True) -> dict[str, Any]:  # noqa: ARG002 - see below
         """Return the position as a JSON object.
+
+        Args:
+            strict: No effect: a state is a position, and no item that was read ahead is lost. In
+                fairseq2, ``strict=False`` leaves such items out of the state.
 
         Raises:
             DataPipelineError: An error has ended the stream.

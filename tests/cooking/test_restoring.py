@@ -194,7 +194,7 @@ def test_records_that_depend_on_more_than_a_sample_are_refused(folder):
         rows.map(lambda row: row[0]),
         stream.map(lambda record, random: {**record, "r": random.random()}, random=True),
         stream.yield_from(lambda record: read_sequence([record, record]).and_return()),
-        stream.pack(2, lambda window: [window], lambda group: {"n": len(group)}).map(dict),
+        stream.pack_windows(2, lambda window: [window], lambda group: {"n": len(group)}).map(dict),
         crude(folder).cook(lambda sample: [cook_text(sample), cook_text(sample)]),
     ]
     for case in cases:
