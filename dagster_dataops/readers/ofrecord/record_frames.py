@@ -66,10 +66,10 @@ class FrameCursor(FileCursor):
         try:
             with self.location.opened() as content:
                 while frames := self._frames(content):
-                    passed = min(self._passed, len(frames))
-                    self._passed = passed
-                    yield self.begin_block(frames[passed:])
-                    self._start, self._passed = frames[-1].end, 0
+                    left = max(0, self._passed - len(frames))  # of a state with larger blocks
+                    if not left:
+                        yield self.begin_block(frames[self._passed :])
+                    self._start, self._passed = frames[-1].end, left
                     self.begin_block([])
         except StreamSourceError as error:
             self._start, self._passed = _ENDED, 0

@@ -1,12 +1,13 @@
 """Tests of item_failures: the handling of items on which a stage fails."""
 
+import contextlib
 import json
 import logging
 from itertools import islice
 
 import pytest
 
-from dagster_dataops import DataPipeline, errors, read_sequence
+from dagster_dataops import DataPipeline, errors, get_last_failed_example, read_sequence
 
 
 def inverse(x):
@@ -32,6 +33,15 @@ def test_a_failure_ends_the_stream_with_the_exception_itself():
             attempt()
     with pytest.raises(ValueError, match="error has ended"):
         DataPipeline.concat(stream)
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip", "quarantine"])
+def test_the_item_that_failed_last_is_known(on_error):
+    for item in (0, "text"):
+        stream = read_sequence([1, item]).map(inverse).prefetch(2).and_return(on_error=on_error)
+        with contextlib.suppress(ZeroDivisionError, TypeError):
+            list(stream)
+        assert get_last_failed_example() == item
 
 
 def raises_stop_iteration(_):

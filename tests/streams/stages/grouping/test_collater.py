@@ -7,7 +7,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from dagster_dataops import Collater, CollateOptionsOverride, read_sequence
+from dagster_dataops import CollateOptionsOverride, Collater, read_sequence
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, UnfitRecordError
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.each import each
