@@ -58,12 +58,15 @@ COMBINATIONS = {
 }
 
 
+def evaluated(call):
+    """Return the result of a call of a combination, given as text."""
+    return eval(f"DataPipeline.{call}", globals())  # noqa: S307 - the code of the test
+
+
 @each("name", COMBINATIONS)
 def test_the_arguments_of_a_combination_are_given_by_position_or_name(name):
     for call, same in COMBINATIONS[name]:
-        first, second = (
-            eval(f"DataPipeline.{name}({one})", globals()).and_return() for one in (call, same)
-        )
+        first, second = (evaluated(f"{name}({one})").and_return() for one in (call, same))
         assert list(first) == list(second)
         assert first.parts == second.parts
 
@@ -85,7 +88,7 @@ def test_the_arguments_of_a_combination_are_given_by_position_or_name(name):
 def test_arguments_of_a_combination_that_do_not_fit_are_refused(case):
     call, message = case
     with pytest.raises((ValueError, TypeError), match=message):
-        eval(f"DataPipeline.{call}", globals())
+        evaluated(call)
 
 
 def test_strict_changes_no_state():

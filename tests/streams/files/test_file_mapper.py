@@ -1,8 +1,8 @@
 """`FileMapper`: the bytes of files by name."""
 
-import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +15,7 @@ from dagster_dataops.errors import (
 )
 from tests.each import each
 
+OPEN = Path("/proc/self/fd")  # on Linux
 CONTENT = bytes(range(200))
 
 
@@ -96,11 +97,11 @@ def test_only_the_last_files_stay_open(folder):
     for number in range(5):
         (folder / str(number)).write_text(str(number))
     mapper = FileMapper(folder, cached_fd_count=2)
-    before = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
+    before = len(list(OPEN.iterdir())) if OPEN.exists() else 0
     for number in [0, 1, 2, 3, 4, 0, 4]:
         assert mapper(str(number))["data"] == str(number).encode()
     if before:
-        assert len(os.listdir("/proc/self/fd")) == before + 2
+        assert len(list(OPEN.iterdir())) == before + 2
     mapper.close()
     assert mapper("3")["data"] == b"3"
     with pytest.raises(StreamArgumentError, match="cached_fd_count"):

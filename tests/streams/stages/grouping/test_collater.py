@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from collections import namedtuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +12,10 @@ from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, U
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.each import each
 
-Point = namedtuple("Point", ["x", "y"])
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
 
 
 @each(
