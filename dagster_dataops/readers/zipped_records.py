@@ -8,20 +8,19 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
+from dagster_dataops.errors import DamagedFileError, StreamDefinitionError, StreamSourceError
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
+from dagster_dataops.streams.files.descriptors import naming_path
 from dagster_dataops.streams.files.file_sets import FileSet, GivenPaths
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 from dagster_dataops.streams.files.remote import is_url
 from dagster_dataops.streams.files.text_lines import known_encoding
 
 _NAME: Final = "read_zipped_records"
-_DAMAGED: Final = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError),
-    *(RuntimeError, ValueError),  # an encrypted entry, a malformed one
-)
+_NO_ARCHIVE: Final = (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError)
+_DAMAGED: Final = (*_NO_ARCHIVE, zlib.error, OSError, RuntimeError)  # also an encrypted entry
 
 
 class ZipCursor(FileCursor):
@@ -42,10 +41,10 @@ class ZipCursor(FileCursor):
     def blocks(self) -> Iterator[Iterator[Any]]:
         path = self.location.path
         try:
-            archive = zipfile.ZipFile(path)
-        except _DAMAGED as error:
-            self._settle(path, f"cannot be read as a zip archive: {error}", error)
-            return
+            with naming_path(path):
+                archive = zipfile.ZipFile(path)
+        except _NO_ARCHIVE as error:
+            raise DamagedFileError(path, f"cannot be read as a zip archive: {error}") from error
         with archive:
             entries = [one for one in archive.infolist() if not one.is_dir()]
             for entry in entries[self._next :]:
@@ -54,14 +53,11 @@ class ZipCursor(FileCursor):
                     content = self._content(archive, entry)
                 except _DAMAGED as error:
                     place = f"{path}, entry {entry.filename!r}"
-                    self._settle(place, f"cannot be read: {error}", error)
+                    failure = StreamSourceError(place, f"cannot be read: {error}")
+                    failure.__cause__ = error
+                    self.counter.settle(place, failure)
                     continue
                 yield iter((content,))
-
-    def _settle(self, place: str, reason: str, error: Exception) -> None:
-        failure = StreamSourceError(place, reason)
-        failure.__cause__ = error
-        self.counter.settle(place, failure)
 
     def _content(self, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:
         if entry.file_size > LINE_BYTES:

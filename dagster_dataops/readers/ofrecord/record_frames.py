@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from typing_extensions import override
 
-from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.errors import DamagedFileError
 from dagster_dataops.quantities import counted
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES, LINE_BYTES
@@ -71,7 +71,7 @@ class FrameCursor(FileCursor):
                         yield self.begin_block(frames[self._passed :])
                     self._start, self._passed = frames[-1].end, left
                     self.begin_block([])
-        except StreamSourceError as error:
+        except DamagedFileError as error:
             self._start, self._passed = _ENDED, 0
             self.counter.settle(path, error)
 
@@ -79,7 +79,7 @@ class FrameCursor(FileCursor):
         """Return the next frames, at least one; none at the end of the file.
 
         Raises:
-            StreamSourceError: The next frame is incomplete, or its length is wrong.
+            DamagedFileError: The next frame is incomplete, or its length is wrong.
         """
         frames: list[Frame] = []
         path, start = self.location.path, self._start
@@ -101,7 +101,7 @@ class FrameCursor(FileCursor):
         """Return the end of the frame at a place; ``None`` if its length is incomplete.
 
         Raises:
-            StreamSourceError: The length is wrong.
+            DamagedFileError: The length is wrong.
         """
         if at + _LENGTH.size > len(data):
             return None
@@ -114,13 +114,13 @@ class FrameCursor(FileCursor):
             f"has a record of {length:,} bytes at byte {self._start:,}; a length is from 0 to "
             f"{LINE_BYTES:,}, so the file is damaged, or is no OFRecord file"
         )
-        raise StreamSourceError(self.location.path, reason)
+        raise DamagedFileError(self.location.path, reason)
 
     def _long_frame(self, content: Content, data: bytes) -> Frame:
         """Return a frame that is longer than a block.
 
         Raises:
-            StreamSourceError: It is incomplete.
+            DamagedFileError: It is incomplete.
         """
         path, start = self.location.path, self._start
         end = self._end(data, 0)
@@ -135,4 +135,4 @@ class FrameCursor(FileCursor):
             f"is truncated: at byte {start:,} begins a record with {wanted}, and the file has "
             f"{counted(len(data), 'bytes')} from there on"
         )
-        raise StreamSourceError(path, reason)
+        raise DamagedFileError(path, reason)
