@@ -58,26 +58,29 @@ class LineParser(ItemParser):
         """
         name, number, raw = item
         try:
-            record = self.parse(self.decoded(raw))
+            line = raw if raw.isascii() else raw.encode("latin-1").decode()
+            record = self.parse(line.removesuffix("\r"))
         except Exception as error:
-            kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
-            place = f"{self.folder}/{name}, {self.place(number, raw)}"
-            raise StreamSourceError(place, f"{kind}{error}") from error
+            raise self.refused(f"{name}, line {number}", error) from error
+        if type(record) is not dict or self.with_place:
+            return self.placed(record, name, number, f"line {number}")
+        return record
+
+    def refused(self, place: str, error: Exception) -> StreamSourceError:
+        """Return the error of an item at a place in the folder."""
+        kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+        return StreamSourceError(f"{self.folder}/{place}", f"{kind}{error}")
+
+    def placed(self, record: Any, name: str, number: int, place: str) -> Any:
+        """Return a record, with its file and number if wanted.
+
+        Raises:
+            StreamSourceError: It is no dict.
+        """
         if not isinstance(record, dict):
             reason = f"parse returned a {type(record).__name__}, not a record (a dict)"
-            place = f"{self.folder}/{name}, {self.place(number, raw)}"
-            raise StreamSourceError(place, reason)
+            raise StreamSourceError(f"{self.folder}/{name}, {place}", reason)
         return {**record, "file": name, "line": number} if self.with_place else record
-
-    def decoded(self, raw: Any) -> Any:
-        """Return what ``parse`` gets: the text of a line."""
-        line: str = raw if raw.isascii() else raw.encode("latin-1").decode()
-        return line.removesuffix("\r")
-
-    def place(self, number: int, raw: Any) -> str:
-        """Return the place of an item in its file, for errors."""
-        del raw
-        return f"line {number}"
 
     @override
     def options(self) -> dict[str, Any]:

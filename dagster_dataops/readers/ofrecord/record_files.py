@@ -131,12 +131,20 @@ class PartRecordParser(LineParser):
     """Makes a record of a frame of a part."""
 
     @override
-    def decoded(self, raw: Any) -> Any:
-        return features_of(raw.payload)
+    def __call__(self, item: tuple[str, int, Any]) -> Any:
+        """Return the record of a frame.
 
-    @override
-    def place(self, number: int, raw: Any) -> str:
-        return f"record {number:,} at byte {raw.offset:,}"
+        Raises:
+            StreamSourceError: The payload is damaged, or ``parse`` failed or did not return a dict;
+                with file, record and byte.
+        """
+        name, number, frame = item
+        place = f"record {number:,} at byte {frame.offset:,}"
+        try:
+            record = self.parse(features_of(frame.payload))
+        except Exception as error:
+            raise self.refused(f"{name}, {place}", error) from error
+        return self.placed(record, name, number, place)
 
 
 class OFRecordReader(PartFiles):
