@@ -7,6 +7,7 @@ from dagster_dataops.cooking.blending import Leaf
 from dagster_dataops.cooking.cook_stage import Cook
 from dagster_dataops.cooking.cookers import listed_cookers
 from dagster_dataops.cooking.crude_sources import CrudeSource
+from dagster_dataops.cooking.joined_samples import entry_of
 from dagster_dataops.cooking.record_stages import Held, applied, is_changing
 from dagster_dataops.errors import UnknownSampleError
 from dagster_dataops.quantities import counted
@@ -121,8 +122,8 @@ def _made_by(chain: list[Any], shard: str, key: str, entry: tuple[str, ...]) -> 
         UnknownSampleError: They make no record of it or several, or not of this sample alone.
     """
     source, place = chain[0], chain[0].place
-    entries = [one.entry for one in chain if isinstance(one, Leaf) and one.entry is not None]
-    if entry and tuple(entries) != entry:
+    named = [one.entry for one in chain if isinstance(one, Leaf) and one.entry is not None]
+    if entry and tuple(named or [entry_of(source)]) != entry:
         reason = f"the stream has no entry {entry[0]} of this dataset"
         raise UnknownSampleError(place, key, reason)
     sample = source.sample_of_key(shard, key)

@@ -1,12 +1,13 @@
 """``get_train_dataset``, ``get_val_dataset`` and ``get_savable_loader``, in Energon's names."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from dagster_dataops.cooking.crude_streams import CrudeStream, crude
 from dagster_dataops.cooking.metadataset.metadataset_plan import YAML_SUFFIXES
 from dagster_dataops.cooking.metadataset.metadataset_streams import metadataset
+from dagster_dataops.cooking.restoring import restore_record
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.filestores.cache_pool import CachePool, NoCachePool
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder
@@ -162,10 +163,30 @@ def _samples(path: Any, split: str, seed: int | None, *, training: bool) -> Crud
 
 
 class SavableLoader(DataLoader2):
-    """`DataLoader2` with Energon's names for its position."""
+    """`DataLoader2` with Energon's names for its position.
 
+    Attributes:
+        dataset: The dataset of `get_savable_loader`; ``None`` for a loader made otherwise.
+    """
+
+    dataset: TrainingDataset | None = None
     save_state_rank = DataLoader2.state_dict
     restore_state_rank = DataLoader2.load_state_dict
+
+    def restore_sample(self, restore_key: Sequence[Any]) -> Any:
+        """Return a sample, a pack or a batch again; the position is not changed.
+
+        Args:
+            restore_key: See `restore_record`.
+
+        Raises:
+            StreamArgumentError: The loader has no dataset.
+            UnknownSampleError: The dataset has no such sample.
+        """
+        if self.dataset is None:
+            reason = "it needs a loader of get_savable_loader(); use restore_record(dataset, key)"
+            raise StreamArgumentError("restore_sample", reason)
+        return restore_record(self.dataset, restore_key)
 
 
 def get_savable_loader(
@@ -194,7 +215,9 @@ def get_savable_loader(
     if not isinstance(dataset, TrainingDataset):
         reason = f"it must be a dataset of get_train_dataset(), not a {type(dataset).__name__}"
         raise StreamArgumentError("get_savable_loader", reason)
-    return SavableLoader(
+    loader = SavableLoader(
         dataset.stream(cache_pool).and_return(on_error=on_error, seed=seed),
         reading_service=MultiProcessingReadingService(num_workers),
     )
+    loader.dataset = dataset
+    return loader

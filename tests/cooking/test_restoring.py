@@ -211,3 +211,38 @@ def test_concurrent_functions_are_applied(folder):
 
     assert record["text"] == "A 0"
     assert restore_record(stream, record[KEY]) == record
+
+
+def test_a_key_with_an_entry_fits_the_same_dataset_alone(folder):
+    stream = metadataset(written(folder.parent, TWICE), cookers=COOKERS, seed=1)
+    record = next(iter(stream))
+    alone = crude(folder, subflavors=record["__subflavors__"]).cook(COOKERS)
+    again = restore_record(alone, record[KEY])
+    assert again == {**record, KEY: record[KEY][:3]}
+
+
+def test_joins_of_the_same_datasets_by_other_joiners_are_entries(folder):
+    dataset(folder.parent / "b", 12)
+    joined = "join: [{path: a}, {path: b}], joiner: {__module__: tests.cooking.test_restoring"
+    entries = "".join(
+        f"      - {{{joined}, __function__: {name}}}}}\n" for name in ("left", "right")
+    )
+    path = written(folder.parent, f"  train:\n    concat:\n{entries}")
+    stream = metadataset(path, cookers=cook_text)
+    records = list(stream)
+    assert [records[0]["text"], records[-1]["text"]] == ["a 0", "b 11"]
+    assert [restore_record(stream, record[KEY]) for record in records] == records
+
+
+def left(first, second):
+    return dict(first)
+
+
+def right(first, second):
+    return dict(second)
+
+
+def test_a_collated_batch_is_made_again_by_its_keys(folder):
+    stream = crude(folder).cook(cook_text).bucket(5).collate()
+    for batch in stream:
+        assert restore_record(stream, json.loads(json.dumps(batch[KEY]))) == batch

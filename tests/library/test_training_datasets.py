@@ -29,6 +29,7 @@ from dagster_dataops.errors import (
     StreamArgumentError,
     StreamDefinitionError,
 )
+from dagster_dataops.library.training_datasets import SavableLoader
 from tests.cooking.mixtures import cook_text, dataset, store, written
 
 
@@ -128,6 +129,15 @@ def test_a_pack_is_made_again_alone(mix):
 
     assert pack["__restore_key__"][0] == "pack"
     assert restore_record(data, pack["__restore_key__"]) == pack
+    loader = get_savable_loader(data)
+    first = next(iter(loader))
+    state = loader.state_dict()
+    assert loader.restore_sample(pack["__restore_key__"]) == pack
+    assert loader.restore_sample(first["__restore_key__"]) == first
+    assert loader.state_dict() == state
+    other = SavableLoader(data.stream())
+    with pytest.raises(StreamArgumentError, match="needs a loader of get_savable_loader"):
+        other.restore_sample(pack["__restore_key__"])
 
 
 def test_samples_are_encoded_shuffled_and_batched(folder):

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import orjson
-
 from dagster_dataops.cooking.blending import Leaf
 from dagster_dataops.cooking.crude_sources import CrudeSource
-from dagster_dataops.cooking.joined_samples import JoinedSamples
+from dagster_dataops.cooking.joined_samples import entry_of
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, with_inputs
 
@@ -89,7 +87,7 @@ def with_entries(stage: Stage) -> Stage:
     for one in distinct_stages(stage):
         if isinstance(one, Leaf):
             (source,) = (found for found in one.ordered() if isinstance(found, CrudeSource))
-            entries.setdefault(source.place, {})[one] = _entry_of(source)
+            entries.setdefault(source.place, {})[one] = entry_of(source)
     named = {
         one: entry
         for leaves in entries.values()
@@ -103,12 +101,3 @@ def with_entries(stage: Stage) -> Stage:
             found = replace(found, entry=named[one])
         made[one] = found
     return made[stage]
-
-
-def _entry_of(source: CrudeSource) -> str:
-    """Return what makes the records of a dataset others: subflavors, and the joiner of a join."""
-    labels = source.labels.subflavors
-    text = orjson.dumps(labels, default=repr, option=orjson.OPT_SORT_KEYS).decode()
-    if isinstance(source, JoinedSamples):
-        return f"{text} by {source.joiner.module}.{source.joiner.name}"
-    return text
