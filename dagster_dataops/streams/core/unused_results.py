@@ -30,8 +30,8 @@ def warn_if_unused(builders: type) -> None:
         return
     operation, depth = found
     msg = (
-        f"the result of {operation}() is not used: operations of a stream return a new stream and "
-        f"change none, so this line has no effect; write builder = builder.{operation}(...)"
+        f"the result of {operation}() is not used: builders are immutable, and an operation returns "
+        f"a new stream, so this line has no effect; write builder = builder.{operation}(...)"
     )
     warnings.warn(msg, UnusedStreamWarning, stacklevel=depth + 3)
 
