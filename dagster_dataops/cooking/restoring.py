@@ -172,7 +172,8 @@ def _last(
     behind: list[Stage] = []
     while not isinstance(stage, kinds):
         if not isinstance(stage, UnaryStage):
-            raise UnknownSampleError("restore_record", restore_key, without)
+            reason = f"{without} behind {stage.described}"
+            raise UnknownSampleError("restore_record", restore_key, reason)
         behind.insert(0, stage)
         stage = stage.upstream
     return stage, behind

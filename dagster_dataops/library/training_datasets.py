@@ -137,8 +137,8 @@ def get_val_dataset(
         batch_drop_last: See `get_train_dataset`.
         packing_buffer_size: See `get_train_dataset`.
         limit: The number of items after which it ends, as in Energon: of batches with
-            ``batch_size``, of packs with ``packing_buffer_size``, else of encoded samples;
-            ``None`` for all.
+            ``batch_size``, of packs with ``packing_buffer_size``, else of samples; ``None`` for
+            all.
 
     Raises:
         MetadatasetError: The file is not a valid metadataset.
@@ -146,10 +146,11 @@ def get_val_dataset(
         StreamDefinitionError: An argument is invalid.
     """
     samples = _samples(path, split_part, None, training=False)
+    of_samples = batch_size is None and packing_buffer_size is None
     return TrainingDataset(
-        samples,
+        samples.take(limit) if limit is not None and of_samples else samples,
         task_encoder or DefaultTaskEncoder(),
-        limit=limit,
+        limit=None if of_samples else limit,
         batch_size=batch_size,
         batch_drop_last=batch_drop_last,
         packing_buffer_size=packing_buffer_size,
