@@ -30,7 +30,7 @@ def warn_if_unused(builders: type) -> None:
         return
     operation, depth = found
     msg = (
-        f"the result of {operation}() is not used: builders are immutable, and an operation returns "
+        f"the result of {operation}() is not used: builders are immutable, and operations return "
         f"a new stream, so this line has no effect; write builder = builder.{operation}(...)"
     )
     warnings.warn(msg, UnusedStreamWarning, stacklevel=depth + 3)
