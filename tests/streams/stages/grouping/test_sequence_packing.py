@@ -105,31 +105,33 @@ def test_it_resumes_anywhere(truncate, longest):
     assert_resumes_anywhere(stream)
 
 
+def packed(sequences, size, longest):
+    """Return the packs of sequences: a simple model."""
+    made, seqs, lengths = [], [], []
+    for sequence in sequences:
+        rest = sequence
+        while rest:
+            part = rest[: min(longest, size - len(seqs))]
+            seqs, lengths = seqs + part, [*lengths, len(part)]
+            is_full = len(seqs) == size
+            again = is_full and len(part) < len(rest)  # the last element begins the next pack
+            rest = rest[len(part) - again :]
+            if is_full:
+                made.append((seqs, lengths))
+                seqs, lengths = [], []
+    if seqs:
+        made.append((seqs + [0] * (size - len(seqs)), lengths))
+    return made
+
+
 @given(
     st.lists(st.lists(st.integers(1, 9), max_size=9), max_size=9),
     st.integers(2, 7),
     st.integers(1, 9),
 )
-def test_no_element_is_lost(sequences, size, longest):
+def test_packs_are_those_of_a_simple_model(sequences, size, longest):
     found = packs(read_sequence(sequences).pack(size, longest, drop_remainder=False))
-    parts = []
-    for seqs, lengths in found:
-        assert len(seqs) == size
-        assert all(length <= longest for length in lengths)
-        at = 0
-        for length in lengths:
-            parts.append(seqs[at : at + length])
-            at += length
-        assert seqs[at:] == [0] * (size - at)
-    rest = [one for one in sequences if one]
-    for part in parts:  # each part is the beginning of the rest of the sequences
-        if rest[0][: len(part)] != part:
-            rest[0] = rest[0][1:]
-        assert rest[0][: len(part)] == part
-        is_end = len(part) == len(rest[0])
-        # keep the last element: it may begin the next pack
-        rest = rest[1:] if is_end else [rest[0][len(part) - 1 :], *rest[1:]]
-    assert not rest
+    assert found == packed(sequences, size, longest)
 
 
 def test_arguments_that_do_not_fit_are_refused():
