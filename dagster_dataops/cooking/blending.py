@@ -64,12 +64,12 @@ class Leaf(UnaryStage):
             yield sample
 
     def marked(self, sample: dict[str, Any]) -> dict[str, Any]:
-        """Return a sample, or a line of an index, with the entry."""
-        if self.entry is None:
-            return sample
-        if RESTORE_KEY in sample:
-            return {**sample, RESTORE_KEY: [*sample[RESTORE_KEY], self.entry]}
-        return {**sample, ENTRY: self.entry}
+        """Return a sample, or a line of an index, with the entry. Sources make new ones each time."""
+        if self.entry is not None and RESTORE_KEY in sample:
+            sample[RESTORE_KEY] = [*sample[RESTORE_KEY], self.entry]
+        elif self.entry is not None:
+            sample[ENTRY] = self.entry
+        return sample
 
 
 @dataclass(eq=False)

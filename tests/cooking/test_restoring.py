@@ -7,6 +7,7 @@ import pytest
 
 from dagster_dataops import (
     Cooker,
+    CrudeSample,
     DataPipeline,
     DefaultTaskEncoder,
     TextSample,
@@ -228,6 +229,7 @@ def test_joins_of_the_same_datasets_by_other_joiners_are_entries(folder):
         f"      - {{{joined}, __function__: {name}}}}}\n" for name in ("left", "right")
     )
     path = written(folder.parent, f"  train:\n    concat:\n{entries}")
+    assert isinstance(next(iter(metadataset(path))), CrudeSample)
     stream = metadataset(path, cookers=cook_text)
     records = list(stream)
     assert [records[0]["text"], records[-1]["text"]] == ["a 0", "b 11"]
@@ -235,7 +237,7 @@ def test_joins_of_the_same_datasets_by_other_joiners_are_entries(folder):
 
 
 def left(first, second):
-    return dict(first)
+    return CrudeSample(first)
 
 
 def right(first, second):
