@@ -64,7 +64,7 @@ class Leaf(UnaryStage):
             yield sample
 
     def marked(self, sample: dict[str, Any]) -> dict[str, Any]:
-        """Return a sample, or a line of an index, with the entry. Sources make new ones each time."""
+        """Return a sample, or a line of an index, with the entry added; sources make new ones."""
         if self.entry is not None and RESTORE_KEY in sample:
             sample[RESTORE_KEY] = [*sample[RESTORE_KEY], self.entry]
         elif self.entry is not None:
