@@ -128,7 +128,12 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         raise NotImplementedError
 
     def batch(self, samples: list[Any]) -> Any:
-        """Return the batch of a list of samples; the list itself by default."""
+        """Return the batch of a list of samples; the list itself by default.
+
+        A batch has no restore key of its own, unlike in Energon: keep those of its samples, as in
+        ``{"__restore_key__": [one["__restore_key__"] for one in samples]}``. `restore_record` makes
+        the batch again of this list.
+        """
         return samples
 
     def encode_batch(self, batch: Any) -> Any:
