@@ -122,7 +122,7 @@ class DataPipeline(PositionedStream):
         Example:
             >>> first, second = read_sequence([1, 2, 3]), read_sequence([8, 9])
             >>> list(DataPipeline.round_robin([first, second], True))
-            [1, 8, 2, 9, 3]
+            [1, 8, 2, 9]
         """
         named = {"stop_at_shortest": stop_at_shortest, "allow_repeats": allow_repeats}
         stages, options = _combined("round_robin", given, pipelines, named)
