@@ -53,7 +53,7 @@ from dagster_dataops.assets.components.operator_declaration import (
 from dagster_dataops import assets as assets
 
 # Checks
-from dagster_dataops.assets.checks import check_functions as _check_functions
+from dagster_dataops import checks as checks
 from dagster_dataops.assets.checks.error_rate import ErrorRateCheck as ErrorRateCheck
 
 # Language models
@@ -116,7 +116,7 @@ from dagster_dataops.loading.reading_service import (
 )
 from dagster_dataops.loading.seed_generator import SeedGenerator as SeedGenerator
 from dagster_dataops.loading.rank_states import merged_states as merged_states
-from dagster_dataops.graph import editing as _editing
+from dagster_dataops import graphs as graphs
 from dagster_dataops.streams.torch_loader import torch_dataset as torch_dataset
 from dagster_dataops.streams.torch_loader import pin_memory as pin_memory
 from dagster_dataops.streams.torch_loader import to_device as to_device
@@ -166,6 +166,4 @@ from dagster_dataops.errors import DataOpsError as DataOpsError
 from dagster_dataops import errors as errors
 from dagster_dataops import testing as testing
 
-checks = _check_functions
-graphs = _editing
 __version__: str
