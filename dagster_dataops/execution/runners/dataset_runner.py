@@ -122,7 +122,9 @@ class _Call:
         except (DatasetOperatorError, ExportError, RecordError, RunStoppedError, StorageError):
             raise
         except BaseException as error:
-            raise DatasetOperatorError(self._name, *text_and_traceback(error)) from error
+            raise DatasetOperatorError(
+                self._name, *text_and_traceback(error, self._operator)
+            ) from error
 
     def _iterable(self, returned: object) -> Iterable[object]:
         if isinstance(returned, (dict, str, bytes)) or not isinstance(returned, Iterable):
