@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.confined_names import confined
@@ -123,7 +123,7 @@ def prepared_dataset(
     Raises:
         InputError: A file is missing or invalid.
         StreamDefinitionError: There is no such part of the split.
-        PathEscapeError: The name of a shard leads out of the folder.
+        PathEscapeError: The name of a shard, or of the file of the split, leads out of its folder.
     """
     meta = joined(path, META)
     _check_there(meta, dataset_config, _DATASET, options)
@@ -209,23 +209,9 @@ def _configuration(path: str, options: Mapping[str, Any]) -> _Configuration:
     if isinstance(kept, str):
         raise InputError(path, "part_filter must be a list of parts; a function is not supported")
     parts = None if kept is None else frozenset(map(str, kept))
-    split = _split_name(path, found.get("split_config"))
+    named = found.get("split_config")
+    split = None if named is None else confined(named, path)
     return _Configuration(dict(found.get("subflavors") or {}), parts, split)
-
-
-def _split_name(path: str, name: object) -> str | None:
-    """Return the file of the split that ``dataset.yaml`` names, relative to its folder.
-
-    Raises:
-        InputError: It is no name of a file below that folder.
-    """
-    if name is None:
-        return None
-    parts = PurePosixPath(name).parts if isinstance(name, str) else ()
-    if not parts or parts[0] == "/" or ".." in parts:
-        reason = f"split_config is {name!r}; it must be the name of a file in the same folder"
-        raise InputError(path, reason)
-    return str(name)
 
 
 def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | None:
