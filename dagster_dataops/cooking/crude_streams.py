@@ -28,7 +28,6 @@ from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.store_opening import absolute
 from dagster_dataops.filestores.tar_store import TarStore
 from dagster_dataops.filestores.tars.shard_scan import TarShard
-from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.sequences import fresh
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, with_inputs
@@ -116,24 +115,8 @@ class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
         return self.then(Cook(self.stage, listed_cookers(cookers), cache_pool))
 
     @override
-    def and_return(
-        self,
-        max_num_warnings: int = 0,
-        *,
-        on_error: OnError | None = None,
-        max_errors: int | None = None,
-        quarantine: str | os.PathLike[str] | None = None,
-        seed: int = 0,
-    ) -> "CrudePipeline":
-        if max_num_warnings and on_error is None:
-            on_error, max_errors = "skip", max_num_warnings
-        return CrudePipeline(
-            self.stage,
-            on_error=on_error or "raise",
-            max_errors=max_errors,
-            quarantine=quarantine,
-            seed=seed,
-        )
+    def _finished(self) -> "type[CrudePipeline]":
+        return CrudePipeline
 
     def index(self) -> "IndexStream":
         """Return the stream of the lines of the index in place of the samples.

@@ -13,7 +13,7 @@ from dagster_dataops.filestores.cache_pool import CachePool, NoCachePool
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder
 from dagster_dataops.loading.loader import DataLoader2
 from dagster_dataops.loading.multi_processing import MultiProcessingReadingService
-from dagster_dataops.streams.core.item_failures import OnError
+from dagster_dataops.streams.core.item_failures import FAILURE_TOLERANCE, OnError
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
@@ -196,6 +196,8 @@ def get_savable_loader(
     num_workers: int = 0,
     cache_pool: CachePool | None = None,
     on_error: OnError = "skip",
+    quarantine: str | os.PathLike[str] | None = None,
+    failure_tolerance: int | None = FAILURE_TOLERANCE,
     seed: int = 0,
 ) -> SavableLoader:
     """Return a loader of a dataset, whose position can be saved and loaded; see `DataLoader2`.
@@ -206,7 +208,10 @@ def get_savable_loader(
             are the same for every number.
         cache_pool: The cache pool for cookers that need one.
         on_error: The handling of failed samples, as for `DataPipeline`: by default they are
-            logged and skipped, as in Energon.
+            logged and skipped, as in Energon. With ``quarantine``, ``loader.quarantined`` has them.
+        quarantine: A jsonl file for failed samples, with ``on_error="quarantine"``.
+        failure_tolerance: The number of samples in a row on which a step may fail, as in Energon;
+            ``None`` for no limit.
         seed: The seed of all stages without one.
 
     Raises:
@@ -217,7 +222,12 @@ def get_savable_loader(
         reason = f"it must be a dataset of get_train_dataset(), not a {type(dataset).__name__}"
         raise StreamArgumentError("get_savable_loader", reason)
     loader = SavableLoader(
-        dataset.stream(cache_pool).and_return(on_error=on_error, seed=seed),
+        dataset.stream(cache_pool).and_return(
+            on_error=on_error,
+            quarantine=quarantine,
+            seed=seed,
+            failure_tolerance=failure_tolerance,
+        ),
         reading_service=MultiProcessingReadingService(num_workers),
     )
     loader.dataset = dataset

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.quantities import counted
 from dagster_dataops.streams.core.arguments import check_seed, texts
-from dagster_dataops.streams.core.item_failures import OnError
+from dagster_dataops.streams.core.item_failures import FAILURE_TOLERANCE, OnError
 from dagster_dataops.streams.core.sequences import ConstantSource, CountSource, fresh
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.operations import Operations
@@ -45,25 +45,33 @@ class DataPipelineBuilder(Operations):
         max_errors: int | None = None,
         quarantine: str | os.PathLike[str] | None = None,
         seed: int = 0,
+        failure_tolerance: int | None = FAILURE_TOLERANCE,
     ) -> "DataPipeline":
         """Return the finished stream, to be read or combined with others.
 
         Args:
-            max_num_warnings: Short for ``on_error="skip", max_errors=max_num_warnings``.
+            max_num_warnings: Short for ``on_error="skip", max_errors=max_num_warnings``, however
+                many are in a row.
             on_error: See `DataPipeline`.
             max_errors: See `DataPipeline`.
             quarantine: See `DataPipeline`.
             seed: See `DataPipeline`.
+            failure_tolerance: See `DataPipeline`.
         """
         if max_num_warnings and on_error is None:
-            on_error, max_errors = "skip", max_num_warnings
-        return DataPipeline(
+            on_error, max_errors, failure_tolerance = "skip", max_num_warnings, None
+        return self._finished()(
             self.stage,
             on_error=on_error or "raise",
             max_errors=max_errors,
             quarantine=quarantine,
             seed=seed,
+            failure_tolerance=failure_tolerance,
         )
+
+    def _finished(self) -> "type[DataPipeline]":
+        """Return the class of the finished stream."""
+        return DataPipeline
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the items of a new stream, from its start."""

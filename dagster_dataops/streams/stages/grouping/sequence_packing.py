@@ -78,17 +78,21 @@ class PackSequences(UnaryStage):
         if self._rest is not None:
             found, self._rest = self._rest, None
             return found
+        last = self.counter.before
         while True:
             self._before = self.source.state()
             item: Any = next(upstream, _END)
             if item is _END:
+                self.counter.end(last)
                 return None
             try:
                 self._check(item, parts)
             except DataPipelineError as error:
-                self.counter.settle(item, error)
+                last = self.counter.settle(item, error, last)
                 continue
+            last = None
             if len(item):
+                self.counter.end(None)
                 return item[self.used :] if self.used else item
 
     def _check(self, item: Any, parts: list[Any]) -> None:
