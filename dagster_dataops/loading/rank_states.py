@@ -17,6 +17,7 @@ from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages
 from dagster_dataops.streams.positioned_stream import PositionedStream
 from dagster_dataops.streams.sharding.marks import ShardingMark
+from dagster_dataops.streams.stages.grouping.buckets import Bucket
 from dagster_dataops.streams.stages.repeating import Repeat
 from dagster_dataops.streams.stages.taking import Skip
 
@@ -53,10 +54,7 @@ class StateRanks:
         after = _after_the_mark(stream.stage)
         fails = () if stream.on_error == "raise" else (f"on_error={stream.on_error!r}",)
         moved = [one.name for one in after if not _keeps_step(one, even=even)]
-        repeats = any(isinstance(one, Repeat) for one in after)
-        fixed = [
-            one.name for one in after if not one.is_elastic() or (repeats and isinstance(one, Skip))
-        ]
+        fixed = _fixed(after, may_skip=stream.on_error != "raise")
         several = [one.name for one in after if one.expands]
         out_of_step = (*fails, *moved) if place.world_size > 1 else ()
         return cls(place, out_of_step, tuple(fixed), tuple(several))
@@ -116,6 +114,27 @@ def _after_the_mark(last: Stage) -> list[Stage]:
             one in found for one in stage.inputs
         ):
             found.append(stage)
+    return found
+
+
+def _fixed(after: Sequence[Stage], *, may_skip: bool) -> list[str]:
+    """Return the names of stages that another number of ranks cannot go on with.
+
+    Args:
+        after: The stages after the mark, sources first.
+        may_skip: Whether failed items are skipped.
+    """
+    repeats = any(isinstance(one, Repeat) for one in after)
+    found, is_grouped = [], False  # lists of other ranks have other items
+    for stage in after:
+        drops = may_skip or not _keeps_step(stage, even=True)  # lists, depending on their items
+        if (
+            not stage.is_elastic()
+            or (repeats and isinstance(stage, Skip))
+            or (is_grouped and drops and not stage.transparent)
+        ):
+            found.append(stage.name)
+        is_grouped = is_grouped or isinstance(stage, Bucket)
     return found
 
 

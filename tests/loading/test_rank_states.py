@@ -274,6 +274,15 @@ def test_a_state_of_a_rank_that_may_be_out_of_step_is_for_this_rank(case):
         assert _is_exact(everything, heads, _rest(names, 24, other, merged, options))
 
 
+@each("case", [(["bucket", "filter nothing"], {}), (["bucket", "map"], {"on_error": "skip"})])
+def test_lists_that_may_be_dropped_are_those_of_the_same_number_of_ranks(case):
+    names, options = case
+    _, _, states = _read(names, 24, 2, 2, options)
+    _rest(names, 24, 2, merged_states(states), options)
+    with pytest.raises(StreamStateError, match="taken with 2 ranks, and here is 1 rank"):
+        _rest(names, 24, 1, merged_states(states), options)
+
+
 def test_states_are_merged_in_the_order_of_their_ranks():
     _, _, states = _read(["filter nothing"], 24, 2, 2, {})
     with pytest.raises(StreamStateError, match="at place 0 of 2 is that of rank 1 of 2"):
