@@ -32,6 +32,7 @@ from dagster_dataops.streams.core.stream_identity import (
     see_code,
     unwrap_state,
 )
+from dagster_dataops.streams.core.unused_results import warn_if_unused
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.taking import Take
 
@@ -311,6 +312,7 @@ class PositionedStream(Operations):
             quarantine: The file for failed items; ``None`` for that of this stream.
             seed: The root seed; ``None`` for that of this stream.
         """
+        warn_if_unused(Operations)
         return type(self)(
             stage,
             on_error=self.on_error,
@@ -349,8 +351,12 @@ class PositionedStream(Operations):
         self._is_closed = False
         self._cursor.restart(reset_rng=reset_rng)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, strict: bool = True) -> dict[str, Any]:  # noqa: ARG002 - see below
         """Return the position as a JSON object.
+
+        Args:
+            strict: No effect: a state is a position, and no item that was read ahead is lost. In
+                fairseq2, ``strict=False`` leaves such items out of the state.
 
         Raises:
             DataPipelineError: An error has ended the stream.

@@ -236,7 +236,9 @@ OTHER_STAGES = {
         lambda item: read_sequence([counting(item)])
     ),
     "dynamic_bucket": lambda counting: _numbers().dynamic_bucket(1, counting),
-    "pack": lambda counting: _numbers().pack(1, lambda window: [[counting(window[0])]], list),
+    "pack": lambda counting: _numbers().pack_windows(
+        1, lambda window: [[counting(window[0])]], list
+    ),
     "random map": lambda counting: _numbers().map(lambda item, random: counting(item), random=True),
     "read_iterator": lambda counting: read_iterator(
         iter([]), lambda _: iter([counting(one) for one in range(4)]), infinite=False

@@ -23,6 +23,7 @@ from dagster_dataops.errors import (
     InputError,
     StreamArgumentError,
     StreamStateError,
+    UnusedStreamWarning,
 )
 from tests.loading.recording import Recording, Remembering
 
@@ -398,7 +399,9 @@ def test_a_service_that_returns_no_stream_is_refused():
         def initialize(self, datapipe):
             datapipe.map(double)
 
-    with pytest.raises(StreamArgumentError, match=r"Forgetful.*initialize\(\) returned a NoneType"):
+    message = r"Forgetful.*initialize\(\) returned a NoneType"
+    refused = pytest.raises(StreamArgumentError, match=message)
+    with pytest.warns(UnusedStreamWarning), refused:
         list(DataLoader2(stream(), reading_service=Forgetful()))
 
 

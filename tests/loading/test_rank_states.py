@@ -71,7 +71,7 @@ STAGES = {
     "bucket without the rest": lambda stream: stream.bucket(3, drop_remainder=True),
     "dynamic bucket": lambda stream: stream.dynamic_bucket(2, lambda item: 1),
     "bucket by length": lambda stream: stream.bucket_by_length([(2, 9), (1, 9999)], "[0]"),
-    "pack": lambda stream: stream.pack(3, _groups, list),
+    "pack": lambda stream: stream.pack_windows(3, _groups, list),
     "yield_from": lambda stream: stream.yield_from(_twice),
     "take": lambda stream: stream.take(9),
     "skip": lambda stream: stream.skip(2),

@@ -54,7 +54,7 @@ STAGES = {
     "bucket": lambda: _numbers().bucket(3),
     "bucket by length": lambda: _numbers().bucket_by_length([(2, 10), (3, 30)]),
     "dynamic bucket": lambda: _numbers().dynamic_bucket(9, lambda item: item),
-    "pack": lambda: _numbers().pack(5, _pairs, lambda group: [group]),
+    "pack": lambda: _numbers().pack_windows(5, _pairs, lambda group: [group]),
     "concat": lambda: DataPipeline.concat(_some()),
     "zip": lambda: DataPipeline.zip(_some(), zip_to_shortest=True),
     "round robin": lambda: DataPipeline.round_robin(_some()),

@@ -31,6 +31,32 @@ UNSEEN: Final = object()  # of an item that another process was given
 _LOGGER: Final = logging.getLogger(__name__)
 
 
+class _LastFailed:
+    """The item that failed last in this process."""
+
+    item: Any = None
+
+
+_LAST: Final = _LastFailed()
+
+
+def get_last_failed_example() -> Any:
+    """Return the item on which a stage of a stream failed last in this process; ``None`` before.
+
+    It is also set for an item that was skipped or quarantined. Other than in fairseq2, it is shared
+    by all threads, since streams are also read ahead in threads.
+
+    Example:
+        >>> stream = read_sequence([1, 0]).map(lambda number: 1 / number).and_return()
+        >>> try:
+        ...     list(stream)
+        ... except ZeroDivisionError:
+        ...     print(get_last_failed_example())
+        0
+    """
+    return _LAST.item
+
+
 def check_unbroken(what: str, failure: BaseException | None) -> None:
     """Raise `DataPipelineError` if an earlier error has ended a stream or a loader.
 
@@ -138,6 +164,7 @@ class FailureHandler:
             Exception: ``error`` itself, with ``on_error="raise"``.
             DataPipelineError: There are more than ``max_errors`` failures.
         """
+        _LAST.item = item
         if self.on_error == "raise":
             raise _error_to_raise(error, counter.stage)
         counter.count += 1

@@ -117,7 +117,8 @@ class Filter(UnaryStage):
     fn: Function
     selector: Selector | None
 
-    def _function(self) -> Function:
+    def function(self) -> Function:
+        """Return the predicate as a function of an item."""
         if self.selector is None:
             return self.fn
         get, fn = self.selector.get, self.fn
@@ -125,7 +126,7 @@ class Filter(UnaryStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        function, wanted = self._function(), self.counter.before
+        function, wanted = self.function(), self.counter.before
         for item in self.source.items():
             try:
                 wanted = function(item)

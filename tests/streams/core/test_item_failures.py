@@ -1,5 +1,6 @@
 """Tests of item_failures: the handling of items on which a stage fails."""
 
+import contextlib
 import json
 import logging
 import multiprocessing
@@ -9,7 +10,7 @@ from itertools import islice
 
 import pytest
 
-from dagster_dataops import DataPipeline, errors, read_sequence
+from dagster_dataops import DataPipeline, errors, get_last_failed_example, read_sequence
 from tests.each import each
 
 
@@ -36,6 +37,15 @@ def test_a_failure_ends_the_stream_with_the_exception_itself():
             attempt()
     with pytest.raises(ValueError, match="error has ended"):
         DataPipeline.concat(stream)
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip", "quarantine"])
+def test_the_item_that_failed_last_is_known(on_error):
+    for item in (0, "text"):
+        stream = read_sequence([1, item]).map(inverse).prefetch(2).and_return(on_error=on_error)
+        with contextlib.suppress(ZeroDivisionError, TypeError):
+            list(stream)
+        assert get_last_failed_example() == item
 
 
 def raises_stop_iteration(_):
@@ -221,8 +231,8 @@ ENDLESS = {
     "dynamic_bucket": lambda: endless().dynamic_bucket(2, always_fails),
     "bucket_by_length": lambda: endless().skip(10).bucket_by_length([(2, 5)]),
     "batches": lambda: endless().bucket(2).map(always_fails),
-    "selection of packs": lambda: endless().pack(2, always_fails, list),
-    "packs": lambda: endless().pack(2, lambda window: [window], always_fails),
+    "selection of packs": lambda: endless().pack_windows(2, always_fails, list),
+    "packs": lambda: endless().pack_windows(2, lambda window: [window], always_fails),
     "zip": lambda: DataPipeline.zip(
         read_sequence([{"a": 1}]).repeat(), read_sequence([{"a": 1}]).repeat(), flatten=True
     ),
@@ -271,7 +281,7 @@ SOME = {
     "inside yield_from": lambda function: endless().yield_from(
         lambda item: read_sequence([item]).map(function)
     ),
-    "pack": lambda function: endless().pack(1, lambda window: [window], function),
+    "pack": lambda function: endless().pack_windows(1, lambda window: [window], function),
     "workers": lambda function: endless().map(function).workers(2),
     "workers, yield_from": lambda function: (
         endless().yield_from(lambda item: read_sequence([function(item)])).workers(2)
