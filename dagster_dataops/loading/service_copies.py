@@ -18,7 +18,7 @@ from dagster_dataops.records import text_of
 _SHARED = (types.FunctionType, types.ModuleType, type)
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _ServicePickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Pickles a value, and keeps the code that the copy shares with it.
 
     Attributes:
@@ -49,7 +49,7 @@ class _Unpickler(pickle.Unpickler):
 
 def _copied(value: Any) -> Any:
     with io.BytesIO() as file:
-        pickler = _Pickler(file)
+        pickler = _ServicePickler(file)
         pickler.dump(value)
         file.seek(0)
         return _Unpickler(file, pickler.shared).load()
