@@ -6,6 +6,7 @@ that is an iterator is written record by record.
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from typing_extensions import override
 from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting
+from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, LineCounter, content_interval, iterate_lines
@@ -36,6 +38,10 @@ from dagster_dataops.execution.records.record_failures import (
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.read_columns import ReadKey, check_keys, keys_read
+from dagster_dataops.operators.options.settings import ALLOWED, FAILING
+from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
+from dagster_dataops.operators.outcomes.record_context import TABLE
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode, encode
 
@@ -87,6 +93,7 @@ class _Call:
         self._drafts = drafts
         self._name = attempt.name
         self._first_refused = ""
+        self._lacking: dict[str, int | float] = {}
         self._records = self._failed = self._bytes = 0
         self._total_bytes = sum(dataset.size_bytes for dataset in attempt.inputs)
 
@@ -97,7 +104,8 @@ class _Call:
                 self._drafts.results.write(line)
                 self._tick()
         self._check_any_succeeded()
-        return self._drafts.finish(records=self._records, failed=self._failed)
+        drafts = self._drafts.finish(records=self._records, failed=self._failed)
+        return replace(drafts, summary=RecordSummary(counts=self._lacking))
 
     def _check_any_succeeded(self) -> None:
         allowed = not self._attempt.settings.stop_after_failures
@@ -108,7 +116,7 @@ class _Call:
     def _called(self, datasets: Sequence[JsonlDataset]) -> Iterator[object]:
         """Yield the elements that the operator returns."""
         streamed = self._operator.__dataops__.spec.streamed
-        sources = [self._read(dataset) for dataset in datasets]
+        sources = [self._watched(dataset, number) for number, dataset in enumerate(datasets)]
         given = [
             source if lazily else list(source)
             for source, lazily in zip(sources, streamed, strict=True)
@@ -143,7 +151,23 @@ class _Call:
                 reason = f"element {position} of its result: {error}"
                 raise DatasetOperatorError(self._name, reason, "") from None
 
-    def _read(self, dataset: JsonlDataset) -> Iterator[Record]:
+    def _watched(self, dataset: JsonlDataset, number: int) -> Iterator[Record]:
+        """Return the records of an input; those that lack a column that is read count, or fail."""
+        rule = self._attempt.settings.missing
+        keys = [] if rule == ALLOWED else keys_read(self._operator.__dataops__, number)
+        needed = keys if rule == FAILING else []
+        records = self._read(dataset, needed)
+        return self._counted(records, keys) if keys and not needed else records
+
+    def _counted(self, records: Iterator[Record], keys: Sequence[ReadKey]) -> Iterator[Record]:
+        for record in records:
+            for key in keys:
+                if not key.is_in(record):
+                    row = f"{MISSING_TABLE}{TABLE}{key.name}"
+                    self._lacking[row] = self._lacking.get(row, 0) + 1
+            yield record
+
+    def _read(self, dataset: JsonlDataset, needed: Sequence[ReadKey]) -> Iterator[Record]:
         """Yield the records of an input; lines that are not records go to the error file."""
         with opened(dataset.path) as source:
             counter = LineCounter(source)
@@ -154,6 +178,7 @@ class _Call:
                 self._tick()
                 try:
                     record = decode(line.text)
+                    check_keys(record, needed)
                 except ValueError as error:
                     self._refuse(dataset, index, counter.line_at(line.start), line, str(error))
                 else:

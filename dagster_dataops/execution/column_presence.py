@@ -1,0 +1,174 @@
+"""Check that some record of each input has the columns that an operator reads.
+
+The input is read before the operator is called, up to the first record that has them: usually one
+record. Only a column that no record has, or none but as ``null``, takes the whole input.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
+
+import orjson
+
+from dagster_dataops.byte_ranges import opened
+from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.configuration import shown_place
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.errors import AbsentColumnError, RunStoppedError
+from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.operators.definition.spec import Invocation
+from dagster_dataops.operators.options.read_columns import ReadKey, keys_read, texts_in
+from dagster_dataops.operators.options.settings import ALLOWED
+from dagster_dataops.operators.options.signature import nearest
+from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
+from dagster_dataops.operators.outcomes.record_context import count_tables
+from dagster_dataops.quantities import counted
+from dagster_dataops.records import Record
+
+_SAMPLED: Final = 1000  # records whose columns are named
+_MOST_NAMED: Final = 20
+_LOOK_AT_STOP: Final = 4096  # lines
+_REMEDY: Final = "Name another column in the option, or allow this by _missing='allow'"
+
+
+def check_presence(attempt: Attempt) -> None:
+    """Check that the inputs have the columns that the operator reads.
+
+    Raises:
+        AbsentColumnError: No record of an input has one of them.
+        RunStoppedError: A stop was requested.
+    """
+    use = attempt.operator.__dataops__
+    if attempt.settings.missing == ALLOWED:
+        return
+    for number, dataset in enumerate(attempt.inputs):
+        keys = keys_read(use, number)
+        if keys:
+            _check_input(attempt, use, dataset, keys)
+
+
+def warn_of_missing(attempt: Attempt, manifest: Manifest) -> None:
+    """Warn of each column that some records lacked."""
+    for key, number in count_tables(manifest.counts).get(MISSING_TABLE, {}).items():
+        attempt.warn(lacking_text(key, int(number), manifest.rows_in))
+
+
+def lacking_text(key: str, number: int, records: int) -> str:
+    """Return how many of how many records lack a column.
+
+    Args:
+        key: The key; of a chain with the name of the part before it.
+        number: How many lack it.
+        records: How many there are.
+    """
+    lack = "lack" if number != 1 else "lacks"
+    return f"{number:,} of {counted(records, 'records')} {lack} the column {key!r}"
+
+
+def _check_input(
+    attempt: Attempt, use: Invocation, dataset: JsonlDataset, keys: Sequence[ReadKey]
+) -> None:
+    look = _Look(keys)
+    with opened(dataset.path) as source:
+        for number, line in enumerate(iterate_lines(source, [content_interval(dataset.path)])):
+            if look.complete(line.text):
+                return
+            reason = attempt.context.should_stop() if number % _LOOK_AT_STOP == 0 else None
+            if reason is not None:
+                raise RunStoppedError(attempt.name, reason)
+    if not look.records:
+        return
+    for key in look.absent:
+        records = f"the {counted(look.records, 'records')} of {shown_place(dataset.path)}"
+        raise absent_column(use, attempt.name, key, records, look.examples)
+    for key in look.null:
+        attempt.warn(f"column {key.name!r} is null in all {counted(look.records, 'records')}")
+
+
+class _Look:
+    """The keys that were not seen yet.
+
+    Attributes:
+        absent: Those that no record had.
+        null: Those that records had as ``null`` alone.
+        records: Number of records so far.
+        examples: The first of them.
+    """
+
+    def __init__(self, keys: Sequence[ReadKey]) -> None:
+        self.absent, self.null = list(keys), list[ReadKey]()
+        self.records = 0
+        self.examples: list[Record] = []
+
+    def complete(self, line: bytes) -> bool:
+        """Take a line; return whether a record has had each key, and not as ``null``."""
+        if line.isspace():
+            return False
+        sampled = len(self.examples) < _SAMPLED
+        if not sampled and not self._may_have(line):
+            self.records += 1
+            return False
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            return False
+        if type(record) is not dict:
+            return False
+        self.records += 1
+        if sampled:
+            self.examples.append(record)
+        self._take(record)
+        return not self.absent and not self.null
+
+    def _may_have(self, line: bytes) -> bool:
+        """Return whether a record may have one of the keys, by the text of its line."""
+        open_keys = [*self.absent, *self.null]
+        return b"\\" in line or any(orjson.dumps(key.column) in line for key in open_keys)
+
+    def _take(self, record: Record) -> None:
+        found = [key for key in self.absent if key.is_in(record)]
+        for key in found:
+            self.absent.remove(key)
+            self.null.append(key)
+        self.null = [key for key in self.null if not key.is_in(record) or key.is_null(record)]
+
+
+def absent_column(
+    use: Invocation, operator: str, key: ReadKey, records: str, examples: Iterable[Record]
+) -> AbsentColumnError:
+    """Return the error about a key that no record has.
+
+    Args:
+        use: The operator, whose options may name the key.
+        operator: Its name, for the error.
+        key: The key.
+        records: Which records lack it.
+        examples: Some of them.
+    """
+    named = [name for name, value in use.options.items() if key.name in texts_in(value)]
+    option = f" ({named[0]})" if named else ""
+    known = list(_names(key, examples))
+    near = nearest(key.name, known)
+    hint = f". Did you mean {near!r}?" if near else "."
+    shown = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
+    reason = f"They have: {shown or 'no columns'}{hint} {_REMEDY}"
+    return AbsentColumnError(operator, f"column {key.name!r}{option}", records, reason)
+
+
+def _names(key: ReadKey, examples: Iterable[Record]) -> Collection[str]:
+    """Return the columns of records; of a path whose column is there, the keys below it, too."""
+    names: dict[str, None] = {}
+    below: dict[str, None] = {}
+    for record in examples:
+        names |= dict.fromkeys(record)
+        if key.selector is not None:
+            below |= {f"{key.column}.{name}": None for name in _keys_of(record.get(key.column))}
+    return below | names
+
+
+def _keys_of(value: Any) -> Iterable[str]:
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, list):
+        return [name for one in value if isinstance(one, dict) for name in one]
+    return ()
