@@ -4,7 +4,7 @@ The input is read before the operator is called, up to the first record that has
 record. Only a column that no record has, or none but as ``null``, takes the whole input.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -16,11 +16,13 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import AbsentColumnError, RunStoppedError
 from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.job import Job
+from dagster_dataops.operators.chains.chain import Chain, ChainOptions
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.options.read_columns import ReadKey, keys_read, texts_in
 from dagster_dataops.operators.options.settings import ALLOWED
 from dagster_dataops.operators.options.signature import nearest
-from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
+from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE, never_found
 from dagster_dataops.operators.outcomes.record_context import count_tables
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
@@ -79,7 +81,9 @@ def _check_input(
     if not look.records:
         return
     for key in look.absent:
-        records = f"the {counted(look.records, 'records')} of {shown_place(dataset.path)}"
+        records = f"its {counted(look.records, 'input records')}"
+        if len(attempt.inputs) > 1:
+            records = f"the {counted(look.records, 'records')} of {shown_place(dataset.path)}"
         raise absent_column(use, attempt.name, key, records, look.examples)
     for key in look.null:
         attempt.warn(f"column {key.name!r} is null in all {counted(look.records, 'records')}")
@@ -145,14 +149,46 @@ def absent_column(
         records: Which records lack it.
         examples: Some of them.
     """
-    named = [name for name, value in use.options.items() if key.name in texts_in(value)]
-    option = f" ({named[0]})" if named else ""
+    named = _option_with(key.name, use.options)
+    option = f" ({named})" if named else ""
     known = list(_names(key, examples))
     near = nearest(key.name, known)
     hint = f". Did you mean {near!r}?" if near else "."
     shown = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
     reason = f"They have: {shown or 'no columns'}{hint} {_REMEDY}"
     return AbsentColumnError(operator, f"column {key.name!r}{option}", records, reason)
+
+
+def _option_with(key: str, options: Mapping[str, Any]) -> str:
+    """Return the name of the option that names a key, perhaps beside others; empty if none does."""
+    for name, value in options.items():
+        if isinstance(options, ChainOptions):
+            inner = _option_with(key, value)
+            if inner:
+                return f"{inner} of part {name!r}"
+        elif any(key in text.split(",") for text in texts_in(value)):
+            return name
+    return ""
+
+
+def check_found(job: Job) -> None:
+    """Check that some record that came to each part of a chain had the columns that it reads.
+
+    Raises:
+        AbsentColumnError: None had one of them, and failures are not the reason.
+    """
+    operator = job.operator
+    if not isinstance(operator, Chain):
+        return
+    for part, name, number in never_found(job.checkpoint.table.counts):
+        found = operator.parts[part]
+        use = found.operator.__dataops__
+        if job.settings.missing == ALLOWED:
+            return
+        records = f"the {counted(number, 'records')} that came to it"
+        key = next(one for one in keys_read(use) if one.name == name)
+        where = f"{found.name} of chain {job.name}"
+        raise absent_column(use, where, key, records, job.dataset.head(_SAMPLED))
 
 
 def _names(key: ReadKey, examples: Iterable[Record]) -> Collection[str]:

@@ -19,6 +19,7 @@ from dagster_dataops.assets.checks.error_rate import (
     check_nodes,
     error_rates_of,
 )
+from dagster_dataops.assets.checks.missing_columns import missing_columns_spec, needs_columns
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.launchpad.config_schema import config_schema
 from dagster_dataops.assets.planning.asset_options import (
@@ -132,6 +133,11 @@ class AssetPlan:
         """The config fields of the node, equal in every step and job."""
         return config_schema(self.node.operator)
 
+    @cached_property
+    def needs_columns(self) -> bool:
+        """Whether it has the check ``missing_columns``."""
+        return needs_columns(self.node.operator)
+
     @property
     def check_specs(self) -> list[dg.AssetCheckSpec]:
         """The specs of the checks that the operator's own step runs."""
@@ -139,6 +145,8 @@ class AssetPlan:
         for asset in self.checked_assets:
             if self.error_rate is not None:
                 found.append(self.error_rate.spec(asset.key))
+            if self.needs_columns:
+                found.append(missing_columns_spec(asset.key))
             found += [check.spec(asset.key) for check in asset.checks]
         return found
 

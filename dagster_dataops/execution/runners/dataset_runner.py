@@ -20,6 +20,7 @@ from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, LineCounter, content_interval, iterate_lines
 from dagster_dataops.errors import (
+    DataOpsError,
     DatasetOperatorError,
     ExportError,
     OutageError,
@@ -31,6 +32,7 @@ from dagster_dataops.errors import (
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import (
+    INVALID_LINE,
     Failure,
     error_row,
     text_and_traceback,
@@ -110,7 +112,7 @@ class _Call:
     def _check_any_succeeded(self) -> None:
         allowed = not self._attempt.settings.stop_after_failures
         if self._first_refused and self._failed == self._records and not allowed:
-            found = f"no line of its input is a record ({counted(self._failed, 'lines')})"
+            found = f"no line of its input is a record for it ({counted(self._failed, 'lines')})"
             raise OutageError(self._name, found, f"The first: {self._first_refused}")
 
     def _called(self, datasets: Sequence[JsonlDataset]) -> Iterator[object]:
@@ -180,18 +182,20 @@ class _Call:
                     record = decode(line.text)
                     check_keys(record, needed)
                 except ValueError as error:
-                    self._refuse(dataset, index, counter.line_at(line.start), line, str(error))
+                    kind = type(error).__name__ if isinstance(error, DataOpsError) else INVALID_LINE
+                    refused = Failure(kind, str(error), "")
+                    self._refuse(dataset, index, counter.line_at(line.start), line, refused)
                 else:
                     yield record
 
     def _refuse(
-        self, dataset: JsonlDataset, index: int, number: int, line: Line, reason: str
+        self, dataset: JsonlDataset, index: int, number: int, line: Line, found: Failure
     ) -> None:
-        place = shown_place(dataset.path)
+        place, reason = shown_place(dataset.path), found.message
         self._first_refused = self._first_refused or f"{place}, line {number}: {reason}"
         if not self._attempt.settings.ignore_errors:
-            raise RecordError(self._name, index, place, number, "InvalidLine", reason, "")
-        failed = error_row(Failure("InvalidLine", reason, ""), line.text, self._name)
+            raise RecordError(self._name, index, place, number, found.exception, reason, "")
+        failed = error_row(found, line.text, self._name)
         row = {"index": index, "path": place, "line": number, **failed}
         self._drafts.errors.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         self._failed += 1

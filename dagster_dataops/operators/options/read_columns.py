@@ -98,7 +98,7 @@ def keys_read(use: Invocation, number: int = 0) -> list[ReadKey]:
         OperatorDefinitionError: The declaration is malformed.
     """
     declaration = use.spec.declared.reads
-    if declaration is None or use.artefacts:
+    if declaration is None:
         return []
     named = column_types(use.spec.qualified_name, "reads", declaration, use.options)
     keys: dict[str, ReadKey] = {}
