@@ -100,6 +100,7 @@ def returns_nothing(operator: Operator) -> bool:
         return False
     steps = [one for one in dis.get_instructions(code) if one.opname != "NOP"]
     return not any(
-        one.opname == "RETURN_VALUE" and not (before.opname == "LOAD_CONST" and before.argval is None)
+        one.opname == "RETURN_VALUE"
+        and not (before.opname == "LOAD_CONST" and before.argval is None)
         for before, one in pairwise(steps)
     )

@@ -22,6 +22,7 @@ from dagster_dataops.exporters.exporter import ExportRecords, Place
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.declared_columns import columns_text
+from dagster_dataops.operators.options.read_columns import keys_read
 from dagster_dataops.records import Record, decode
 
 
@@ -74,10 +75,11 @@ class ExportRunner(DatasetRunner):
             if self._current is None:
                 made = self._write(records)
                 self._rows = made.rows
+                if records.unread and keys_read(attempt.operator.__dataops__):
+                    _read_through(records)  # counts those that lack a column
                 return made.files
             if attempt.inputs[0].rows is None:
-                for _ in records:  # counts them, and finds lines that are not records
-                    pass
+                _read_through(records)  # counts them, and finds lines that are not records
             return self._current.files
 
         return listed
@@ -93,6 +95,11 @@ class ExportRunner(DatasetRunner):
         made_from = " ".join(map(str, self.fingerprint.to_json().values()))
         made_from += columns_text(attempt.operator.__dataops__.columns)
         return Delivery(self._writer, target, folder.receipt, made_from)
+
+
+def _read_through(records: ExportRecords) -> None:
+    for _ in records:
+        pass
 
 
 class _Writer:
@@ -131,6 +138,11 @@ class _Records(ExportRecords):
     def reading(self) -> Iterator[Record]:
         first, self._first = self._first, None
         return self._again() if first is None else first
+
+    @property
+    def unread(self) -> bool:
+        """Whether there was no reading yet; some formats read the file themselves."""
+        return self._first is not None
 
     def _again(self) -> Iterator[Record]:
         with opened(self.path) as source:
