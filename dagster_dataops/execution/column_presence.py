@@ -19,7 +19,7 @@ from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.job import Job
 from dagster_dataops.operators.chains.chain import Chain, ChainOptions
 from dagster_dataops.operators.definition.spec import Invocation
-from dagster_dataops.operators.options.read_columns import ReadKey, keys_read, texts_in
+from dagster_dataops.operators.options.read_columns import ReadKey, texts_in
 from dagster_dataops.operators.options.settings import ALLOWED
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE, never_found
@@ -44,7 +44,7 @@ def check_presence(attempt: Attempt) -> None:
     if attempt.settings.missing == ALLOWED:
         return
     for number, dataset in enumerate(attempt.inputs):
-        keys = keys_read(use, number)
+        keys = use.keys_read(number)
         if keys:
             _check_input(attempt, use, dataset, keys)
 
@@ -186,7 +186,7 @@ def check_found(job: Job) -> None:
         if job.settings.missing == ALLOWED:
             return
         records = f"the {counted(number, 'records')} that came to it"
-        key = next(one for one in keys_read(use) if one.name == name)
+        key = next(one for one in use.keys_read() if one.name == name)
         where = f"{found.name} of chain {job.name}"
         raise absent_column(use, where, key, records, job.dataset.head(_SAMPLED))
 

@@ -28,8 +28,8 @@ from dagster_dataops.execution.input_facts import facts_of, identified
 from dagster_dataops.execution.result_exports import exported, exported_by_node
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
-from dagster_dataops.execution.unchanged_result import note_if_unchanged
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
+from dagster_dataops.execution.unchanged_result import note_if_unchanged
 from dagster_dataops.operators.definition.operator import Operator, in_run
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
@@ -122,10 +122,10 @@ class OperatorExecutor:
                 return _report(attempt, _take_over(attempt, published))
             check_presence(attempt)
             drafts = runner.run(attempt)
-            manifest = _publish(attempt, _manifest(attempt, drafts, runner))
-            warn_of_missing(attempt, manifest)
+            manifest = _manifest(attempt, drafts, runner)
             note_if_unchanged(attempt, manifest)
-            return _report(attempt, manifest)
+            warn_of_missing(attempt, manifest)
+            return _report(attempt, _publish(attempt, manifest))
 
 
 def _link(attempt: Attempt) -> RunLink:

@@ -1,6 +1,6 @@
 """Tell when an operator has changed no record.
 
-The published result is compared with the input, up to the first record that differs: usually one.
+The draft of the result is compared with the input, up to the first record that differs: usually one.
 So the loops over records pay nothing for it.
 """
 
@@ -8,13 +8,14 @@ import dis
 import inspect
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.operators.chains.chain import Chain
@@ -27,7 +28,7 @@ _MOST_DECODED: Final = 1_000_000  # lines that differ as bytes, of files of othe
 
 
 def note_if_unchanged(attempt: Attempt, manifest: Manifest) -> None:
-    """Note that each record of the result is as it was in the input, if the operator may change it.
+    """Note, before it is published, that each record of the result is as it was in the input, if the operator may change it.
 
     Operators that only drop records, and those that take whole datasets, are not looked at.
     """
@@ -57,9 +58,12 @@ def _is_unchanged(attempt: Attempt, manifest: Manifest) -> bool:
     (source,) = attempt.inputs
     if source.fingerprint and source.fingerprint == manifest.fingerprint:
         return True
+    draft = draft_of(attempt.folder.result)
+    if manifest.parted or not draft.exists():
+        return False
     skips, decoded = manifest.failed, 0
-    given = _lines(source)
-    for line in _lines(manifest.dataset(attempt.folder.result)):
+    given = _lines(source.path)
+    for line in _lines(draft):
         before = next(given, None)
         while before is not None and before != line:
             decoded += 1
@@ -76,9 +80,9 @@ def _is_unchanged(attempt: Attempt, manifest: Manifest) -> bool:
     return True
 
 
-def _lines(dataset: JsonlDataset) -> Iterator[bytes]:
-    with opened(dataset.path) as source:
-        for line in iterate_lines(source, [content_interval(dataset.path)]):
+def _lines(path: Path) -> Iterator[bytes]:
+    with opened(path) as source:
+        for line in iterate_lines(source, [content_interval(path)]):
             if not line.text.isspace():
                 yield line.text.rstrip()
 
@@ -99,8 +103,13 @@ def returns_nothing(operator: Operator) -> bool:
     if code is None or inspect.isgeneratorfunction(function):
         return False
     steps = [one for one in dis.get_instructions(code) if one.opname != "NOP"]
-    return not any(
-        one.opname == "RETURN_VALUE"
-        and not (before.opname == "LOAD_CONST" and before.argval is None)
-        for before, one in pairwise(steps)
+    return not any(_returns_value(before, step) for before, step in pairwise(steps))
+
+
+def _returns_value(before: dis.Instruction, step: dis.Instruction) -> bool:
+    """Return whether an instruction returns anything but the constant ``None``."""
+    if step.opname == "RETURN_CONST":
+        return step.argval is not None
+    return step.opname == "RETURN_VALUE" and not (
+        before.opname == "LOAD_CONST" and before.argval is None
     )

@@ -18,7 +18,6 @@ from dagster_dataops.operators.chains.chain_calls import (
     chain_function,
 )
 from dagster_dataops.operators.definition.operator import Operator, init_parameters
-from dagster_dataops.operators.options.read_columns import keys_read
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.outcomes.column_watch import ColumnWatch, WatchedPart
 from dagster_dataops.operators.outcomes.named_outputs import routing
@@ -85,7 +84,7 @@ def column_watch(operator: Operator) -> ColumnWatch | None:
     inner = [one for _, one in operator.parts] if isinstance(operator, Chain) else [operator]
     uses = [one.__dataops__ for one in inner]
     parts = [
-        WatchedPart(keys_read(use), use.spec.asynchronous, bool(use.spec.batch)) for use in uses
+        WatchedPart(use.keys_read(), use.spec.asynchronous, bool(use.spec.batch)) for use in uses
     ]
     if rule == ALLOWED or not any(part.keys for part in parts):
         return None

@@ -14,7 +14,6 @@ from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.execution.column_presence import lacking_text
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.operators.options.read_columns import keys_read
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import count_tables
 
@@ -29,7 +28,7 @@ def needs_columns(operator: Operator) -> bool:
     """Return whether an operator declares columns that it reads, so that it has the check."""
     inner = [part for _, part in operator.parts] if isinstance(operator, Chain) else [operator]
     uses = [one.__dataops__ for one in inner]
-    return any(keys_read(use, number) for use in uses for number in range(use.spec.inputs or 1))
+    return any(use.keys_read(number) for use in uses for number in range(use.spec.inputs or 1))
 
 
 def missing_columns_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:

@@ -40,7 +40,7 @@ from dagster_dataops.execution.records.record_failures import (
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.operators.options.read_columns import ReadKey, check_keys, keys_read
+from dagster_dataops.operators.options.read_columns import ReadKey, check_keys
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import TABLE
@@ -156,7 +156,7 @@ class _Call:
     def _watched(self, dataset: JsonlDataset, number: int) -> Iterator[Record]:
         """Return the records of an input; those that lack a column that is read count, or fail."""
         rule = self._attempt.settings.missing
-        keys = [] if rule == ALLOWED else keys_read(self._operator.__dataops__, number)
+        keys = [] if rule == ALLOWED else self._operator.__dataops__.keys_read(number)
         needed = keys if rule == FAILING else []
         records = self._read(dataset, needed)
         return self._counted(records, keys) if keys and not needed else records

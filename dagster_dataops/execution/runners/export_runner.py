@@ -22,7 +22,6 @@ from dagster_dataops.exporters.exporter import ExportRecords, Place
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.declared_columns import columns_text
-from dagster_dataops.operators.options.read_columns import keys_read
 from dagster_dataops.records import Record, decode
 
 
@@ -75,7 +74,7 @@ class ExportRunner(DatasetRunner):
             if self._current is None:
                 made = self._write(records)
                 self._rows = made.rows
-                if records.unread and keys_read(attempt.operator.__dataops__):
+                if records.unread and attempt.operator.__dataops__.keys_read():
                     _read_through(records)  # counts those that lack a column
                 return made.files
             if attempt.inputs[0].rows is None:

@@ -11,7 +11,12 @@ from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.hashing.operational import is_annotated_operational, is_operational
 from dagster_dataops.hashing.values import FormBuilder, digest_of_form
 from dagster_dataops.operators.options.artefact_options import referenced, with_references
-from dagster_dataops.operators.options.declared_columns import NOTHING, ColumnDeclarations
+from dagster_dataops.operators.options.declared_columns import (
+    NOTHING,
+    ColumnDeclarations,
+    column_types,
+)
+from dagster_dataops.operators.options.read_columns import ReadKey, keys_of
 from dagster_dataops.operators.options.secret_options import (
     is_credential,
     is_inner_credential,
@@ -196,6 +201,21 @@ class Invocation:
     def unknown_options(self) -> tuple[str, ...]:
         """The options with an object that has no digest, each with the class of the object."""
         return self._known_options[1]
+
+    def keys_read(self, number: int = 0) -> list[ReadKey]:
+        """Return the keys that the operator declares to read of one of its inputs, each once.
+
+        Args:
+            number: The number of the input, from 0.
+
+        Raises:
+            OperatorDefinitionError: The declaration is malformed.
+        """
+        declaration = self.spec.declared.reads
+        if declaration is None:
+            return []
+        name = self.spec.qualified_name
+        return keys_of(column_types(name, "reads", declaration, self.options), number)
 
     @cached_property
     def _known_options(self) -> tuple[str, tuple[str, ...]]:

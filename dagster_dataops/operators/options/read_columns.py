@@ -6,15 +6,13 @@ value is ``null`` is there. An element that ``[*]`` selects of an empty list is 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
 from dagster_dataops.errors import MissingColumnError, SelectorSyntaxError
-from dagster_dataops.operators.definition.spec import Invocation
-from dagster_dataops.operators.options.declared_columns import column_types
 from dagster_dataops.records import Record
 from dagster_dataops.selectors.grammar import parse, path_text
 from dagster_dataops.selectors.selector import Selector, is_selector
-
 
 _MOST_NAMED: Final = 20
 
@@ -28,7 +26,8 @@ class ReadName(str):
         input: The number of the input that has it, from 0; ``None`` for each input.
     """
 
-    __slots__ = ("input", "plain")
+    plain: bool
+    input: int | None
 
     def __new__(cls, name: str, *, plain: bool = False, input: int | None = None) -> Self:  # noqa: A002 - our word
         """Make the name."""
@@ -87,25 +86,15 @@ def check_keys(record: Record, keys: Iterable[ReadKey]) -> None:
             raise MissingColumnError(key.name, f"its columns are {shown}")
 
 
-def keys_read(use: Invocation, number: int = 0) -> list[ReadKey]:
-    """Return the keys that an operator reads of one of its inputs, each once.
+def keys_of(names: Iterable[str], number: int = 0) -> list[ReadKey]:
+    """Return the keys of a declaration that are about one of the inputs, each once.
 
     Args:
-        use: The configured operator.
+        names: The names in the declaration.
         number: The number of the input, from 0.
-
-    Raises:
-        OperatorDefinitionError: The declaration is malformed.
     """
-    declaration = use.spec.declared.reads
-    if declaration is None:
-        return []
-    named = column_types(use.spec.qualified_name, "reads", declaration, use.options)
-    keys: dict[str, ReadKey] = {}
-    for name in named:
-        if getattr(name, "input", None) in {None, number}:
-            keys |= {key.name: key for key in _keys(name)}
-    return list(keys.values())
+    wanted = [name for name in names if getattr(name, "input", None) in {None, number}]
+    return list({key.name: key for name in wanted for key in _keys(name)}.values())
 
 
 def columns_needed(names: Iterable[str]) -> list[tuple[str, str]]:
@@ -124,7 +113,8 @@ def _keys(name: str) -> list[ReadKey]:
     return [ReadKey(str(name), plain=plain)]
 
 
-class OptionsOf(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class OptionsOf:
     """A declaration of ``reads``: the keys in some options, which are texts, lists or mappings.
 
     Attributes:
