@@ -1,15 +1,15 @@
 """Tell when an operator has changed no record.
 
-The draft of the result is compared with the input, up to the first record that differs: usually one.
-So the loops over records pay nothing for it.
+The draft of the result is compared with the input, up to the first record that differs: usually
+one. So the loops over records pay nothing for it.
 """
 
 import dis
 import inspect
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -24,11 +24,11 @@ from dagster_dataops.quantities import counted
 
 _WRITTEN: Final = "output_key"  # the option of operators of the library that write a column
 _SELECTING: Final = {"filters", "sample"}  # groups of the library that keep records as they are
-_MOST_DECODED: Final = 1_000_000  # lines that differ as bytes, of files of other programs
+_MOST_COMPARED: Final = 5_000_000  # lines; in longer inputs of other programs it is not known
 
 
 def note_if_unchanged(attempt: Attempt, manifest: Manifest) -> None:
-    """Note, before it is published, that each record of the result is as it was in the input, if the operator may change it.
+    """Note, before a result is published, that each of its records is as it was in the input.
 
     Operators that only drop records, and those that take whole datasets, are not looked at.
     """
@@ -55,29 +55,31 @@ def _may_change(operator: Operator) -> bool:
 
 
 def _is_unchanged(attempt: Attempt, manifest: Manifest) -> bool:
+    """Return whether the draft is the input without ``manifest.failed`` of its records."""
     (source,) = attempt.inputs
     if source.fingerprint and source.fingerprint == manifest.fingerprint:
         return True
     draft = draft_of(attempt.folder.result)
     if manifest.parted or not draft.exists():
         return False
-    skips, decoded = manifest.failed, 0
-    given = _lines(source.path)
+    given = islice(_lines(source.path), _MOST_COMPARED)
+    skipped = 0
     for line in _lines(draft):
-        before = next(given, None)
-        while before is not None and before != line:
-            decoded += 1
-            if decoded > _MOST_DECODED:  # not known without reading much more
+        while (before := next(given, None)) is not None and not _is_same(before, line):
+            skipped += 1  # a record that failed, or one that was changed
+            if skipped > manifest.failed:
                 return False
-            if _decoded(before) == orjson.loads(line):
-                break
-            if not skips:
-                return False
-            skips -= 1  # perhaps a record that failed
-            before = next(given, None)
         if before is None:
             return False
     return True
+
+
+def _is_same(before: bytes, line: bytes) -> bool:
+    """Return whether a line of the input, perhaps of another program, is a line of the result."""
+    try:
+        return before == line or orjson.dumps(orjson.loads(before)) == line
+    except (orjson.JSONDecodeError, TypeError):
+        return False
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -85,13 +87,6 @@ def _lines(path: Path) -> Iterator[bytes]:
         for line in iterate_lines(source, [content_interval(path)]):
             if not line.text.isspace():
                 yield line.text.rstrip()
-
-
-def _decoded(line: bytes) -> Any:
-    try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
 
 
 def returns_nothing(operator: Operator) -> bool:

@@ -26,6 +26,7 @@ class ReadName(str):
         input: The number of the input that has it, from 0; ``None`` for each input.
     """
 
+    __slots__ = ("input", "plain")
     plain: bool
     input: int | None
 
