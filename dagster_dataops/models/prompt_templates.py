@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.operators.options.signature import nearest
 
 
 @functools.cache
@@ -61,8 +62,14 @@ def rendered(text: str, values: Mapping[str, Any]) -> str:
         return str(compiled(text).render(values))
     except TemplateError as error:
         known = ", ".join(values) or "none"
-        reason = f"the prompt cannot be made: {error.message}; known: {known}"
+        near = next(filter(None, (nearest(name, values) for name in _absent(text, values))), None)
+        hint = f"; did you mean {near!r}?" if near else ""
+        reason = f"the prompt cannot be made: {error.message}; known: {known}{hint}"
         raise UnfitRecordError(reason) from None
+
+
+def _absent(text: str, values: Mapping[str, Any]) -> list[str]:
+    return [name for name in needed_names(text) if name not in values]
 
 
 def needed_names(text: str) -> list[str]:

@@ -19,7 +19,7 @@ from dagster_dataops.operators.chains.chain_calls import (
 )
 from dagster_dataops.operators.definition.operator import Operator, init_parameters
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
-from dagster_dataops.operators.outcomes.column_watch import ColumnWatch, WatchedPart
+from dagster_dataops.operators.outcomes.column_watch import ColumnWatch, Patience, WatchedPart
 from dagster_dataops.operators.outcomes.named_outputs import routing
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
@@ -74,11 +74,12 @@ def _followed(
     return followed
 
 
-def column_watch(operator: Operator) -> ColumnWatch | None:
+def column_watch(operator: Operator, patience: Patience | None = None) -> ColumnWatch | None:
     """Return the watch for the calls of one thread or task; ``None`` if nothing is to be watched.
 
     Args:
         operator: A record or a selection operator.
+        patience: Of all tasks of the run.
     """
     rule = operator.__dataops__.resolved.missing
     inner = [one for _, one in operator.parts] if isinstance(operator, Chain) else [operator]
@@ -88,7 +89,7 @@ def column_watch(operator: Operator) -> ColumnWatch | None:
     ]
     if rule == ALLOWED or not any(part.keys for part in parts):
         return None
-    return ColumnWatch(parts, strict=rule == FAILING)
+    return ColumnWatch(parts, strict=rule == FAILING, patience=patience)
 
 
 def _through_parts(

@@ -3,7 +3,7 @@
 Both layouts, one step per operator and one step for a whole pipeline, are made from plans.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
@@ -216,6 +216,7 @@ def plan_assets(
             for output in node.operator.__dataops__.spec.outputs or ("",)
         }
         spec = next(iter(results.values()))
+        _check_own_key(graph, node, results.values(), origin)
         artefacts = {name: specs[name] for name in node.artefacts}
         _check_export(graph, node, spec)
         _check_partitions(graph, node, spec, artefacts)
@@ -256,6 +257,27 @@ def _check_partition_of_path(graph: OperatorGraph, node: OperatorNode, spec: dg.
         "where the name of the partition belongs"
     )
     raise PipelineDefinitionError(graph.name, f"node {node.name!r} {reason}")
+
+
+def _check_own_key(
+    graph: OperatorGraph,
+    node: OperatorNode,
+    results: Iterable[dg.AssetSpec],
+    origin: SourceAsset,
+) -> None:
+    """Check that no result of a node has the asset key of the source.
+
+    Raises:
+        PipelineDefinitionError: One has it.
+    """
+    for spec in results:
+        if spec.key == origin.key:
+            file = f", the file {origin.path}," if isinstance(origin.path, Path) else ""
+            reason = (
+                f"node {node.name!r} and its source{file} would be one asset, "
+                f"{spec.key.to_user_string()}; give the node another name"
+            )
+            raise PipelineDefinitionError(graph.name, reason)
 
 
 def _check_partitions(

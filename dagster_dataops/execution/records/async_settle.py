@@ -21,7 +21,7 @@ from dagster_dataops.execution.timeouts.record_timeout import (
 from dagster_dataops.operators.bound_methods import column_watch, record_function
 from dagster_dataops.operators.chains.chain_calls import Mark, PartTimes
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.operators.outcomes.column_watch import ColumnWatch
+from dagster_dataops.operators.outcomes.column_watch import ColumnWatch, Patience
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, Tally
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART
 from dagster_dataops.records import Record
@@ -89,7 +89,7 @@ def async_settlers(
         retries: Further tries of failed records; by default those of the operator's settings.
     """
     further = retries or Retries(operator.__dataops__.resolved)
-    times, stuck = part_times(operator), _stuck(operator)
+    times, stuck, patience = part_times(operator), _stuck(operator), Patience()
     shared = None
     if column_watch(operator) is None:
         shared = _limited(operator, context, times, stuck, None)
@@ -97,7 +97,7 @@ def async_settlers(
     def settler() -> SettleAsync:
         tally = Tally()
         tally.used = context is not None
-        watch = None if shared is not None else column_watch(operator)
+        watch = None if shared is not None else column_watch(operator, patience)
         tally.measure = measured(times, watch)
         forward = shared or _limited(operator, context, times, stuck, watch)
         if watch is not None:

@@ -4,6 +4,7 @@ A parameter annotated as an iterable gets records one by one; other parameters g
 that is an iterator is written record by record.
 """
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -42,6 +43,7 @@ from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.read_columns import ReadKey, check_keys
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
+from dagster_dataops.operators.options.signature import parameters_of
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import TABLE
 from dagster_dataops.quantities import counted
@@ -77,6 +79,20 @@ class DatasetRunner(Runner):
     def function(self, attempt: Attempt) -> Callable[..., Any]:
         """Return the function of the inputs that returns the elements of the result."""
         return plain_function(attempt.operator)
+
+
+def hint_of_list(operator: Operator) -> str:
+    """Return how a plain function gets one record; empty if it is known to want all of them."""
+    spec = operator.__dataops__.spec
+    if spec.group or spec.kind != "dataset" or inspect.isclass(spec.target):
+        return ""
+    first = next(iter(parameters_of(spec.target)), None)
+    if first is None or first.annotation is not first.empty:
+        return ""
+    return (
+        f". It got the list of all records; write `def` with `{first.name}: dict` to get one "
+        "record at a time, or with `: list` if it is to get all"
+    )
 
 
 class _Call:
@@ -132,12 +148,15 @@ class _Call:
         except (DatasetOperatorError, ExportError, RecordError, RunStoppedError, StorageError):
             raise
         except BaseException as error:
-            raise DatasetOperatorError(self._name, *text_and_traceback(error)) from error
+            reason, traceback_text = text_and_traceback(error)
+            reason += hint_of_list(self._operator)
+            raise DatasetOperatorError(self._name, reason, traceback_text) from error
 
     def _iterable(self, returned: object) -> Iterable[object]:
         if isinstance(returned, (dict, str, bytes)) or not isinstance(returned, Iterable):
             kind = type(returned).__name__
             reason = f"it returned a {kind}; return a list of dicts, or an iterator of them"
+            reason += hint_of_list(self._operator)
             raise DatasetOperatorError(self._name, reason, "")
         return returned
 
@@ -146,6 +165,7 @@ class _Call:
             if not isinstance(record, dict):
                 kind = type(record).__name__
                 reason = f"element {position} of its result is a {kind}, not a dict"
+                reason += hint_of_list(self._operator)
                 raise DatasetOperatorError(self._name, reason, "")
             try:
                 yield encode(record)

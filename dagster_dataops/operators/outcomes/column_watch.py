@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dagster_dataops.operators.options.read_columns import ReadKey, check_keys
-from dagster_dataops.operators.outcomes.record_context import HIDDEN, TABLE
+from dagster_dataops.operators.outcomes.record_context import HIDDEN, TABLE, StopRun
 from dagster_dataops.records import Record
 
 MISSING_TABLE: Final = "missing_columns"  # the table of a manifest's counts
 _LACKS: Final = f"{HIDDEN}lacks"
 _FINDS: Final = f"{HIDDEN}finds"
+_MOST_LACKING: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +34,54 @@ class WatchedPart:
     batch: bool = False
 
 
+class Patience:
+    """Stops a run early if the first records of a part that makes calls lack a column.
+
+    It is for coroutine functions in a chain after another part, whose input no file holds: their
+    calls may cost money. The tasks of an event loop share it.
+    """
+
+    def __init__(self) -> None:
+        self._lacking: dict[str, int] = {}
+        self._found: set[str] = set()
+
+    def find(self, name: str) -> None:
+        """Note that a record had a column."""
+        self._found.add(name)
+
+    def lack(self, name: str, part: int, key: str) -> None:
+        """Note that a record lacked a column.
+
+        Raises:
+            StopRun: So did all before it, and they are many.
+        """
+        if name in self._found:
+            return
+        self._lacking[name] = self._lacking.get(name, 0) + 1
+        if self._lacking[name] >= _MOST_LACKING:
+            reason = (
+                f"the first {_MOST_LACKING:,} records that came to part {part + 1} of the chain "
+                f"lack the column {key!r}, which it reads; name another column, or allow this by "
+                "_missing='allow'"
+            )
+            raise StopRun(reason)
+
+
 class ColumnWatch:
     """Counts for the calls of one thread, or of one task of an event loop.
 
     Args:
         parts: The parts of a chain in order; the operator alone if it is none.
         strict: Whether a record that lacks a column fails.
+        patience: Of all tasks; by default of this one.
     """
 
-    def __init__(self, parts: Sequence[WatchedPart], *, strict: bool) -> None:
+    def __init__(
+        self, parts: Sequence[WatchedPart], *, strict: bool, patience: Patience | None = None
+    ) -> None:
         self._parts = parts
         self._strict = strict
+        self._patience = patience or Patience()
         self._counts: dict[str, int] = {}
         self._noted: list[str] = []  # of the calls that have not ended
 
@@ -60,7 +98,8 @@ class ColumnWatch:
         part = self._parts[number]
         if not part.keys:
             return forward
-        finds = _Finds(number, part.keys, self._count) if number else None
+        patience = self._patience if part.asynchronous else None
+        finds = _Finds(number, part.keys, self._count, patience) if number else None
         look = _Look(part, self._strict, finds)
         note = self._noted.extend
         return _noting(part, forward, look, lambda found, _: note(_names(number, found)))
@@ -123,17 +162,35 @@ class ColumnWatch:
 class _Finds:
     """Counts, once, that a record of a part has a key, also if the record then fails."""
 
-    def __init__(self, part: int, keys: Sequence[ReadKey], count: Callable[[str], None]) -> None:
-        self._part, self._count = part, count
+    def __init__(
+        self,
+        part: int,
+        keys: Sequence[ReadKey],
+        count: Callable[[str], None],
+        patience: Patience | None,
+    ) -> None:
+        self._part, self._count, self._patience = part, count, patience
         self._open = {key.name for key in keys}
 
     def saw(self, lacked: Sequence[str]) -> bool:
-        """Count the keys that a record has; return whether all were counted."""
+        """Count the keys that a record has; return whether all were counted.
+
+        Raises:
+            StopRun: Many records lacked one, and none had it.
+        """
         found = self._open.difference(lacked)
         for name in found:
-            self._count(f"{_FINDS} {self._part} {name}")
+            self._count(self._name(name))
+        if self._patience is not None:
+            for name in found:
+                self._patience.find(self._name(name))
+            for name in lacked:
+                self._patience.lack(self._name(name), self._part, name)
         self._open -= found
         return not self._open
+
+    def _name(self, key: str) -> str:
+        return f"{_FINDS} {self._part} {key}"
 
 
 class _Look:
