@@ -4,7 +4,7 @@ The input is read before the operator is called, up to the first record that has
 record. Only a column that no record has, or none but as ``null``, takes the whole input.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -151,8 +151,14 @@ def absent_column(
     """
     named = _option_with(key.name, use.options)
     option = f" ({named})" if named else ""
-    known = list(_names(key, examples))
-    near = nearest(key.name, known)
+    columns, below = _columns_of(examples)
+    inner = [name for name in below if key.selector and name.startswith(f"{key.column}.")]
+    known = [*inner, *columns]
+    near = (
+        nearest(key.name, known)
+        or nearest(key.column, columns)
+        or next((name for name in below if name.endswith(f".{key.name}")), None)
+    )
     hint = f". Did you mean {near!r}?" if near else "."
     shown = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
     reason = f"They have: {shown or 'no columns'}{hint} {_REMEDY}"
@@ -191,15 +197,15 @@ def check_found(job: Job) -> None:
         raise absent_column(use, where, key, records, job.dataset.head(_SAMPLED))
 
 
-def _names(key: ReadKey, examples: Iterable[Record]) -> Collection[str]:
-    """Return the columns of records; of a path whose column is there, the keys below it, too."""
-    names: dict[str, None] = {}
+def _columns_of(examples: Iterable[Record]) -> tuple[list[str], list[str]]:
+    """Return the columns of records, and the keys of the dicts in them, as ``column.key``."""
+    columns: dict[str, None] = {}
     below: dict[str, None] = {}
     for record in examples:
-        names |= dict.fromkeys(record)
-        if key.selector is not None:
-            below |= {f"{key.column}.{name}": None for name in _keys_of(record.get(key.column))}
-    return below | names
+        columns |= dict.fromkeys(record)
+        for column, value in record.items():
+            below |= {f"{column}.{name}": None for name in _keys_of(value)}
+    return list(columns), list(below)
 
 
 def _keys_of(value: Any) -> Iterable[str]:
