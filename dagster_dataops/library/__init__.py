@@ -3,7 +3,7 @@
 from types import MappingProxyType
 from typing import Final
 
-from dagster_dataops.library.required_columns import INPUT_KEY, READS
+from dagster_dataops.library.columns_read import INPUT_KEY, READS
 from dagster_dataops.operators.options.declared_columns import Declaration
 
 _FOLDERS: Final = """

@@ -289,7 +289,7 @@ def test_lines_of_other_programs_and_blank_ones_are_read(tmp_path: Path) -> None
 
 def test_an_input_without_any_record_is_another_error(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", [])
-    dataset.path.write_text("[1]\n[2]\n")
+    dataset.path.write_text('{"id": 1\n')
     with pytest.raises(OutageError, match="all records failed"):
         run(
             mode_of("single"),

@@ -100,7 +100,7 @@ class ColumnWatch:
             return forward
         patience = self._patience if part.asynchronous else None
         finds = _Finds(number, part.keys, self._count, patience) if number else None
-        look = _Look(part, self._strict, finds)
+        look = _Lacks(part, self._strict, finds)
         note = self._noted.extend
         return _noting(part, forward, look, lambda found, _: note(_names(number, found)))
 
@@ -148,7 +148,7 @@ class ColumnWatch:
             for name in _names(0, found):
                 self._count(name)
 
-        return _noting(part, forward, _Look(part, self._strict, None), count)
+        return _noting(part, forward, _Lacks(part, self._strict, None), count)
 
     def _count_noted(self) -> None:
         for name in self._noted:
@@ -193,7 +193,7 @@ class _Finds:
         return f"{_FINDS} {self._part} {key}"
 
 
-class _Look:
+class _Lacks:
     """Returns what the given record, or each of a batch, lacks; nothing if they lack nothing."""
 
     def __init__(self, part: WatchedPart, strict: bool, finds: _Finds | None) -> None:  # noqa: FBT001
@@ -221,7 +221,7 @@ class _Look:
 def _noting(
     part: WatchedPart,
     forward: Callable[[Any], Any],
-    look: _Look,
+    look: _Lacks,
     note: Callable[[Sequence[list[str]], Any], None],
 ) -> Callable[[Any], Any]:
     """Return ``forward``, which notes what the given record lacks when it has succeeded."""
