@@ -267,3 +267,10 @@ def test_odd_parts_are_shown_and_the_others_kept():
 )
 def test_the_text_of_anything_can_be_written(value, text):
     assert text_of(value) == text
+
+
+def test_values_of_numpy_say_how_they_become_values_of_json():
+    numpy = pytest.importorskip("numpy")
+    for value, remedy in ((numpy.float32(1), "item"), (numpy.ones(2), "tolist")):
+        with pytest.raises(UnencodableError, match=rf"convert it by \.{remedy}\(\)"):
+            encode({"a": value})

@@ -14,6 +14,7 @@ from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.execution.column_presence import lacking_text
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.settings import ALLOWED
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import count_tables
 
@@ -25,7 +26,9 @@ _DESCRIPTION: Final = (
 
 
 def needs_columns(operator: Operator) -> bool:
-    """Return whether an operator declares columns that it reads, so that it has the check."""
+    """Return whether records that lack a column are counted, so that the operator has the check."""
+    if operator.__dataops__.resolved.missing == ALLOWED:
+        return False
     inner = [part for _, part in operator.parts] if isinstance(operator, Chain) else [operator]
     uses = [one.__dataops__ for one in inner]
     return any(use.keys_read(number) for use in uses for number in range(use.spec.inputs or 1))
@@ -59,7 +62,7 @@ def missing_columns_results(
         asset_key=key,
         check_name=MISSING_COLUMNS,
         severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(texts) or "No record lacks a column.",
+        description="; ".join(texts) or "No record was counted that lacks a column.",
         metadata={
             f"{METADATA_PREFIX}/rows_in": records,
             f"{METADATA_PREFIX}/{MISSING_COLUMNS}": dg.MetadataValue.json(lacking),
