@@ -4,6 +4,7 @@ The input is read before the operator is called, up to the first record that has
 record. Only a column that no record has, or none but as ``null``, takes the whole input.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -29,7 +30,10 @@ from dagster_dataops.records import Record
 
 _SAMPLED: Final = 1000  # records whose columns are named
 _MOST_NAMED: Final = 20
+_MOST_KNOWN: Final = 10_000
 _LOOK_AT_STOP: Final = 4096  # lines
+_MOST_NULL: Final = 100_000  # records that are read to find a value that is not null
+_UNESCAPED: Final = re.compile(r"[\w .-]*", re.ASCII)  # keys that JSON escapes as \u alone
 _REMEDY: Final = "Name another column in the option, or allow this by _missing='allow'"
 
 
@@ -74,7 +78,7 @@ def _check_input(
     with opened(dataset.path) as source:
         for number, line in enumerate(iterate_lines(source, [content_interval(dataset.path)])):
             if look.complete(line.text):
-                return
+                break
             reason = attempt.context.should_stop() if number % _LOOK_AT_STOP == 0 else None
             if reason is not None:
                 raise RunStoppedError(attempt.name, reason)
@@ -84,9 +88,10 @@ def _check_input(
         records = f"its {counted(look.records, 'input records')}"
         if len(attempt.inputs) > 1:
             records = f"the {counted(look.records, 'records')} of {shown_place(dataset.path)}"
-        raise absent_column(use, attempt.name, key, records, look.examples)
+        raise absent_column(use, attempt.name, key, records, look.columns)
     for key in look.null:
-        attempt.warn(f"column {key.name!r} is null in all {counted(look.records, 'records')}")
+        first = "the first" if look.records >= _MOST_NULL else "all"
+        attempt.warn(f"column {key.name!r} is null in {first} {counted(look.records, 'records')}")
 
 
 class _Look:
@@ -96,19 +101,23 @@ class _Look:
         absent: Those that no record had.
         null: Those that records had as ``null`` alone.
         records: Number of records so far.
-        examples: The first of them.
+        columns: The columns of the first of them.
     """
 
     def __init__(self, keys: Sequence[ReadKey]) -> None:
         self.absent, self.null = list(keys), list[ReadKey]()
+        self._texts = [
+            (orjson.dumps(key.column), b"\\u" if _UNESCAPED.fullmatch(key.column) else b"\\")
+            for key in keys
+        ]
         self.records = 0
-        self.examples: list[Record] = []
+        self.columns = KnownNames()
 
     def complete(self, line: bytes) -> bool:
         """Take a line; return whether a record has had each key, and not as ``null``."""
         if line.isspace():
             return False
-        sampled = len(self.examples) < _SAMPLED
+        sampled = self.records < _SAMPLED
         if not sampled and not self._may_have(line):
             self.records += 1
             return False
@@ -120,14 +129,13 @@ class _Look:
             return False
         self.records += 1
         if sampled:
-            self.examples.append(record)
+            self.columns.add(record)
         self._take(record)
-        return not self.absent and not self.null
+        return not self.absent and (not self.null or self.records >= _MOST_NULL)
 
     def _may_have(self, line: bytes) -> bool:
         """Return whether a record may have one of the keys, by the text of its line."""
-        open_keys = [*self.absent, *self.null]
-        return b"\\" in line or any(orjson.dumps(key.column) in line for key in open_keys)
+        return any(quoted in line or escape in line for quoted, escape in self._texts)
 
     def _take(self, record: Record) -> None:
         found = [key for key in self.absent if key.is_in(record)]
@@ -137,8 +145,38 @@ class _Look:
         self.null = [key for key in self.null if not key.is_in(record) or key.is_null(record)]
 
 
+class KnownNames:
+    """The columns of records, and the keys of the dicts in them as ``column.key``."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self._columns: dict[str, None] = {}
+        self._below: dict[str, None] = {}
+        for record in records:
+            self.add(record)
+
+    def add(self, record: Record) -> None:
+        """Add the names of a record, up to a number."""
+        if len(self._columns) + len(self._below) < _MOST_KNOWN:
+            self._columns |= dict.fromkeys(record)
+            for column, value in record.items():
+                self._below |= {f"{column}.{name}": None for name in _keys_of(value)}
+
+    def near(self, key: ReadKey) -> str:
+        """Return the names as a sentence, with the one that a key most likely misspells."""
+        inner = [one for one in self._below if key.selector and one.startswith(f"{key.column}.")]
+        known = [*inner, *self._columns]
+        near = (
+            nearest(key.name, known)
+            or nearest(key.column, self._columns)
+            or next((name for name in self._below if name.endswith(f".{key.name}")), None)
+        )
+        hint = f" Did you mean {near!r}?" if near else ""
+        more = ", ..." if len(known) > _MOST_NAMED else "."
+        return f"They have: {', '.join(known[:_MOST_NAMED]) or 'no columns'}{more}{hint}"
+
+
 def absent_column(
-    use: Invocation, operator: str, key: ReadKey, records: str, examples: Iterable[Record]
+    use: Invocation, operator: str, key: ReadKey, records: str, known: KnownNames
 ) -> AbsentColumnError:
     """Return the error about a key that no record has.
 
@@ -147,22 +185,12 @@ def absent_column(
         operator: Its name, for the error.
         key: The key.
         records: Which records lack it.
-        examples: Some of them.
+        known: What they have.
     """
     named = _option_with(key.name, use.options)
     option = f" ({named})" if named else ""
-    columns, below = _columns_of(examples)
-    inner = [name for name in below if key.selector and name.startswith(f"{key.column}.")]
-    known = [*inner, *columns]
-    near = (
-        nearest(key.name, known)
-        or nearest(key.column, columns)
-        or next((name for name in below if name.endswith(f".{key.name}")), None)
-    )
-    hint = f". Did you mean {near!r}?" if near else "."
-    shown = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
-    reason = f"They have: {shown or 'no columns'}{hint} {_REMEDY}"
-    return AbsentColumnError(operator, f"column {key.name!r}{option}", records, reason)
+    column = f"column {key.name!r}{option}"
+    return AbsentColumnError(operator, column, records, f"{known.near(key)} {_REMEDY}")
 
 
 def _option_with(key: str, options: Mapping[str, Any]) -> str:
@@ -194,18 +222,7 @@ def check_found(job: Job) -> None:
         records = f"the {counted(number, 'records')} that came to it"
         key = next(one for one in use.keys_read() if one.name == name)
         where = f"{found.name} of chain {job.name}"
-        raise absent_column(use, where, key, records, job.dataset.head(_SAMPLED))
-
-
-def _columns_of(examples: Iterable[Record]) -> tuple[list[str], list[str]]:
-    """Return the columns of records, and the keys of the dicts in them, as ``column.key``."""
-    columns: dict[str, None] = {}
-    below: dict[str, None] = {}
-    for record in examples:
-        columns |= dict.fromkeys(record)
-        for column, value in record.items():
-            below |= {f"{column}.{name}": None for name in _keys_of(value)}
-    return list(columns), list(below)
+        raise absent_column(use, where, key, records, KnownNames(job.dataset.head(_MOST_NAMED)))
 
 
 def _keys_of(value: Any) -> Iterable[str]:

@@ -216,12 +216,13 @@ class OperatorRegistry:
         self._add(operator, spec_of_class(operator, terms))
 
     def _reads_of_library(self, operator: OperatorMeta) -> Declaration | None:
-        """Return what an operator of a library reads; ``None`` for others."""
+        """Return what an operator of a library reads, or one that inherits from its classes."""
         for library in self._libraries:
-            if operator.__module__.startswith(f"{library}."):
-                name = f"{operator.__dataops_group__}.{operator.__name__}"
-                declaration: Declaration = importlib.import_module(library).reads_of(name)
-                return declaration
+            for base in operator.__mro__:
+                if base.__module__.startswith(f"{library}."):
+                    name = f"{getattr(base, '__dataops_group__', '')}.{base.__name__}"
+                    declaration: Declaration = importlib.import_module(library).reads_of(name)
+                    return declaration
         return None
 
     def _add_plain_class(self, target: type, terms: OperatorTerms) -> type:

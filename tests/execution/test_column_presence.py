@@ -297,3 +297,44 @@ def test_an_input_without_any_record_is_another_error(tmp_path: Path) -> None:
             node(tmp_path),
             progress=Listener(),
         )
+
+
+@data_register("data.presence")
+def reading(record: dict, key: str = "text") -> dict:
+    return {"made": record[key]}
+
+
+@pytest.mark.parametrize("mode", ["single", "thread"])
+def test_a_key_error_in_every_record_names_the_nearest_column(tmp_path: Path, mode: str) -> None:
+    for number in (3, 1000):
+        dataset = write_input(tmp_path / "input.jsonl", [{"id": 1, "text": "a"}] * number)
+        operator = data.presence.reading(key="txet", _concurrency_mode=mode, _max_workers=2)
+        with pytest.raises(OutageError, match=r"has: id, text\. Did you mean 'text'\?"):
+            run(operator, dataset, node(tmp_path))
+
+
+def test_a_subclass_of_an_operator_of_the_library_needs_its_columns(tmp_path: Path) -> None:
+    class Tidy(data.text.Normalize, data_register.new_group("presence")):
+        """An operator of a user."""
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"id": 1, "body": "a"}])
+    with pytest.raises(AbsentColumnError, match="'text' .input_key"):
+        run(Tidy(_concurrency_mode="single"), dataset, node(tmp_path))
+
+
+def test_outcomes_that_are_used_again_keep_their_counts(tmp_path: Path) -> None:
+    operator = data.presence.needing(_concurrency_mode="single", _reuse_outcomes=True)
+    run(operator, write_input(tmp_path / "a.jsonl", half(40)), node(tmp_path))
+    CALLS.clear()
+    more = write_input(tmp_path / "b.jsonl", half(60))
+    again = run(operator, more, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert lacking(again) == {"text": 30}
+    assert len(CALLS) == 20
+
+
+def test_wide_records_take_little_memory_to_name_their_columns(tmp_path: Path) -> None:
+    records = [{f"c{number}_{one}": 1 for one in range(300)} for number in range(100)]
+    with pytest.raises(AbsentColumnError) as caught:
+        run(mode_of("single"), write_input(tmp_path / "a.jsonl", records), node(tmp_path))
+    assert "c0_19, ..." in caught.value.known
+    assert len(caught.value.known) < 500

@@ -25,6 +25,7 @@ from tests.library.test_hostile_texts import IN_RUNS
 # Options that an operator needs, besides those there.
 OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     **test_hostile_texts.OPTIONS,
+    "dedup.Against": {"reference": [{"text": "a", "txet": "b", "column": "c"}]},
     "export.Alpaca": {"path": "a.json"},
     "export.ChatML": {"path": "a.json"},
     "export.Csv": {"path": "a.csv"},
