@@ -26,7 +26,7 @@ from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE, never_found
 from dagster_dataops.operators.outcomes.record_context import count_tables
 from dagster_dataops.quantities import counted
-from dagster_dataops.records import Record
+from dagster_dataops.records import Record, decode
 
 _SAMPLED: Final = 1000  # records whose columns are named
 _MOST_NAMED: Final = 20
@@ -122,10 +122,8 @@ class _Look:
             self.records += 1
             return False
         try:
-            record = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            return False
-        if type(record) is not dict:
+            record = decode(line)
+        except ValueError:  # it goes to the error file
             return False
         self.records += 1
         if sampled:

@@ -16,6 +16,8 @@ INPUT_KEY: Final = OptionsOf(("input_key",))
 _COLUMN: Final = OptionsOf(("input_key",), plain=True)
 _KEY: Final = OptionsOf(("key",))
 _KEYS: Final = OptionsOf(("keys",), plain=True)
+_VECTORS: Final = OptionsOf(("vector_key",))
+_INSTRUCTIONS: Final = OptionsOf(("instructions_key", "kwargs_key"), plain=True)
 _ON: Final = OptionsOf(("on",))
 _SCHEMA: Final = OptionsOf(("schema",), plain=True)
 _RANKS: Final = frozenset({"first", "longest"})  # values of `keep` that name no column
@@ -24,49 +26,48 @@ _VALUES: Final = frozenset({"text", "low", "high"})  # of templates, besides opt
 
 def _kept(**options: Any) -> list[ReadName]:
     """Return the key, and the columns by which one of similar records is kept."""
-    keep = options["keep"]
+    keep = options.get("keep", "first")
     ranked = [] if keep in _RANKS else [ReadName(keep, plain=True)]
     texts = texts_in(options.get("text_key")) if keep == "longest" else []
     return [*INPUT_KEY(**options), *map(ReadName, texts), *ranked]
 
 
 def _indexed(**options: Any) -> list[ReadName]:
-    usual = "url" if options["by"] == "url" else "text"
-    return [ReadName(options["input_key"] or usual)]
+    usual = "url" if options.get("by") == "url" else "text"
+    return [ReadName(options.get("input_key") or usual)]
 
 
 def _compared(**options: Any) -> list[ReadName]:
-    return [] if options["op"] == "exists" else [ReadName(options["key"])]
+    return [] if options.get("op") == "exists" else _KEY(**options)
 
 
 def _vectors(**options: Any) -> list[ReadName]:
-    return [ReadName(options["vector_key"] or options["input_key"])]
+    return _VECTORS(**options) or INPUT_KEY(**options)
 
 
 def _merged(**options: Any) -> list[ReadName]:
-    left = texts_in(options["on"])
-    right = left if options["right_on"] is None else texts_in(options["right_on"])
+    left = texts_in(options.get("on"))
+    right = texts_in(options.get("right_on")) or left
     both = [ReadName(key) for key in left if key in right]
     return [
         *both,
         *(ReadName(key, input=0) for key in left if key not in right),
         *(ReadName(key, input=1) for key in right if key not in left),
-        *(ReadName(key, plain=True, input=1) for key in texts_in(options["columns"])),
+        *(ReadName(key, plain=True, input=1) for key in texts_in(options.get("columns"))),
     ]
 
 
 def _followed(**options: Any) -> list[ReadName]:
-    names = (options["instructions_key"], options["kwargs_key"])
-    return [*INPUT_KEY(**options), *(ReadName(name, plain=True) for name in names)]
+    return [*INPUT_KEY(**options), *_INSTRUCTIONS(**options)]
 
 
 def _filled(**options: Any) -> list[ReadName]:
-    fields = [field for _, field, _, _ in string.Formatter().parse(options["template"])]
+    fields = [field for _, field, _, _ in string.Formatter().parse(options.get("template", ""))]
     return [ReadName(field.partition("[")[0], plain=True) for field in fields if field]
 
 
 def _members(**options: Any) -> list[ReadName]:
-    columns = (options["members"] or {}).values()
+    columns = (options.get("members") or {}).values()
     return [ReadName(column, plain=True) for column in columns]
 
 
