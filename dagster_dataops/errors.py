@@ -24,6 +24,7 @@
  |-- DataPipelineError            a stream cannot continue; also a RuntimeError
  |   |-- StreamItemError              an item is not a valid record
  |   |-- StreamSourceError            the source cannot be read; also an InputError
+ |   |   |-- DamagedFileError             a file, or the rest of it, is damaged or truncated
  |   |   |-- DuplicateKeyError            a key or a part of a sample occurs twice
  |   |   `-- IndexOutdatedError           a file was changed after it was indexed
  |   `-- StreamWorkerError            its worker processes cannot run it; also a WorkerError
@@ -665,6 +666,13 @@ class DataPipelineError(DataOpsError, RuntimeError):
 
 class StreamSourceError(DataPipelineError, InputError):
     """The source of a stream cannot be read."""
+
+
+class DamagedFileError(StreamSourceError):
+    """A file, or the rest of it, is damaged, truncated, or not in the format of its reader.
+
+    Streams that skip bad items go on behind it.
+    """
 
 
 class StreamItemError(DataPipelineError):

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from dagster_dataops.errors import InputError, StreamDefinitionError, StreamSourceError
 from dagster_dataops.filestores.tars.shard_scan import TarShard
+from dagster_dataops.streams.files.decompression import PACKED_TARS
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.listing import relative_path
-from dagster_dataops.streams.files.locations import Location
+from dagster_dataops.streams.files.locations import Location, compression_of
 from dagster_dataops.streams.files.remote import file_system, is_url, source_error
 
 META: Final = ".nv-meta"
@@ -193,10 +194,10 @@ def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | N
     Raises:
         StreamSourceError: Nothing matches.
     """
-    is_folder = not path.endswith(".tar") and not any(sign in path for sign in "*?[")
+    is_folder = not _is_tar(path) and not any(sign in path for sign in "*?[")
     folder = path if is_folder else _folder_of(path)
-    locations = FileSet((path,), None, options).locations()
-    tars = [one for one in locations if one.path.endswith(".tar") or not is_folder]
+    locations = FileSet((path,), storage_options=options).locations()
+    tars = [one for one in locations if _is_tar(one.path) or not is_folder]
     if not tars:
         return None
     shards = tuple(TarShard(_relative(one.path, folder), one) for one in tars)
@@ -207,6 +208,13 @@ def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | N
             subflavors, parts = _configuration(joined(folder, name), options)
             break
     return ShardedDataset(folder, shards, subflavors, parts, frozenset(), options)
+
+
+def _is_tar(path: str) -> bool:
+    """Return whether a path is that of a tar archive by its name, which may be compressed."""
+    packed = compression_of(path)
+    plain = path if packed is None else path.rpartition(".")[0]
+    return plain.endswith(".tar") or (packed is not None and path.endswith(PACKED_TARS))
 
 
 def _folder_of(path: str) -> str:

@@ -135,15 +135,20 @@ class Tally:
         start: Byte position of the next record in the input.
         waits: Called with True when a call begins to wait, and with False when it goes on.
         unusual: Position and disposition of records with an unusual one.
+        exact: Whether integers beyond 64 bits are looked for: orjson makes floats of them. This
+            package writes none, so its own results need no search.
         measure: Returns further counts, such as the seconds of the parts of a chain.
     """
 
-    __slots__ = ("_call", "_counts", "measure", "start", "unusual", "used", "waits")
+    __slots__ = (
+        "_call", "_counts", "exact", "measure", "start", "unusual", "used", "waits",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._counts: dict[str, int | float] = {}
         self._call: Call | None = None
         self.used = False
+        self.exact = False
         self.measure: Callable[[], Mapping[str, float]] | None = None
         self.start = 0
         self.waits: Callable[[bool], None] | None = None
