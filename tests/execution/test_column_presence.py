@@ -1,11 +1,15 @@
 """Tests of columns that all, or some, of the records of a run lack."""
 
 import json
+import os
 import pickle
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dagster_dataops import StopRun, chain, data, data_register, pipeline
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
@@ -17,6 +21,7 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import count_tables
+from tests.examples import at_most
 from tests.execution.helpers import MODES, Listener, error_rows, lines, node, run, write_input
 
 CALLS: list[int] = []
@@ -59,6 +64,11 @@ def mark(record: dict, every: int = 3, column: str = "made") -> dict:
 @data_register("data.presence", reads=["made"])
 async def ask(record: dict) -> dict:
     CALLS.append(record["id"])
+    return record
+
+
+@data_register("data.presence", reads=lambda key: [key])
+def part(record: dict, key: str = "a") -> dict:
     return record
 
 
@@ -338,3 +348,48 @@ def test_wide_records_take_little_memory_to_name_their_columns(tmp_path: Path) -
         run(mode_of("single"), write_input(tmp_path / "a.jsonl", records), node(tmp_path))
     assert "c0_19, ..." in caught.value.known
     assert len(caught.value.known) < 500
+
+
+@data_register("data.presence", reads=["text"], _concurrency_mode="process")
+def deadly(record: dict) -> dict:
+    if record["id"] in {77, 301}:
+        os._exit(9)
+    return record
+
+
+def test_the_counts_are_exact_if_workers_die(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", half(600))
+    made = chain(data.presence.mark(), data.presence.deadly(), _max_workers=2)
+    for name, operator in {"alone": data.presence.deadly(_max_workers=2), "chain": made}.items():
+        report = run(operator, dataset, node(tmp_path, name))
+        assert report.manifest.failed == 2
+        assert list(lacking(report).values()) == [300]
+
+
+@given(
+    records=st.lists(st.sets(st.sampled_from("abc")), min_size=1, max_size=12),
+    reads=st.lists(st.sampled_from("abc"), min_size=1, max_size=3),
+    mode=st.sampled_from(["single", "thread"]),
+)
+@settings(max_examples=at_most(40), deadline=None)
+def test_counts_are_those_of_a_brute_force(records, reads, mode) -> None:
+    rows = [{"id": number, **dict.fromkeys(sorted(one), 1)} for number, one in enumerate(records)]
+    parts = [data.presence.part(key=key) for key in reads]
+    expected: dict[str, int] = {}
+    absent = set()
+    for number, key in enumerate(reads):
+        name = "part" if not number else f"part_{number + 1}"
+        lacks = sum(key not in row for row in rows)
+        if lacks == len(rows):
+            absent.add(key)
+        if lacks:
+            expected[f"{name}: {key}" if len(reads) > 1 else key] = lacks
+    operator = chain(*parts, _concurrency_mode=mode) if len(parts) > 1 else parts[0]
+    with TemporaryDirectory() as folder:
+        dataset = write_input(Path(folder) / "input.jsonl", rows)
+        if absent:
+            with pytest.raises(AbsentColumnError) as caught:
+                run(operator, dataset, node(Path(folder)))
+            assert any(f"column {key!r}" in caught.value.column for key in absent)
+        else:
+            assert lacking(run(operator, dataset, node(Path(folder)))) == expected
