@@ -22,7 +22,16 @@ from dagster_dataops.errors import (
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import count_tables
 from tests.examples import at_most
-from tests.execution.helpers import MODES, Listener, error_rows, lines, node, run, write_input
+from tests.execution.helpers import (
+    MODES,
+    Listener,
+    error_rows,
+    lines,
+    node,
+    run,
+    second_thread,
+    write_input,
+)
 
 CALLS: list[int] = []
 
@@ -393,3 +402,18 @@ def test_counts_are_those_of_a_brute_force(records, reads, mode) -> None:
             assert any(f"column {key!r}" in caught.value.column for key in absent)
         else:
             assert lacking(run(operator, dataset, node(Path(folder)))) == expected
+
+
+@pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
+def test_worker_processes_of_every_kind_count(tmp_path: Path, spawned: bool) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", half())
+    settings: dict[str, Any] = {"_concurrency_mode": "process", "_fresh_workers": True}
+    made = [data.presence.mark(), data.shape.Hash(["id", "text", "made"])]
+    with second_thread(spawned):
+        report = run(data.presence.needing(**settings), dataset, node(tmp_path, "alone"))
+        joined = run(chain(*made, **settings), dataset, node(tmp_path, "chain"))
+        with pytest.raises(AbsentColumnError, match="Hash of chain .*'m.d'"):
+            wrong = chain(made[0], data.shape.Hash("m.d"), **settings)
+            run(wrong, dataset, node(tmp_path, "wrong"))
+    assert lacking(report) == {"text": 30}
+    assert lacking(joined) == {"Hash: text": 30, "Hash: made": 40}

@@ -202,6 +202,18 @@ class Invocation:
         """The options with an object that has no digest, each with the class of the object."""
         return self._known_options[1]
 
+    @property
+    def names_read(self) -> tuple[str, ...]:
+        """The names that the operator declares to read, perhaps as `ReadName`.
+
+        Raises:
+            OperatorDefinitionError: The declaration is malformed.
+        """
+        declaration = self.spec.declared.reads
+        if declaration is None:
+            return ()
+        return tuple(column_types(self.spec.qualified_name, "reads", declaration, self.options))
+
     def keys_read(self, number: int = 0) -> list[ReadKey]:
         """Return the keys that the operator declares to read of one of its inputs, each once.
 
@@ -211,11 +223,7 @@ class Invocation:
         Raises:
             OperatorDefinitionError: The declaration is malformed.
         """
-        declaration = self.spec.declared.reads
-        if declaration is None:
-            return []
-        name = self.spec.qualified_name
-        return keys_of(column_types(name, "reads", declaration, self.options), number)
+        return keys_of(self.names_read, number)
 
     @cached_property
     def _known_options(self) -> tuple[str, tuple[str, ...]]:
