@@ -89,7 +89,8 @@ def column_watch(operator: Operator, patience: Patience | None = None) -> Column
     ]
     if rule == ALLOWED or not any(part.keys for part in parts):
         return None
-    return ColumnWatch(parts, strict=rule == FAILING, patience=patience)
+    chained = isinstance(operator, Chain)
+    return ColumnWatch(parts, chained=chained, strict=rule == FAILING, patience=patience)
 
 
 def _through_parts(

@@ -392,8 +392,8 @@ def test_counts_are_those_of_a_brute_force(records, reads, mode) -> None:
         if lacks == len(rows):
             absent.add(key)
         if lacks:
-            expected[f"{name}: {key}" if len(reads) > 1 else key] = lacks
-    operator = chain(*parts, _concurrency_mode=mode) if len(parts) > 1 else parts[0]
+            expected[f"{name}: {key}"] = lacks
+    operator = chain(*parts, _concurrency_mode=mode)
     with TemporaryDirectory() as folder:
         dataset = write_input(Path(folder) / "input.jsonl", rows)
         if absent:

@@ -72,14 +72,20 @@ class ColumnWatch:
 
     Args:
         parts: The parts of a chain in order; the operator alone if it is none.
+        chained: Whether it is a chain.
         strict: Whether a record that lacks a column fails.
         patience: Of all tasks; by default of this one.
     """
 
     def __init__(
-        self, parts: Sequence[WatchedPart], *, strict: bool, patience: Patience | None = None
+        self,
+        parts: Sequence[WatchedPart],
+        *,
+        chained: bool,
+        strict: bool,
+        patience: Patience | None = None,
     ) -> None:
-        self._parts = parts
+        self._parts, self._chained = parts, chained
         self._strict = strict
         self._patience = patience or Patience()
         self._counts: dict[str, int] = {}
@@ -106,13 +112,13 @@ class ColumnWatch:
 
     def around(self, forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return the plain function of the operator; what it lacks counts if it succeeds."""
-        if len(self._parts) > 1:
+        if self._chained:
             return self._around_chain(forward)
         return self._around(WatchedPart(self._parts[0].keys, batch=self._parts[0].batch), forward)
 
     def around_async(self, forward: Callable[..., Any]) -> Callable[[Any], Any]:
         """Return the coroutine function of the operator; what it lacks counts if it succeeds."""
-        if len(self._parts) == 1:
+        if not self._chained:
             part = self._parts[0]
             return self._around(WatchedPart(part.keys, True, part.batch), forward)  # noqa: FBT003
 

@@ -26,7 +26,7 @@ def failing(given: Any) -> Any:
 
 
 def watch(*keys: str, strict: bool = False, **kind: bool) -> ColumnWatch:
-    return ColumnWatch([WatchedPart(keys_of(keys), **kind)], strict=strict)
+    return ColumnWatch([WatchedPart(keys_of(keys), **kind)], chained=False, strict=strict)
 
 
 def test_calls_that_succeed_count_what_their_record_lacks() -> None:
@@ -87,7 +87,7 @@ def parts(**kind: bool) -> list[WatchedPart]:
 
 
 def test_parts_of_a_chain_count_together_or_not_at_all() -> None:
-    watched = ColumnWatch(parts(), strict=False)
+    watched = ColumnWatch(parts(), chained=True, strict=False)
     chained(watched)({})
     with pytest.raises(ZeroDivisionError):
         chained(watched, failing)({})
@@ -98,7 +98,7 @@ def test_parts_of_a_chain_count_together_or_not_at_all() -> None:
 
 
 def test_a_later_part_has_found_a_key_also_if_its_record_fails() -> None:
-    watched = ColumnWatch(parts(), strict=False)
+    watched = ColumnWatch(parts(), chained=True, strict=False)
     with pytest.raises(ZeroDivisionError):
         chained(watched, failing)({"b": 1})
     chained(watched)({"a": 1})
@@ -122,7 +122,9 @@ def test_many_records_without_a_column_end_the_patience_of_all_tasks() -> None:
 
     async def run(record: dict, number: int) -> None:
         for _ in range(number):
-            watched = ColumnWatch(parts(asynchronous=True), strict=False, patience=patience)
+            watched = ColumnWatch(
+                parts(asynchronous=True), chained=True, strict=False, patience=patience
+            )
             await watched.around_async(watched.part(1, ask))(dict(record))
 
     asyncio.run(run({"a": 1}, 999))
