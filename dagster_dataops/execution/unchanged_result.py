@@ -22,8 +22,11 @@ from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.quantities import counted
 
-_WRITTEN: Final = "output_key"  # the option of operators of the library that write a column
-_SELECTING: Final = {"filters", "sample"}  # groups of the library that keep records as they are
+# Operators of the library that only drop records are in these groups, or have this option, unless
+# they write a column as well.
+_SELECTING: Final = {"decontaminate", "dedup", "filters", "join", "sample"}
+_REASON: Final = "reason_key"
+_WRITTEN: Final = "output_key"
 _MOST_COMPARED: Final = 5_000_000  # lines; in longer inputs of other programs it is not known
 
 
@@ -51,7 +54,9 @@ def _may_change(operator: Operator) -> bool:
         return False
     if not spec.shipped:
         return True
-    return spec.group not in _SELECTING and any(one.name == _WRITTEN for one in spec.options)
+    options = {one.name for one in spec.options}
+    selecting = spec.group in _SELECTING or _REASON in options or spec.name.endswith("Filter")
+    return not selecting or (_WRITTEN in options and spec.group not in _SELECTING)
 
 
 def _is_unchanged(attempt: Attempt, manifest: Manifest) -> bool:
