@@ -186,8 +186,10 @@ def absent_column(
         known: What they have.
     """
     named = _option_with(key.name, use.options)
-    option = f" ({named})" if named else ""
-    column = f"column {key.name!r}{option}"
+    usual = {one.name: one.default for one in use.spec.options}
+    if named and usual.get(named) == use.options.get(named):
+        named = f"the default of {named}"
+    column = f"column {key.name!r}{f' ({named})' if named else ''}"
     return AbsentColumnError(operator, column, records, f"{known.near(key)} {_REMEDY}")
 
 

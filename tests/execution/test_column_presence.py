@@ -337,7 +337,7 @@ def test_a_subclass_of_an_operator_of_the_library_needs_its_columns(tmp_path: Pa
         """An operator of a user."""
 
     dataset = write_input(tmp_path / "input.jsonl", [{"id": 1, "body": "a"}])
-    with pytest.raises(AbsentColumnError, match="'text' .input_key"):
+    with pytest.raises(AbsentColumnError, match="'text' .the default of input_key."):
         run(Tidy(_concurrency_mode="single"), dataset, node(tmp_path))
 
 
