@@ -187,7 +187,7 @@ def absent_column(
     """
     named = _option_with(key.name, use.options)
     usual = {one.name: one.default for one in use.spec.options}
-    if named and usual.get(named) == use.options.get(named):
+    if named in usual and usual[named] == use.options[named]:
         named = f"the default of {named}"
     column = f"column {key.name!r}{f' ({named})' if named else ''}"
     return AbsentColumnError(operator, column, records, f"{known.near(key)} {_REMEDY}")
