@@ -15,6 +15,7 @@ from dagster_dataops import StopRun, chain, data, data_register, pipeline
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import (
     AbsentColumnError,
+    DatasetOperatorError,
     OperatorOptionError,
     OutageError,
     RunStoppedError,
@@ -417,3 +418,17 @@ def test_worker_processes_of_every_kind_count(tmp_path: Path, spawned: bool) -> 
             run(wrong, dataset, node(tmp_path, "wrong"))
     assert lacking(report) == {"text": 30}
     assert lacking(joined) == {"Hash: text": 30, "Hash: made": 40}
+
+
+@pytest.mark.parametrize("kind", ["Csv", "Parquet", "WebDataset"])
+def test_with_error_an_export_is_whole_or_not_at_all(tmp_path: Path, kind: str) -> None:
+    options: dict[str, Any] = {
+        "Csv": {"path": "a.csv", "columns": ["id", "text"]},
+        "Parquet": {"path": "a.parquet", "schema": {"text": "string"}},
+        "WebDataset": {"pattern": "w/a-%d.tar", "members": {"txt": "text", "cls": "id"}},
+    }
+    operator = getattr(data.export, kind)(**options[kind], _missing="error")
+    dataset = write_input(tmp_path / "input.jsonl", [{"id": 1, "text": "a"}, {"id": 2}])
+    with pytest.raises(DatasetOperatorError, match="record 1: .* 'text': its columns are id"):
+        run(operator, dataset, node(tmp_path), root=tmp_path)
+    assert not list(tmp_path.glob("a.*")) + list(tmp_path.glob("w/*"))

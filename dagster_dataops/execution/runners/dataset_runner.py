@@ -24,6 +24,7 @@ from dagster_dataops.errors import (
     DataOpsError,
     DatasetOperatorError,
     ExportError,
+    MissingColumnError,
     OutageError,
     RecordError,
     RunStoppedError,
@@ -177,9 +178,20 @@ class _Call:
         """Return the records of an input; those that lack a column that is read count, or fail."""
         rule = self._attempt.settings.missing
         keys = [] if rule == ALLOWED else self._operator.__dataops__.keys_read(number)
-        needed = keys if rule == FAILING else []
+        whole = self._operator.__dataops__.spec.kind == "export"  # it may read the file itself
+        needed = keys if rule == FAILING and not whole else []
         records = self._read(dataset, needed)
+        if rule == FAILING and whole:
+            return self._refusing(records, keys)
         return self._counted(records, keys) if keys and not needed else records
+
+    def _refusing(self, records: Iterator[Record], keys: Sequence[ReadKey]) -> Iterator[Record]:
+        for index, record in enumerate(records):
+            try:
+                check_keys(record, keys)
+            except MissingColumnError as error:
+                raise DatasetOperatorError(self._name, f"record {index}: {error}", "") from None
+            yield record
 
     def _counted(self, records: Iterator[Record], keys: Sequence[ReadKey]) -> Iterator[Record]:
         for record in records:
