@@ -23,7 +23,7 @@ from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.options.read_columns import ReadKey, texts_in
 from dagster_dataops.operators.options.settings import ALLOWED
 from dagster_dataops.operators.options.signature import nearest
-from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE, never_found
+from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE, columns_seen, never_found
 from dagster_dataops.operators.outcomes.record_context import count_tables
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode
@@ -222,7 +222,8 @@ def check_found(job: Job) -> None:
         records = f"the {counted(number, 'records')} that came to it"
         key = next(one for one in use.keys_read() if one.name == name)
         where = f"{found.name} of chain {job.name}"
-        raise absent_column(use, where, key, records, KnownNames(job.dataset.head(_MOST_NAMED)))
+        columns = columns_seen(job.checkpoint.table.counts, part)
+        raise absent_column(use, where, key, records, KnownNames([dict.fromkeys(columns)]))
 
 
 def _keys_of(value: Any) -> Iterable[str]:

@@ -217,8 +217,9 @@ def test_a_chain_names_the_part_that_lacked_a_column(tmp_path: Path, mode: str) 
     report = run(chain(*parts, _concurrency_mode=mode), dataset, node(tmp_path))
     assert lacking(report) == {"needing: text": 30, "Normalize: made": 40}
     wrong = chain(*parts[:2], data.text.Normalize(input_key="mdae"), _concurrency_mode=mode)
-    with pytest.raises(AbsentColumnError, match="Normalize of chain .*'mdae' .input_key.*60 rec"):
+    with pytest.raises(AbsentColumnError, match="Normalize of chain .*'mdae' .*60 rec") as caught:
         run(wrong, dataset, node(tmp_path, "wrong"))
+    assert "size, made. Did you mean 'made'?" in caught.value.known
     assert not node(tmp_path, "wrong").result.exists()
     wrong = chain(data.text.Normalize(input_key="txet"), *parts[:2], _concurrency_mode=mode)
     with pytest.raises(AbsentColumnError, match="'txet' .input_key of part 'Normalize'."):

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
+
 from dagster_dataops.operators.options.read_columns import ReadKey, check_keys
 from dagster_dataops.operators.outcomes.record_context import HIDDEN, TABLE, StopRun
 from dagster_dataops.records import Record
@@ -16,7 +18,9 @@ from dagster_dataops.records import Record
 MISSING_TABLE: Final = "missing_columns"  # the table of a manifest's counts
 _LACKS: Final = f"{HIDDEN}lacks"
 _FINDS: Final = f"{HIDDEN}finds"
+_COLUMNS: Final = f"{HIDDEN}columns"
 _MOST_LACKING: Final = 1000
+_MOST_NAMED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,13 @@ class Patience:
     def __init__(self) -> None:
         self._lacking: dict[str, int] = {}
         self._found: set[str] = set()
+        self._told: set[int] = set()
+
+    def tells(self, part: int) -> bool:
+        """Return whether no task has told the columns of a record of a part; this one does."""
+        told = part in self._told
+        self._told.add(part)
+        return not told
 
     def find(self, name: str) -> None:
         """Note that a record had a column."""
@@ -104,8 +115,7 @@ class ColumnWatch:
         part = self._parts[number]
         if not part.keys:
             return forward
-        patience = self._patience if part.asynchronous else None
-        finds = _Finds(number, part.keys, self._count, patience) if number else None
+        finds = _Finds(number, part, self._count, self._patience) if number else None
         look = _Lacks(part, self._strict, finds)
         note = self._noted.extend
         return _noting(part, forward, look, lambda found, _: note(_names(number, found)))
@@ -169,16 +179,13 @@ class _Finds:
     """Counts, once, that a record of a part has a key, also if the record then fails."""
 
     def __init__(
-        self,
-        part: int,
-        keys: Sequence[ReadKey],
-        count: Callable[[str], None],
-        patience: Patience | None,
+        self, number: int, part: WatchedPart, count: Callable[[str], None], patience: Patience
     ) -> None:
-        self._part, self._count, self._patience = part, count, patience
-        self._open = {key.name for key in keys}
+        self._part, self._count, self._patience = number, count, patience
+        self._waits = part.asynchronous
+        self._open = {key.name for key in part.keys}
 
-    def saw(self, lacked: Sequence[str]) -> bool:
+    def saw(self, record: Record, lacked: Sequence[str]) -> bool:
         """Count the keys that a record has; return whether all were counted.
 
         Raises:
@@ -187,9 +194,11 @@ class _Finds:
         found = self._open.difference(lacked)
         for name in found:
             self._count(self._name(name))
-        if self._patience is not None:
-            for name in found:
-                self._patience.find(self._name(name))
+            self._patience.find(self._name(name))
+        if lacked and self._patience.tells(self._part):
+            names = orjson.dumps(list(record)[:_MOST_NAMED]).decode()
+            self._count(f"{_COLUMNS} {self._part} {names}")
+        if self._waits:
             for name in lacked:
                 self._patience.lack(self._name(name), self._part, name)
         self._open -= found
@@ -219,7 +228,7 @@ class _Lacks:
         lacked = [key.name for key in self._keys if not key.is_in(record)]
         if lacked and self._strict:
             check_keys(record, self._keys)
-        if self._finds is not None and self._finds.saw(lacked):
+        if self._finds is not None and self._finds.saw(record, lacked):
             self._finds, self.quick = None, self._looks == self._at_one
         return (lacked,) if lacked else ()
 
@@ -292,6 +301,18 @@ def never_found(counts: Mapping[str, float]) -> list[tuple[int, str, int]]:
         if part and f"{_FINDS} {part} {key}" not in counts:
             found.append((part, key, int(number)))
     return found
+
+
+def columns_seen(counts: Mapping[str, float], part: int) -> list[str]:
+    """Return the columns of records of a part that lacked one.
+
+    Args:
+        counts: The sums of hidden counts of a chain.
+        part: The number of the part.
+    """
+    told = f"{_COLUMNS} {part} "
+    texts = [name.removeprefix(told) for name in counts if name.startswith(told)]
+    return list(dict.fromkeys(column for text in texts for column in orjson.loads(text)))
 
 
 def _split(name: str) -> tuple[int, str]:

@@ -11,6 +11,7 @@ from dagster_dataops.operators.outcomes.column_watch import (
     ColumnWatch,
     Patience,
     WatchedPart,
+    columns_seen,
     missing_counts,
     never_found,
 )
@@ -95,6 +96,17 @@ def test_parts_of_a_chain_count_together_or_not_at_all() -> None:
     rows = {"missing_columns/one: a": 1, "missing_columns/two: b": 1}
     assert missing_counts(counts, ["one", "two"]) == rows
     assert never_found(counts) == [(1, "b", 1)]
+    assert columns_seen(counts, 1) == []  # the record had none
+
+
+def test_the_columns_of_a_record_that_lacked_one_are_told() -> None:
+    watched = ColumnWatch(parts(), chained=True, strict=False)
+    call = chained(watched)
+    for record in ({"a": 1, "c": 2}, {"d": 1}):
+        call(record)
+    counts = watched.take()
+    assert columns_seen(counts, 1) == ["a", "c"]
+    assert columns_seen(counts, 0) == []
 
 
 def test_a_later_part_has_found_a_key_also_if_its_record_fails() -> None:
