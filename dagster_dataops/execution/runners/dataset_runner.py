@@ -91,8 +91,8 @@ def hint_of_list(operator: Operator) -> str:
     if first is None or first.annotation is not first.empty:
         return ""
     return (
-        f". It got the list of all records; write `def` with `{first.name}: dict` to get one "
-        "record at a time, or with `: list` if it is to get all"
+        ". It got the list of all records; annotate the first parameter `dict` "
+        f"(`def name({first.name}: dict)`) to get one record at a time, or `list` to get all"
     )
 
 

@@ -208,7 +208,7 @@ def plain_with_a_list(records: list) -> list:
 
 def test_a_plain_function_that_gets_all_records_says_how_to_get_one(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
-    hint = "It got the list of all records; write `def` with `record: dict` to get one record"
+    hint = r"It got the list of all records; annotate .*\(record: dict\).* to get one record"
     for function in (
         plain_without_a_type,
         lambda record: {"n": record["n"]},
