@@ -29,7 +29,7 @@
  |   |   `-- IndexOutdatedError           a file was changed after it was indexed
  |   `-- StreamWorkerError            its worker processes cannot run it; also a WorkerError
  |-- AuxFileMissingError          a file store has no such file; also a KeyError
- |-- PathEscapeError              a name leaves its file store; also a ValueError
+ |-- PathEscapeError              a name leaves its folder or store; also a ValueError
  |-- UnknownSampleError           a dataset has no such sample; also a KeyError
  |-- StreamStateError             a state does not belong to the stream; also a ValueError
  |-- UnencodableError             JSON cannot hold a value
@@ -779,11 +779,16 @@ class AuxFileMissingError(DataOpsError, KeyError):
 
 
 class PathEscapeError(DataOpsError, ValueError):
-    """A name leads out of its file store. Nothing was read."""
+    """A name leads out of the folder or store that it belongs to. Nothing was read or written.
+
+    Attributes:
+        store: The store, or the file or object that has the name.
+        name: The name.
+    """
 
     sentence = "{store}: the name {name!r} leads out of the store; names are relative, without '..'"
     store: str
-    name: str
+    name: object
 
 
 class UnknownSampleError(DataOpsError, KeyError):

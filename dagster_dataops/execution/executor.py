@@ -31,6 +31,7 @@ from dagster_dataops.execution.runners.concat_inputs import gathered, removed_af
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
 from dagster_dataops.execution.unchanged_result import note_if_unchanged
 from dagster_dataops.operators.definition.operator import Operator, in_run
+from dagster_dataops.operators.hidden_errors import hide_secrets
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
 from dagster_dataops.quantities import counted
@@ -76,8 +77,12 @@ class OperatorExecutor:
         """
         folder = folder.with_outputs(operator.__dataops__.spec.outputs)
         folder = folder.with_parts(operator.__dataops__.resolved.part_records)
-        with held(versions_in(operator.__dataops__.options)):
-            return self._run_locked(operator, inputs, folder)
+        try:
+            with held(versions_in(operator.__dataops__.options)):
+                return self._run_locked(operator, inputs, folder)
+        except BaseException as error:
+            hide_secrets(error, operator.__dataops__.secrets)
+            raise
 
     def _run_locked(
         self, operator: Operator, inputs: Sequence[JsonlDataset], folder: NodeFolder
@@ -240,7 +245,7 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
     fingerprint, checkpoint = runner.fingerprint, attempt.checkpoint
     run, spec = attempt.context.run, attempt.operator.__dataops__.spec
     return Manifest(
-        **drafts.facts(),
+        **_without_secrets(drafts.facts(), attempt.operator),
         operator=attempt.name,
         rows_in=drafts.records,
         rows_out=drafts.dataset.rows or 0,
@@ -260,6 +265,15 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         new_records=spec.new_records,
         traced=attempt.settings.trace,
     )
+
+
+def _without_secrets(facts: dict[str, Any], operator: Operator) -> dict[str, Any]:
+    """Return the facts about drafts with no secret in names of counts and reasons of drops."""
+    for name in ("counts", "drops", "drop_examples"):
+        if facts.get(name):
+            hide = operator.__dataops__.secrets.hide_values
+            facts[name] = {hide(key): value for key, value in facts[name].items()}
+    return facts
 
 
 def _report(attempt: Attempt, manifest: Manifest) -> RunReport:

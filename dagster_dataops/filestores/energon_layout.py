@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from dagster_dataops.confined_names import confined
 from dagster_dataops.errors import InputError, StreamDefinitionError, StreamSourceError
 from dagster_dataops.filestores.tars.shard_scan import TarShard
 from dagster_dataops.streams.files.decompression import PACKED_TARS
@@ -119,6 +120,7 @@ def prepared_dataset(
     Raises:
         InputError: A file is missing or invalid.
         StreamDefinitionError: There is no such part of the split.
+        PathEscapeError: The name of a shard leads out of the folder.
     """
     meta = joined(path, META)
     for name, usual in ((dataset_config, _DATASET), (split_config, _SPLIT)):
@@ -141,7 +143,12 @@ def prepared_dataset(
 
 
 def _shard(path: str, name: str, options: Mapping[str, Any]) -> TarShard:
-    return TarShard(name, Location(joined(path, name), None, options))
+    """Return a shard by its name in the files of the dataset, which must not lead out of it.
+
+    Raises:
+        PathEscapeError: It does.
+    """
+    return TarShard(name, Location(joined(path, confined(name, path)), None, options))
 
 
 def _split(meta: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:

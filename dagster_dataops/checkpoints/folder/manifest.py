@@ -22,7 +22,14 @@ from dagster_dataops.configuration import (
     root_setting,
     shown_place,
 )
-from dagster_dataops.datasets.artefact import SUFFIX, Artefact, damage, is_version
+from dagster_dataops.confined_names import is_plain
+from dagster_dataops.datasets.artefact import (
+    SUFFIX,
+    Artefact,
+    damage,
+    is_version,
+    is_version_name,
+)
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, write_durably
 from dagster_dataops.datasets.parted_writer import is_intact, remove_other_parts
@@ -257,6 +264,8 @@ class Manifest:
         wrong = [name for name, kind in _KINDS.items() if type(getattr(loaded, name)) not in kind]
         if wrong or not all(isinstance(run, dict) for run in loaded.kept_from):
             return None
+        if not (_are_versions(loaded.artefact, loaded.parted) and _is_above(loaded.part_of)):
+            return None
         return loaded if all(map(_is_output, loaded.outputs.values())) else None
 
     def parts(self, folder: NodeFolder) -> dict[str, "tuple[NodeFolder, Manifest]"]:
@@ -340,7 +349,23 @@ _OUTPUT_KINDS: Final[dict[str, tuple[Any, ...]]] = {
 def _is_output(facts: object) -> bool:
     if not isinstance(facts, dict) or set(facts) != set(_OUTPUT_KINDS):
         return False
-    return all(type(facts[name]) in kind for name, kind in _OUTPUT_KINDS.items())
+    if not all(type(facts[name]) in kind for name, kind in _OUTPUT_KINDS.items()):
+        return False
+    is_here = is_plain(facts["name"]) and not os.path.isabs(facts["folder"])  # noqa: PTH117 - a text
+    return is_here and _are_versions(facts["parted"])
+
+
+def _are_versions(*names: str) -> bool:
+    """Return whether names are those of versions, or empty: they become paths."""
+    return all(is_version_name(name) for name in names if name)
+
+
+def _is_above(part_of: str) -> bool:
+    """Return whether a text is empty, or the relative path of a manifest."""
+    if not part_of:
+        return True
+    name = part_of.rpartition("/")[2]
+    return not part_of.startswith("/") and is_plain(name) and name.endswith(MANIFEST)
 
 
 def place_of(folder: NodeFolder, output: NodeFolder) -> OutputFacts:

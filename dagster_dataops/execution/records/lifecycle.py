@@ -25,7 +25,10 @@ def context_of(operator: Operator) -> OperatorContext | None:
     link = operator.__dataops__.link
     if link is None:
         return None
-    return OperatorContext(link.facts, link.clients, _RecordIndex(Path(link.facts.input)).at)
+    index_of = _RecordIndex(Path(link.facts.input)).at
+    return OperatorContext(
+        link.facts, link.clients, index_of, lambda: operator.__dataops__.secrets.hide_values
+    )
 
 
 def part_times(operator: Operator) -> PartTimes | None:
@@ -116,7 +119,7 @@ def _call(operator: Any, method: str, run: Callable[[Any], Any], *arguments: Any
             run(returned)
     except Exception as error:
         name = operator.__dataops__.spec.qualified_name
-        raise OperatorOpenError(name, method, *text_and_traceback(error)) from error
+        raise OperatorOpenError(name, method, *text_and_traceback(error, operator)) from error
 
 
 def run_alone(coroutine: Any) -> Any:

@@ -149,7 +149,7 @@ class _Call:
         except (DatasetOperatorError, ExportError, RecordError, RunStoppedError, StorageError):
             raise
         except BaseException as error:
-            reason, traceback_text = text_and_traceback(error)
+            reason, traceback_text = text_and_traceback(error, self._operator)
             reason += hint_of_list(self._operator)
             raise DatasetOperatorError(self._name, reason, traceback_text) from error
 

@@ -133,7 +133,7 @@ def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
     then the parent kills the worker.
     """
     resolved, interrupts = operator.__dataops__.resolved, (Terminated,)
-    breaker = Breaker(resolved.stop_after_failures)
+    breaker = Breaker(resolved.stop_after_failures, operator=operator)
     retries, tally = Retries(resolved, breaker=breaker), Tally()
     heartbeat: Heartbeat | None = None
     around: Around | None = None

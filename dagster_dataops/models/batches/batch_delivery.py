@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import orjson
 
+from dagster_dataops.confined_names import confined
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.errors import BadReplyError, BadRequestError, ModelError, TransientModelError
 from dagster_dataops.models.batches.batch_api import ENDPOINT, BatchApi
@@ -196,6 +197,8 @@ class BatchState:
             with storage(self._path, "read the batches"):
                 found = orjson.loads(self._path.read_bytes())
         self.parts: dict[str, dict[str, Any]] = found.get("parts", {})
+        for digest in self.parts:  # the name of a file
+            confined(digest, self._path)
         self.failed: dict[str, dict[str, Any]] = found.get("failed", {})
         self.refusals: list[str] = found.get("refusals", [])
         self.rounds: int = found.get("rounds", 0)

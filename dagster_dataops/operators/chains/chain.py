@@ -19,6 +19,8 @@ from dagster_dataops.operators.definition.operator import (
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.options.declared_columns import ColumnDeclarations, column_types
 from dagster_dataops.operators.options.read_columns import columns_needed
+from dagster_dataops.operators.options.secret_options import secrets_of
+from dagster_dataops.operators.options.secret_texts import Secrets
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.options.signature import OptionSpec
 
@@ -117,6 +119,15 @@ class ChainInvocation(Invocation):
         digests: list[Any] = [[name, use.options_digest] for name, use in found]
         return digest_of_form([*digests, self._batches] if self._batches else digests), tuple(
             unknown
+        )
+
+    @cached_property
+    @override
+    def secrets(self) -> Secrets:
+        """The secrets among the options of all parts."""
+        uses = [part.operator.__dataops__ for part in cast("ChainSpec", self.spec).parts]
+        return secrets_of(
+            {str(number): {**use.options, **use.passed_up} for number, use in enumerate(uses)}
         )
 
 

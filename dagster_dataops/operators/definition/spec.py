@@ -21,7 +21,9 @@ from dagster_dataops.operators.options.secret_options import (
     is_credential,
     is_inner_credential,
     is_operational_option,
+    secrets_of,
 )
+from dagster_dataops.operators.options.secret_texts import Secrets
 from dagster_dataops.operators.options.settings import (
     SETTING_NAMES,
     ExecutionSettings,
@@ -71,6 +73,7 @@ class OperatorSpec:
         opens: Whether it has ``open`` or ``close``.
         takes_context: Whether its method has a parameter ``context``.
         batch: ``forward_batch``, ``forward_window`` or ``sketch_batch`` if it takes batches.
+        positional_only: Whether ``__init__`` takes an option by position only.
     """
 
     group: str
@@ -89,6 +92,7 @@ class OperatorSpec:
     opens: bool = False
     takes_context: bool = False
     batch: str = ""
+    positional_only: bool = False
 
     @property
     def contextual(self) -> bool:
@@ -192,6 +196,11 @@ class Invocation:
         """The settings with all defaults filled in."""
         return self.settings.resolved(asynchronous=self.spec.asynchronous)
 
+    @cached_property
+    def secrets(self) -> Secrets:
+        """The secrets among the options; errors and counts of the operator do not show them."""
+        return secrets_of({**self.options, **self.passed_up})
+
     @property
     def options_digest(self) -> str:
         """A digest of the options that affect the result."""
@@ -232,6 +241,7 @@ class Invocation:
             option.name
             for option in self.spec.options
             if is_annotated_operational(option.annotation)
+            or (option.many and not self.options.get(option.name))
         }
         nodes = {node: {"artefact of": node} for node in self.artefacts}
         forms: dict[str, Any] = {}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -248,6 +249,8 @@ class OperatorContext:
         facts: The facts about the run that all its processes share.
         clients: Objects of the user, by name.
         index_of: Return the index of the record at a byte position of the input.
+        hiding: Return the function that hides secrets of the operator in names of counts and
+            reasons of drops; called when it is first needed.
 
     Attributes:
         folder: Folder of the node. Files there are the operator's own.
@@ -264,8 +267,13 @@ class OperatorContext:
     """
 
     def __init__(
-        self, facts: RunFacts, clients: Mapping[str, Any], index_of: Callable[[int], int]
+        self,
+        facts: RunFacts,
+        clients: Mapping[str, Any],
+        index_of: Callable[[int], int],
+        hiding: Callable[[], Callable[[str], str]] = lambda: str,
     ) -> None:
+        self._hiding = hiding
         self.folder = Path(facts.folder)
         self.root = Path(facts.root)
         self.run = facts.run
@@ -311,7 +319,8 @@ class OperatorContext:
             if type(number) not in {int, float} or not math.isfinite(number):
                 msg = f"count({name}=...) takes a finite number; got {number!r}"
                 raise TypeError(msg)
-            counts[name] = counts.get(name, 0) + number
+            shown = self._shown(name)
+            counts[shown] = counts.get(shown, 0) + number
 
     def waiting(self) -> AbstractContextManager[None]:
         """Return a context manager for a block that does not count towards ``_timeout``.
@@ -323,7 +332,12 @@ class OperatorContext:
 
     def drop(self, reason: str) -> Drop:
         """Return the value by which an operator drops a record for a reason."""
-        return Drop(reason)
+        return Drop(self._shown(reason))
+
+    @cached_property
+    def _shown(self) -> Callable[[str], str]:
+        """Return a name or reason without secrets; the last ones are remembered."""
+        return lru_cache(maxsize=1024)(self._hiding())
 
 
 class Clients(dict[str, Any]):
