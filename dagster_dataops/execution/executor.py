@@ -16,6 +16,7 @@ from dagster_dataops.checkpoints.publish.commit import (
     write_manifest,
 )
 from dagster_dataops.checkpoints.publish.drafts import Drafts, split
+from dagster_dataops.checkpoints.publish.other_versions import notes_on
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
@@ -24,7 +25,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, RunStoppedError
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.column_presence import check_presence, warn_of_missing
-from dagster_dataops.execution.input_facts import facts_of, identified
+from dagster_dataops.execution.input_facts import facts_of, identified, told_apart
 from dagster_dataops.execution.result_exports import exported, exported_by_node
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
@@ -111,11 +112,15 @@ class OperatorExecutor:
                 f"finished publishing the result of run {late.run}, which had been cut short"
             )
         found = existing(folder.checkpoints)
+        for text in notes_on(folder, [content for content in found if content.foreign]):
+            attempt.note(text)
+        found = [content for content in found if not content.foreign]
         with removed_afterwards(folder.input), attempt.resources:
             check_together(inputs)
             separate = takes_separately(operator.__dataops__.spec, len(inputs))
             if self.context.reuse_finished:
                 inputs = identified(inputs, published_manifest(folder))
+            inputs = told_apart(inputs)
             attempt.sources = [facts_of(dataset) for dataset in inputs]
             attempt.read(inputs if separate else [gathered(inputs, folder.input)])
             attempt.operator = operator = in_run(operator, _link(attempt))

@@ -174,6 +174,14 @@ class Chain(Operator):
         )
 
     @override
+    def __dataops_server__(self, clients: Mapping[str, Any]) -> tuple[str, bool]:
+        """Return the servers of the parts."""
+        found = [part.operator.__dataops_server__(clients) for part in self.parts]
+        named = [(server, adopts) for server, adopts in found if server]
+        adopts = bool(named) and all(adopts for _, adopts in named)
+        return " ".join(server for server, _ in named), adopts
+
+    @override
     def __repr__(self) -> str:
         return f"chain({', '.join(repr(part.operator) for part in self.parts)})"
 

@@ -286,6 +286,18 @@ class Operator(metaclass=OperatorMeta):
         """Return the operator constructed with some options replaced."""
         return type(self)(**{**self.__dataops__.options, **options})
 
+    def __dataops_server__(self, clients: Mapping[str, Any]) -> tuple[str, bool]:
+        """Return the server of models that the operator asks in a run.
+
+        Args:
+            clients: Objects of the user, by name.
+
+        Returns:
+            A text that names the server, empty for none, and whether records that do not name
+            their server, as those of version 0.2, are of this one.
+        """
+        return "", False
+
     @override
     def __repr__(self) -> str:
         """Return the call that constructs the operator, without options that have their default."""
@@ -376,7 +388,8 @@ def in_run(operator: Operator, link: RunLink) -> Operator:
     """Return the operator as part of a run; itself if it does not ask for a context."""
     if not operator.__dataops__.spec.contextual:
         return operator
-    return _changed(copy.copy(operator), link=link)
+    server, adopts = operator.__dataops_server__(link.clients)
+    return _changed(copy.copy(operator), link=link, server=server, adopts=adopts)
 
 
 def exporting(operator: Operator, output: Path | None) -> Operator:

@@ -173,6 +173,8 @@ class Invocation:
         output: The export path of the result, if any; of an export operator its first option.
         columns: The declared types of the columns that are exported to ``output``, by name.
         link: The run that it is part of; ``None`` outside a run.
+        server: In a run, the server of models that it asks; empty for none.
+        adopts: In a run, whether records that do not name their server are of this one.
     """
 
     spec: OperatorSpec
@@ -182,6 +184,8 @@ class Invocation:
     output: Path | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
     link: RunLink | None = None
+    server: str = ""
+    adopts: bool = False
 
     @cached_property
     def artefacts(self) -> tuple[str, ...]:

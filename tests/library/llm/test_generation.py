@@ -98,3 +98,13 @@ def test_records_that_lack_a_column_of_a_prompt_fail_and_cost_no_call(caplog):
     assert len(operator([{"question": "a"}, {"id": 1}])) == 1
     assert len(model.requests) == 1
     assert "1 of 2 records failed" in caplog.text
+
+
+def test_operators_that_take_the_text_refuse_tools():
+    tools = {"tools": [{"type": "function", "function": {"name": "f"}}]}
+
+    for operator in (data.llm.Translate, data.llm.SelfConsistency):
+        given = {"to": "German"} if operator is data.llm.Translate else {}
+        with pytest.raises(OperatorOptionError, match="takes the text of replies"):
+            operator(**given, params=tools)
+    assert data.llm.Generate(prompt="x", params=tools)
