@@ -17,6 +17,7 @@
  |       `-- StreamArgumentError          an argument has the wrong type; also a TypeError
  |-- InputError                   the input cannot be read
  |-- MissingColumnError           a selected element is missing; also a ValueError
+ |-- AbsentColumnError            no record has a column that an operator reads; also a ValueError
  |-- NoTextError                  an input key selects a value that is no text; also a TypeError
  |-- UnfitRecordError             a record does not fit an operator; also a ValueError
  |-- SelectedElementError         a function failed on an element; also a RuntimeError
@@ -635,6 +636,26 @@ class MissingColumnError(DataOpsError, ValueError):
     sentence = "The record has no element at path {path!r}: {found}"
     path: str
     found: str
+
+
+class AbsentColumnError(DataOpsError, ValueError):
+    """No record of an input has a column that an operator reads; nothing was published.
+
+    Attributes:
+        operator: The operator, with the part if it is a chain.
+        column: The key, with the option that names it.
+        records: Which records lack it.
+        known: What they have instead, and what to do.
+    """
+
+    sentence = (
+        "Operator {operator} reads {column}, which none of {records} has; nothing was published. "
+        "{known}"
+    )
+    operator: str
+    column: str
+    records: str
+    known: str
 
 
 class NoTextError(DataOpsError, TypeError):
