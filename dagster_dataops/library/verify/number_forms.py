@@ -65,8 +65,8 @@ _UNITS: Final = (
     "in=inch,inche ft=foot,feet yd=yard mi=mile mg=milligram g=gram kg=kilogram,kilo t=tonne,ton "
     "lb=pound,lbs oz=ounce ml=milliliter,millilitre l=liter,litre s=sec,second min=minute "
     "h=hr,hour day week month year n=newton j=joule w=watt kw=kilowatt v=volt a=ampere,amp "
-    "k=kelvin pa=pascal hz=hertz mol=mole rad=radian deg=degree $=dollar,usd ct=cent €=euro,eur £=gbp "
-    "unit"
+    "k=kelvin pa=pascal hz=hertz mol=mole rad=radian deg=degree $=dollar,usd ct=cent €=euro,eur "
+    "£=gbp unit"
 )
 _SIGNS: Final = {"\\$": "$", "$": "$", "€": "€", "£": "£"}
 
