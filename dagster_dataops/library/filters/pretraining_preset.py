@@ -37,6 +37,10 @@ class Pretraining(Filter, filters):
     decide as datatrove 0.10. Modes ``tag`` and ``both`` write the signals of all filters, and
     ``tag`` leaves the text as it is.
 
+    ``language`` chooses stop words, how words are split, and limits, as each of the filters
+    describes; ``"en"``, the default, has those of FineWeb. It does not look at the language of a
+    text: give ``languages``, too, or a filter for each language behind `language.Identify`.
+
     Source: Penedo et al. 2024, arXiv:2406.17557; the pipeline of FineWeb in datatrove.
 
     Args:
@@ -50,7 +54,7 @@ class Pretraining(Filter, filters):
             ``mecab`` or a function.
         sentences: How lines are split into sentences: ``rule``, ``newline``, ``spacy`` or a
             function.
-        language: ISO 639-1 code for spaCy.
+        language: ISO 639-1 code of the texts, also with a region, such as ``pt-BR``.
     """
 
     def __init__(
