@@ -95,7 +95,11 @@ def bad_texts(good: list[str]) -> dict[str, list[str]]:
     kinds: dict[str, list[str]] = defaultdict(list)
     for text in good[:60]:
         lines = [line.strip() for line in text.split("\n") if line.strip()]
-        sentences = [part.strip() for part in re.split(r"(?<=[.!?])\s|(?<=[。！？])", text) if part]
+        sentences = [
+            part.strip()
+            for part in re.split("(?<=[.!?])\\s|(?<=[\u3002\uff01\uff1f])", text)
+            if part
+        ]
         words = text.split() if " " in text[:200] else re.findall(r"\w{1,4}", text)
         chance.shuffle(words)
         kinds["menu"].append("\n".join(line[:12] for line in lines[:80]))

@@ -21,7 +21,8 @@ _DIRECTIVE: Final = re.compile(
     r"|line|import|using|region|endregion|nullable|light|load|r|assert|ident|sccs)\b"
     r"|\#[ \t]+(?:(?:include|import)[ ]*[<\"]|define[ ]+[A-Za-z_]\w*"
     r"|(?:undef|ifn?def)[ ]+\w+[ \t]*$"
-    r"|(?:el)?if[ ]+(?:defined|[!(A-Z_0-9])|(?:else|endif)[ \t]*(?:/|$)|pragma[ ]+\w|(?:error|warning)[ ]+\")",
+    r"|(?:el)?if[ ]+(?:defined|[!(A-Z_0-9])|(?:else|endif)[ \t]*(?:/|$)"
+    r"|pragma[ ]+\w|(?:error|warning)[ ]+\")",
     re.VERBOSE | re.MULTILINE,
 )
 _LINE_MARKS: Final = (

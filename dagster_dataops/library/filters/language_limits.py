@@ -48,6 +48,7 @@ _UNSPACED: Final[Mapping[str, Any]] = {
     **_OTHER,
     "min_avg_word_length": 1,
     "min_mean_word_length": 1,
+    "new_line_ratio": 0.12,
     "dup_n_grams": ((10, 0.20), (12, 0.18), (14, 0.16), (16, 0.14)),
 }
 _SYLLABLES: Final[Mapping[str, Any]] = {

@@ -78,8 +78,8 @@ class Punctuation(TextFilter, filters):
 class BoilerPlateString(TextFilter, filters):
     """Drop texts in which more than a share of the paragraphs speak of cookies or terms of use.
 
-    Reads ``input_key``. A text with "lorem ipsum" has 1.0. The phrases are English. Signal ``boilerplate_ratio``; reason
-    ``high_boilerplate_ratio``.
+    Reads ``input_key``. A text with "lorem ipsum" has 1.0. The phrases are English. Signal
+    ``boilerplate_ratio``; reason ``high_boilerplate_ratio``.
 
     Source: ``BoilerPlateStringFilter`` of NeMo Curator. Three long notices are recognized by their
     beginning, length and end.

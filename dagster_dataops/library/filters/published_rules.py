@@ -234,8 +234,8 @@ class FineWebQuality(WordFilter, filters):
 
     With other languages than English, options that are left at their defaults are, as in FineWeb2,
     ``None`` for ``short_line_thr`` and 0.1 for ``char_duplicates_ratio``, and 0.05 for
-    ``line_punct_thr``. In languages without spaces, each character is a word, so that
-    ``list_ratio`` finds lines of fewer than four; ``new_line_ratio`` is 0.45 in Korean.
+    ``line_punct_thr``. ``new_line_ratio`` is 0.12 in languages without spaces, where each character
+    is a word, so that lines of eight characters are a list, and 0.45 in Korean and Vietnamese.
 
     Source: Penedo et al. 2024, arXiv:2406.17557, section 3.6; ``FineWebQualityFilter`` of
     datatrove, exactly with ``words="spacy"`` (extra ``spacy``).
