@@ -175,9 +175,7 @@ def reasons(texts: list[str], language: str) -> Counter[str]:
 def report(good: Mapping[str, list[str]], backend: str, *, explain: bool) -> None:
     """Print the table of one extractor."""
     print(f"\n{backend}\n")
-    print(
-        "| language | texts | Pretraining en | Pretraining | pipeline en | pipeline | bad: en | bad |"
-    )
+    print("| language | texts | preset en | preset | pipeline en | pipeline | bad en | bad |")
     print("|---|---|---|---|---|---|---|---|")
     for language in LANGUAGES:
         texts = good.get(language, [])

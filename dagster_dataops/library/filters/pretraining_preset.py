@@ -18,7 +18,6 @@ from dagster_dataops.library.filters.rules import Filter, Judgement, filters
 from dagster_dataops.operators.options.ranges import Fraction
 from dagster_dataops.records import Record
 
-
 _KNOWN_SCORE: Final = 0.65
 _FOUND_SCORE: Final = 0.3  # scores of py3langid are lower than those of fastText
 

@@ -17,9 +17,11 @@ pii: Any = data_register.new_group("pii")
 class Secrets(pii):
     """Mask or report keys and tokens of well-known forms.
 
-    Keys of AWS, Google and Stripe, tokens of GitHub, GitLab and Slack, JSON web tokens, and blocks
-    of private keys. Reads ``input_key`` and writes ``output_key``. The kinds have the names that
-    detect-secrets gives them.
+    Keys of AWS, Azure, Google, OpenAI, Anthropic, Stripe, Twilio, SendGrid and other services,
+    tokens of GitHub, GitLab, Hugging Face, npm, PyPI and Slack, JSON web tokens, blocks of private
+    keys, passwords in URLs, and texts in quotes behind names such as ``password =``, if they are no
+    placeholders. Reads ``input_key`` and writes ``output_key``. The kinds have the names that
+    detect-secrets gives them, where it knows them.
 
     Args:
         input_key: The key of the text.
@@ -102,6 +104,100 @@ _FORMS: Final = (
         ),
     ),
     _Form("Stripe Access Key", ("k_live_",), re.compile(r"(?<!\w)[rs]k_live_[A-Za-z0-9]{24,247}")),
+    _Form("Stripe Access Key", ("whsec_",), re.compile(r"(?<!\w)whsec_[A-Za-z0-9+/]{32,64}={0,2}")),
+    _Form(
+        "OpenAI Token",
+        ("sk-",),
+        re.compile(
+            r"(?<![\w-])sk-(?:(?:proj|svcacct|admin|None|service)-[\w-]{20,250}"
+            r"|[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}|[A-Za-z0-9]{40,64})(?![\w-])"
+        ),
+    ),
+    _Form(
+        "Anthropic API Key",
+        ("sk-ant-",),
+        re.compile(r"(?<![\w-])sk-ant-[a-z0-9]{2,10}-[\w-]{24,250}(?![\w-])"),
+    ),
+    _Form("OpenRouter API Key", ("sk-or-",), re.compile(r"(?<![\w-])sk-or-v\d-[a-f0-9]{40,80}")),
+    _Form(
+        "Hugging Face Token",
+        ("hf_", "api_org_"),
+        re.compile(r"(?<!\w)(?:hf_[A-Za-z]{34}|hf_[A-Za-z0-9]{34,40}|api_org_[A-Za-z]{34})(?!\w)"),
+    ),
+    _Form("NPM tokens", ("npm_",), re.compile(r"(?<!\w)npm_[A-Za-z0-9]{36}(?!\w)")),
+    _Form("NPM tokens", ("_authToken",), re.compile(r"(?<=_authToken=)[\w+/=-]{20,100}")),
+    _Form("PyPI Token", ("pypi-",), re.compile(r"(?<!\w)pypi-AgE[\w-]{50,1000}(?![\w-])")),
+    _Form(
+        "SendGrid API Key",
+        ("SG.",),
+        re.compile(r"(?<!\w)SG\.[\w-]{16,32}\.[\w-]{16,64}(?![\w-])"),
+    ),
+    _Form(
+        "Twilio API Key",
+        ("AC", "SK"),
+        re.compile(r"(?<!\w)(?:AC|SK)(?=[0-9a-f]{0,31}[a-f])[0-9a-f]{32}(?!\w)"),
+    ),
+    _Form(
+        "Azure Storage Account access key",
+        ("AccountKey=", "SharedAccessKey="),
+        re.compile(r"(?<=AccountKey=)[A-Za-z0-9+/]{86}==|(?<=SharedAccessKey=)[A-Za-z0-9+/]{43}="),
+    ),
+    _Form(
+        "Azure AD Client Secret",
+        ("Q~",),
+        re.compile(r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{31,34}(?![\w~.-])"),
+    ),
+    _Form(
+        "AWS Access Key",
+        ("AWS", "aws", "Aws"),
+        re.compile(
+            r"(?i:aws).{0,30}?(?i:secret|key).{0,20}?[:=]\s{0,3}[\"']?([A-Za-z0-9/+]{40})(?![\w/+=])"
+        ),
+    ),
+    _Form("Mailchimp Access Key", ("-us",), re.compile(r"(?<!\w)[0-9a-f]{32}-us[0-9]{1,2}(?!\w)")),
+    _Form(
+        "Telegram Bot Token",
+        (":AA",),
+        re.compile(r"(?<![\w:])[0-9]{8,10}:AA[\w-]{33}(?![\w-])"),
+    ),
+    _Form(
+        "Discord Bot Token",
+        ("M", "N", "O"),
+        re.compile(r"(?<![\w-])[MNO][A-Za-z0-9]{23,27}\.[\w-]{6,7}\.[\w-]{27,38}(?![\w-])"),
+    ),
+    _Form(
+        "Square OAuth Secret",
+        ("sq0", "EAAA"),
+        re.compile(r"(?<!\w)(?:sq0(?:atp|csp)-[\w-]{22,43}|EAAA[\w-]{60})(?![\w-])"),
+    ),
+    _Form(
+        "Shopify Token", ("shp",), re.compile(r"(?<!\w)shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}(?!\w)")
+    ),
+    _Form("DigitalOcean Token", ("_v1_",), re.compile(r"(?<!\w)do[opr]_v1_[a-f0-9]{64}(?!\w)")),
+    _Form("Databricks Token", ("dapi",), re.compile(r"(?<!\w)dapi[a-f0-9]{32}(?:-\d)?(?!\w)")),
+    _Form("Groq API Key", ("gsk_",), re.compile(r"(?<!\w)gsk_[A-Za-z0-9]{48,56}(?!\w)")),
+    _Form("Replicate Token", ("r8_",), re.compile(r"(?<!\w)r8_[A-Za-z0-9]{37,40}(?!\w)")),
+    _Form("xAI API Key", ("xai-",), re.compile(r"(?<!\w)xai-[A-Za-z0-9]{60,100}(?!\w)")),
+    _Form("Google OAuth Secret", ("GOCSPX-",), re.compile(r"(?<!\w)GOCSPX-[\w-]{28}(?![\w-])")),
+    _Form("Linear API Key", ("lin_api_",), re.compile(r"(?<!\w)lin_api_[A-Za-z0-9]{40}(?!\w)")),
+    _Form("Vault Token", ("hvs.", "hvb."), re.compile(r"(?<!\w)hv[sb]\.[\w-]{24,300}(?![\w-])")),
+    _Form(
+        "Basic Auth Credentials",
+        ("://",),
+        re.compile(r"(?<=://)[^\s:/?#@\"'<>{}$]{0,80}:([^\s:/?#@\"'<>{}$%*]{3,120})@(?=[\w\[])"),
+    ),
+    _Form(
+        "Secret Keyword",
+        ("=", ":"),
+        re.compile(
+            r"(?i:passw(?:or)?d|passwd|pwd|passphrase|secret|api_?key|auth_?key|access_?key"
+            r"|private_?key|access_?token|auth_?token|refresh_?token|client_?secret)"
+            r"[\"']?\s{0,5}(?::=|=>|[:=])\s{0,5}"
+            r"(?P<quote>[\"'])(?!(?i:pass|test|example|your|change|dummy|fake|secret\b|none|null|true"
+            r"|false|todo|enter|invalid|x{3}|redacted))(?=[^\"']{0,80}[0-9!#%&*+/^~-])"
+            r"([^\s\"'<>{}$%\\]{6,120})(?P=quote)"
+        ),
+    ),
     _Form(
         "JSON Web Token",
         ("eyJ",),
@@ -133,7 +229,7 @@ def _tokens(text: str) -> Iterator[Secret]:
     for form in _FORMS:
         if any(needle in text for needle in form.needles):
             for match in form.pattern.finditer(text):
-                yield Secret(*match.span(), form.kind)
+                yield Secret(*match.span(match.lastindex or 0), form.kind)
 
 
 def _private_keys(text: str) -> Iterator[Secret]:
