@@ -27,6 +27,8 @@ _NETWORK: Final = re.compile(
     r"|3[47][0-9]{13}|3(?:0[0-5]|[689][0-9])[0-9]{11}|35(?:2[89]|[3-8][0-9])[0-9]{12,15}"
     r"|6(?:011|4[4-9][0-9]|5[0-9]{2}|2[0-9]{2})[0-9]{12,15}|(?:50|5[6-9]|6[0-9])[0-9]{11,17}"
 )
+_GROUP_BEFORE: Final = re.compile(r"(?:\b|x)[0-9A-Fa-f]{4}[ \n]\Z")
+_GROUP_AFTER: Final = re.compile(r"[ \n](?:0x)?[0-9A-Fa-f]{4}\b")
 _IBAN_START: Final = re.compile(r"[A-Z](?<!\w.)[A-Z][0-9]{2}(?=[ A-Z0-9])")
 _NO_DIGIT: Final = re.compile(r"\D+")
 # Characters of an account number, and the countries (ISO 13616).
@@ -93,9 +95,16 @@ def cards(text: str) -> Spans:
             _CARD_GROUPS.fullmatch(match[0])
             and _NETWORK.fullmatch(digits)
             and len(set(digits)) > 1
+            and not _is_in_table(text, *match.span())
             and _has_check_digit(digits)
         ):
             yield match.span()
+
+
+def _is_in_table(text: str, start: int, end: int) -> bool:
+    """Return whether groups of four characters come before or after in the same way."""
+    before = _GROUP_BEFORE.search(text, max(0, start - 6), start)
+    return before is not None or _GROUP_AFTER.match(text, end) is not None
 
 
 def _has_check_digit(digits: str) -> bool:

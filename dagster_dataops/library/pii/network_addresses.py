@@ -43,7 +43,8 @@ _ADDRESS_NEAR: Final = re.compile(
 )
 _PORT_AFTER: Final = re.compile(r":[0-9]{2,5}\b|/[0-9]{1,2}\b")
 _NEAR: Final = 48  # characters
-_LARGEST_OF_VERSION: Final = 9  # a first number up to it may be that of a version
+_LARGEST_FIRST_OF_VERSION: Final = 9
+_LARGEST_OF_SECTION: Final = 31  # four numbers up to it may be those of a section, too
 
 _IPV6: Final = re.compile(
     r"(?<![0-9A-Za-z_:.])(?:[0-9A-Fa-f]{0,4}:){2,7}(?:[0-9A-Fa-f]{1,4}|[0-9.]{7,15})?"
@@ -133,8 +134,9 @@ def _is_ipv4(text: str, start: int, end: int) -> bool:
     after = text[end : end + _NEAR].partition("\n")[0]
     if _VERSION_BEFORE.search(before) or _VERSION_AFTER.match(after):
         return False
-    numbers = text[start:end].split(".")
-    if int(numbers[0]) > _LARGEST_OF_VERSION or len(set(numbers)) == 1:
+    numbers = [int(number) for number in text[start:end].split(".")]
+    is_large = numbers[0] > _LARGEST_FIRST_OF_VERSION and max(numbers) > _LARGEST_OF_SECTION
+    if is_large or len(set(numbers)) == 1:
         return True
     near = _ADDRESS_NEAR.search(before) or _PORT_AFTER.match(after) or _ADDRESS_NEAR.search(after)
     return near is not None

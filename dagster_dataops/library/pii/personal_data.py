@@ -35,8 +35,9 @@ class Replace(TextOperator, pii):
 
     E-mail addresses are those of all scripts and cases, without marks around them. IP addresses are
     IPv4 and IPv6, but no times, hardware addresses or code, and no versions: four numbers behind
-    ``version``, ``v``, ``>=`` or ``linux-`` stay, and so do four of which the first is below 10,
-    unless a word such as ``server`` or ``address``, a port or a network size is near.
+    ``version``, ``v``, ``>=`` or ``linux-`` stay, and so do four of which the first is below 10 or
+    all are below 32, unless a word such as ``server`` or ``address``, a port or a network size is
+    near.
 
     With ``compat=True``, e-mail and IPv4 addresses are those that ``PIIFormatter`` of datatrove
     finds, which takes versions for addresses. There, the replacements go on from one document to
@@ -52,8 +53,7 @@ class Replace(TextOperator, pii):
         ibans: Replace bank account numbers, by their length and check digits.
         keys: Replace the secrets that `pii.Secrets` finds.
         phone_region: Country (ISO 3166-1, such as ``DE``) whose national phone numbers are found,
-            too; extra ``phone``. Without it, national forms of other countries than the United States
-            are not found.
+            too; extra ``phone``. Without it, of national forms only American ones are found.
         compat: Whether e-mail and IP addresses are found as by datatrove.
         email_replacement: A text, or a list of texts.
         ip_replacement: A text, or a list of texts.

@@ -184,7 +184,10 @@ _FORMS: Final = (
     _Form(
         "Basic Auth Credentials",
         ("://",),
-        re.compile(r"(?<=://)[^\s:/?#@\"'<>{}$]{0,80}:([^\s:/?#@\"'<>{}$%*]{3,120})@(?=[\w\[])"),
+        re.compile(
+            r"(?<=://)[^\s:/?#@\"'<>{}$]{0,80}:(?!(?i:pass(?:word|wd)?|pw|pwd|secret|token|x+)@)"
+            r"([^\s:/?#@\"'<>{}()\[\]$%*]{3,120})@(?=[\w\[])"
+        ),
     ),
     _Form(
         "Secret Keyword",
@@ -194,7 +197,7 @@ _FORMS: Final = (
             r"|private_?key|access_?token|auth_?token|refresh_?token|client_?secret)"
             r"[\"']?\s{0,5}(?::=|=>|[:=])\s{0,5}"
             r"(?P<quote>[\"'])(?!(?i:pass|test|example|your|change|dummy|fake|secret\b|none|null|true"
-            r"|false|todo|enter|invalid|x{3}|redacted))(?=[^\"']{0,80}[0-9!#%&*+/^~-])"
+            r"|false|todo|enter|invalid|x{3}|redacted))(?=[^\"']{0,80}[0-9!#%&*+/^~])"
             r"([^\s\"'<>{}$%\\]{6,120})(?P=quote)"
         ),
     ),

@@ -75,6 +75,8 @@ NO_ADDRESSES = [
     "2.6.16.60-0.21-smp",
     "install 93.2.1.0 or later",
     "1.2.3.4.5",
+    "// 23.3.3.1 constructors, [23.3.1.3]",
+    "Clauses 21.1.3.1 and 21.1.3.2",
     "12.30.45",
     "256.300.1.2",
     "版本10.2.3.4",
@@ -136,7 +138,13 @@ def test_national_phone_numbers_are_found_with_a_region():
 
 def test_numbers_of_tables_are_no_cards():
     replace = data.pii.Replace(cards=True)
-    for text in ("2 3 4 5 6 7 8 9 1 2 3 4 5 1", "4 11 111 1111111 111", "5555555555555555"):
+    tables = ("4242 4242 4242 4242 5261", "5555555555555555", "7F21 4242 4242 4242 4242")
+    for text in (
+        *tables,
+        "2 3 4 5 6 7 8 9 1 2 3 4 5 1",
+        "4 11 111 1111111 111",
+        "525C 5281 5282 5281 5293 5182",
+    ):
         assert replace.forward({"text": text})["text"] == text
     for text in ("4111 1111 1111 1111", "3782-822463-10005", "5555555555554444"):
         assert replace.forward({"text": text})["text"] == "<CARD>"
