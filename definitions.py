@@ -118,24 +118,28 @@ with pipeline("corpus") as ppl:
     ppl.add("file_facts", look_up_file(), inputs=[ppl.unique])
     ppl.add("training", join_facts(on="id"), inputs=[ppl.chunks, ppl.file_facts])
 
-defs = build_definitions(
-    ppl,
-    source=documents,
-    resource=DataOpsResource(root=str(HOME / "results")),
-    schedule="0 2 * * *",
-    # Trained again whenever an input was materialized.
-    automation_condition={"training": dg.AutomationCondition.eager()},
-    freshness_policy=dg.FreshnessPolicy.time_window(fail_window=timedelta(days=2)),
-    max_error_rate={"file_facts": 0.02},  # a few files may be gone
-    checks={
-        "source": [checks.required_columns("id", "text", "path")],
-        "substantial": [checks.max_dropped(0.9)],
-        "unique": [checks.unique("id"), checks.row_count(min=100)],
-        "training": [
-            checks.no_nulls("text", "keywords"),
-            checks.no_nulls("file_lines", severity="WARN"),
-        ],
-    },
+defs = dg.Definitions.merge(
+    # Also for launches without a job, such as Materialize in the UI: steps need no process each.
+    dg.Definitions(executor=dg.in_process_executor),
+    build_definitions(
+        ppl,
+        source=documents,
+        resource=DataOpsResource(root=str(HOME / "results")),
+        schedule="0 2 * * *",
+        # Trained again whenever an input was materialized.
+        automation_condition={"training": dg.AutomationCondition.eager()},
+        freshness_policy=dg.FreshnessPolicy.time_window(fail_window=timedelta(days=2)),
+        max_error_rate={"file_facts": 0.02},  # a few files may be gone
+        checks={
+            "source": [checks.required_columns("id", "text", "path")],
+            "substantial": [checks.max_dropped(0.9)],
+            "unique": [checks.unique("id"), checks.row_count(min=100)],
+            "training": [
+                checks.no_nulls("text", "keywords"),
+                checks.no_nulls("file_lines", severity="WARN"),
+            ],
+        },
+    ),
 )
 
 

@@ -43,7 +43,8 @@ class Configuration:
         data_process_progress: Whether to draw progress bars: True, False, or None for "when
             standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
         data_process_scratch: Folder for working copies of results on object stores. Environment
-            DATAOPS_DATA_PROCESS_SCRATCH, default a folder of this user in the temporary folder.
+            DATAOPS_DATA_PROCESS_SCRATCH, default a folder in the temporary folder that only this
+            user can write to. A folder that is set here must be one that no other user writes to.
         storage_options: Options of object stores, such as ``endpoint`` and ``access_key_id``, over
             those of the environment.
         clients: Objects that operators get from their context by name, such as clients of model
@@ -95,13 +96,14 @@ class Configuration:
 
     @property
     def data_process_scratch(self) -> Path:
-        """Folder for working copies of results on object stores, as an absolute path."""
-        value = self._read("data_process_scratch")
-        if not value:
-            import tempfile  # only for object stores
+        """Folder for working copies of results on object stores, as an absolute path.
 
-            value = Path(tempfile.gettempdir()) / f"dagster-dataops-{os.getuid()}"
-        return folder_setting("data_process_scratch", value)
+        Raises:
+            ConfigurationError: The default folder is another user's, or others can write to it; or
+                no folder can have the path that was set.
+        """
+        value = self._read("data_process_scratch")
+        return folder_setting("data_process_scratch", value) if value else _default_scratch()
 
     @data_process_scratch.setter
     def data_process_scratch(self, value: str | Path | None) -> None:
@@ -157,6 +159,22 @@ class Configuration:
         if text not in _TRUE | _FALSE:
             raise ConfigurationError(setting, value, allowed)
         return text in _TRUE
+
+
+def _default_scratch() -> Path:
+    from dagster_dataops.private_folders import (  # imports tempfile; only for object stores
+        ForeignFolderError,
+        private_folder,
+    )
+
+    try:
+        return private_folder("dagster-dataops")
+    except ForeignFolderError as error:
+        allowed = f"a folder of this user; {error.strerror}, or set DATAOPS_DATA_PROCESS_SCRATCH"
+        raise ConfigurationError("data_process_scratch", error.filename, allowed) from None
+    except OSError as error:
+        allowed = f"a folder that can be created; {error.strerror}"
+        raise ConfigurationError("data_process_scratch", error.filename, allowed) from None
 
 
 def folder_setting(setting: str, value: object) -> Path:
@@ -222,8 +240,10 @@ def root_setting(
     if found is None:
         return folder_setting(setting, value)
     scheme, name, prefix = found[1].lower(), found[2], found[3].strip("/")
-    if any(part in {".", ".."} for part in prefix.split("/")):
+    if any(part in {".", ".."} for part in (name, *prefix.split("/"))):
         raise ConfigurationError(setting, str(value), "a URL without the parts . and ..")
+    if "\0" in f"{name}{prefix}":
+        raise ConfigurationError(setting, str(value), "a URL without NUL characters")
     place = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", "")
     mark = f"{zlib.crc32(place.encode()):08x}" if place else ""
     folder = (

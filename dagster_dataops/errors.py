@@ -23,11 +23,12 @@
  |-- DataPipelineError            a stream cannot continue; also a RuntimeError
  |   |-- StreamItemError              an item is not a valid record
  |   |-- StreamSourceError            the source cannot be read; also an InputError
+ |   |   |-- DamagedFileError             a file, or the rest of it, is damaged or truncated
  |   |   |-- DuplicateKeyError            a key or a part of a sample occurs twice
  |   |   `-- IndexOutdatedError           a file was changed after it was indexed
  |   `-- StreamWorkerError            its worker processes cannot run it; also a WorkerError
  |-- AuxFileMissingError          a file store has no such file; also a KeyError
- |-- PathEscapeError              a name leaves its file store; also a ValueError
+ |-- PathEscapeError              a name leaves its folder or store; also a ValueError
  |-- UnknownSampleError           a dataset has no such sample; also a KeyError
  |-- StreamStateError             a state does not belong to the stream; also a ValueError
  |-- UnencodableError             JSON cannot hold a value
@@ -44,11 +45,15 @@
  |   |   |-- UnreachableError             there was no connection, or it broke
  |   |   |-- CallTimeoutError             no reply came in time
  |   |   `-- BadReplyError                the reply is not what the protocol demands
+ |   |       `-- EmptyReplyError              it has no text
  |   |-- FatalModelError              no other request would succeed; the run stops
  |   |   |-- AuthenticationFailedError    the key is refused
  |   |   |-- QuotaExhaustedError          the account has nothing left
  |   |   |-- ModelMissingError            the server does not have the model
  |   |   |-- BudgetSpentError             max_cost is reached
+ |   |   |-- PriceMissingError            max_cost cannot be kept without a price of the model
+ |   |   |-- WrongServerError             the address is not that of a server of models
+ |   |   |-- UnaddressedRepliesError      it is not known which server made stored replies
  |   |   |-- EndpointFailingError         many calls in a row failed
  |   |   `-- ReplyNotRecordedError        a cassette does not have the reply
  |   |-- BadRequestError              the server refuses the request
@@ -56,6 +61,8 @@
  |   |   `-- ContentFilteredError         a filter stopped the request or the reply
  |   |-- RefusedError                 the model refuses to answer
  |   |-- TruncatedError               the reply was cut at the limit of its length
+ |   |-- UnfinishedReplyError         the reply ended before the answer was complete
+ |   |-- UnaskedToolCallError         the reply calls a tool that was not offered
  |   `-- InvalidOutputError           the replies do not have the form asked for
  |-- OperatorOpenError            open() or close() of an operator failed
  |-- OperatorContextError         an operator asked its context for something that is not there
@@ -69,6 +76,7 @@
  |-- TraceError                   a record cannot be traced
  |   `-- TraceOutdatedError           because a file has changed since
  |-- WorkerError                  worker processes cannot start
+ |   `-- UnprocessedError             because a run ended before all records were processed
  |-- ClusterError                 agents on a cluster cannot run an operator
  |   `-- EnvironmentDiffersError      because a node has another Python, package or operator
  |-- RunStoppedError              a stop was requested; finished records are kept
@@ -400,6 +408,12 @@ class WorkerError(DataOpsError):
     reason: str
 
 
+class UnprocessedError(WorkerError):
+    """A run ended before all records were processed."""
+
+    sentence = "Operator {operator}: {reason}"
+
+
 class ModelError(DataOpsError):
     """A call of a model failed.
 
@@ -410,6 +424,9 @@ class ModelError(DataOpsError):
         connected: Whether there was a connection to the server.
         details: Keys of the record's error line: ``attempts``, ``request_id``, and of a reply that
             is of no use ``reply`` (its text), ``finish_reason`` and ``usage``.
+        body: The JSON of a reply that has an error, with its usage; else ``None``.
+        never_json: Whether the reply is a page of HTML or a stream of events, as of another kind of
+            server.
     """
 
     sentence = "{reason}"
@@ -421,6 +438,8 @@ class ModelError(DataOpsError):
         self.overloaded = False
         self.connected = True
         self.details: dict[str, object] = {}
+        self.body: dict[str, Any] | None = None
+        self.never_json = False
 
 
 class TransientModelError(ModelError):
@@ -447,6 +466,10 @@ class BadReplyError(TransientModelError):
     """The reply is no JSON, or has no answer in it."""
 
 
+class EmptyReplyError(BadReplyError):
+    """The reply has no text, and the operator does not allow that. Its record fails at once."""
+
+
 class FatalModelError(ModelError):
     """A call of a model failed, and no other one would succeed: the run stops resumably."""
 
@@ -465,6 +488,18 @@ class ModelMissingError(FatalModelError):
 
 class BudgetSpentError(FatalModelError):
     """The calls for a result have cost ``max_cost``."""
+
+
+class PriceMissingError(FatalModelError):
+    """The client has ``max_cost``, but no price of the model."""
+
+
+class WrongServerError(FatalModelError):
+    """The address redirects to another one, or answers with pages or events instead of JSON."""
+
+
+class UnaddressedRepliesError(FatalModelError):
+    """Stored replies do not name the server that made them, and the client does not tell."""
 
 
 class EndpointFailingError(FatalModelError):
@@ -493,6 +528,14 @@ class RefusedError(ModelError):
 
 class TruncatedError(ModelError):
     """The reply was cut at the limit of its length."""
+
+
+class UnfinishedReplyError(ModelError):
+    """The reply ended for a reason that is not the end of an answer, such as ``error``."""
+
+
+class UnaskedToolCallError(ModelError):
+    """The reply calls a tool, but the request offers none."""
 
 
 class InvalidOutputError(ModelError):
@@ -646,6 +689,13 @@ class StreamSourceError(DataPipelineError, InputError):
     """The source of a stream cannot be read."""
 
 
+class DamagedFileError(StreamSourceError):
+    """A file, or the rest of it, is damaged, truncated, or not in the format of its reader.
+
+    Streams that skip bad items go on behind it.
+    """
+
+
 class StreamItemError(DataPipelineError):
     """An item of a stream cannot be written, because it is not a valid record."""
 
@@ -750,11 +800,16 @@ class AuxFileMissingError(DataOpsError, KeyError):
 
 
 class PathEscapeError(DataOpsError, ValueError):
-    """A name leads out of its file store. Nothing was read."""
+    """A name leads out of the folder or store that it belongs to. Nothing was read or written.
+
+    Attributes:
+        store: The store, or the file or object that has the name.
+        name: The name.
+    """
 
     sentence = "{store}: the name {name!r} leads out of the store; names are relative, without '..'"
     store: str
-    name: str
+    name: object
 
 
 class UnknownSampleError(DataOpsError, KeyError):

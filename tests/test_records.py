@@ -15,7 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.errors import UnencodableError
-from dagster_dataops.records import decode, encode, encode_anything, text_of
+from dagster_dataops.records import (
+    check_integers,
+    decode,
+    encode,
+    encode_anything,
+    parse,
+    text_of,
+)
 
 SCALARS = (
     st.none()
@@ -267,3 +274,35 @@ def test_odd_parts_are_shown_and_the_others_kept():
 )
 def test_the_text_of_anything_can_be_written(value, text):
     assert text_of(value) == text
+
+
+@given(st.integers() | st.integers(2**63 - 9, 2**64 + 9) | st.integers(-(2**63) - 9, -(2**63) + 9))
+def test_an_integer_is_read_exactly_or_refused(number):
+    text = json.dumps({"a": {"b": ["x", number]}})
+
+    if -(2**63) <= number < 2**64:
+        assert parse(text) == parse(text.encode()) == {"a": {"b": ["x", number]}}
+    else:
+        with pytest.raises(ValueError, match=f"holds {str(number)[:40]}.*beyond 64 bits"):
+            parse(text)
+        with pytest.raises(ValueError, match="beyond 64 bits"):
+            decode(text.encode())
+
+
+@given(st.text(), st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 10**30))
+def test_digits_in_texts_and_floats_are_no_long_integers(text, number, digits):
+    record = {"text": text + f'"\\{digits}', str(digits): number, "point": f"{digits}.{digits}"}
+    line = json.dumps(record)[:-1] + f', "exact": 0.{digits:020}, "power": 1e00000000000000000001}}'
+
+    assert decode(line.encode())["text"] == record["text"]
+
+
+@given(st.text(), st.integers(20, 40), st.text())
+def test_no_long_integer_in_lines_is_overlooked(before, count, after):
+    line = json.dumps({"a": before, "b": after})
+    long = f'{{"b":-{"7" * count}}}'
+
+    check_integers(line.encode())
+    for lines in ([line, long], [long, line], [line, long, line]):
+        with pytest.raises(ValueError, match="beyond 64 bits"):
+            check_integers("\n".join(lines).encode())

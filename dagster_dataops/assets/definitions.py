@@ -51,10 +51,12 @@ class PipelineOptions(LayoutOptions, total=False):
     executor: Annotated[
         Executor,
         Doc(
-            "`in_process`, the default: the steps run one after the other in the process of the "
-            "run; operators start their own worker processes and threads. `multiprocess`: steps "
-            "run in parallel, each in a process forked from one that has imported Dagster. In "
-            "Python, any `dg.ExecutorDefinition` is also accepted."
+            "Executor of the jobs of the pipeline. `in_process`, the default: the steps run one "
+            "after the other in the process of the run; operators start their own worker processes "
+            "and threads. `multiprocess`: steps run in parallel, each in a process forked from one "
+            "that has imported Dagster. In Python, any `dg.ExecutorDefinition` is also accepted. "
+            "Launches without a job, such as Materialize on an asset, have the executor of the "
+            "code location."
         ),
     ]
     new_files: Annotated[
@@ -90,7 +92,7 @@ class PipelineOptions(LayoutOptions, total=False):
 def build_definitions(
     ppl: Pipeline, *, source: Source, **options: Unpack[PipelineOptions]
 ) -> dg.Definitions:
-    """Return definitions with one asset per node, jobs, checks, resources and executor.
+    """Return definitions with one asset per node, jobs, checks and resources.
 
     The jobs are:
 
@@ -100,7 +102,8 @@ def build_definitions(
     - ``<pipeline>_preview`` previews the pipeline, or one partition of it.
     - ``<pipeline>_estimate`` estimates the cost, if operators ask language models.
 
-    Merge the definitions of several pipelines with ``dg.Definitions.merge``.
+    Merge the definitions of several pipelines with ``dg.Definitions.merge``. They set no executor
+    of the code location: only the jobs of the pipeline have one.
 
     Args:
         ppl: A complete pipeline.
@@ -131,9 +134,10 @@ def build_definitions(
     declared = check_steps(planned, checks)
     first = declared[:1] if checks.get(SOURCE) else []
     source_checks = [key for definition in first for key in definition.check_keys]
+    executor = executor_of(options.get("executor", "in_process"))
     description = f"Materializes the assets of pipeline {planned.title}."
     jobs = pipeline_jobs(
-        f"{planned.title}_pipeline", assets, source_checks, description=description
+        f"{planned.title}_pipeline", assets, executor, source_checks, description=description
     )
     return dg.Definitions(
         assets=assets,
@@ -142,13 +146,12 @@ def build_definitions(
             *jobs,
             preview_job(planned, source),
             *estimate_jobs(planned, source),
-            *retry_jobs(ppl.graph.name, planned.origin, assets),
-            *refresh_jobs(planned.title, assets),
+            *retry_jobs(ppl.graph.name, planned.origin, assets, executor),
+            *refresh_jobs(planned.title, assets, executor),
         ],
         schedules=_schedules(jobs[0], options),
         sensors=[*_sensors(source, jobs[0], assets, options), *batches_sensors(planned)],
         resources=dataops_resources(dataops),
-        executor=executor_of(options.get("executor", "in_process")),
     )
 
 

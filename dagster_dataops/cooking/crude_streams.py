@@ -219,7 +219,9 @@ def crude(  # noqa: PLR0913 - the options of a dataset
         path: A folder of tar shards, prepared by Energon or not; a pattern such as
             ``shards/*.tar``; one tar file; a jsonl file, whose lines are the part ``json``; or a
             folder of files. Folders and patterns can be URLs. The YAML file of a metadataset is
-            read as `metadataset` reads it; only ``split`` and ``seed`` apply to it.
+            read as `metadataset` reads it; only ``split`` and ``seed`` apply to it. Compressed
+            shards, such as ``.tar.gz``, ``.tgz`` or ``.tar.zst``, are for reading in order: to read
+            one sample, a shard is decompressed up to it.
         split: The part of the split of a prepared dataset; ``None`` for all shards.
         subflavors: Subflavors, which add to those of the dataset and replace them.
         aux: Auxiliary stores by name: paths, URLs or opened stores. A cooker has a parameter for

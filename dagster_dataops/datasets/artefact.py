@@ -76,6 +76,11 @@ def listing_of(version: Path) -> Path:
     return version.with_name(f"{version.name}.jsonl")
 
 
+def is_version_name(name: str) -> bool:
+    """Return whether a name is that of a version: a digest."""
+    return _DIGEST.fullmatch(name) is not None
+
+
 def is_version(path: object) -> bool:
     """Return whether ``path`` is the path of a version of an artefact, also of a missing one."""
     if not isinstance(path, Path) or _DIGEST.fullmatch(path.name) is None:

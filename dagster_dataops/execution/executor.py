@@ -16,6 +16,7 @@ from dagster_dataops.checkpoints.publish.commit import (
     write_manifest,
 )
 from dagster_dataops.checkpoints.publish.drafts import Drafts, split
+from dagster_dataops.checkpoints.publish.other_versions import notes_on
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
@@ -23,12 +24,13 @@ from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, RunStoppedError
 from dagster_dataops.execution.attempt import Attempt
-from dagster_dataops.execution.input_facts import facts_of, identified
+from dagster_dataops.execution.input_facts import facts_of, identified, told_apart
 from dagster_dataops.execution.result_exports import exported, exported_by_node
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
 from dagster_dataops.operators.definition.operator import Operator, in_run
+from dagster_dataops.operators.hidden_errors import hide_secrets
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
 from dagster_dataops.quantities import counted
@@ -73,8 +75,12 @@ class OperatorExecutor:
         """
         folder = folder.with_outputs(operator.__dataops__.spec.outputs)
         folder = folder.with_parts(operator.__dataops__.resolved.part_records)
-        with held(versions_in(operator.__dataops__.options)):
-            return self._run_locked(operator, inputs, folder)
+        try:
+            with held(versions_in(operator.__dataops__.options)):
+                return self._run_locked(operator, inputs, folder)
+        except BaseException as error:
+            hide_secrets(error, operator.__dataops__.secrets)
+            raise
 
     def _run_locked(
         self, operator: Operator, inputs: Sequence[JsonlDataset], folder: NodeFolder
@@ -103,11 +109,15 @@ class OperatorExecutor:
                 f"finished publishing the result of run {late.run}, which had been cut short"
             )
         found = existing(folder.checkpoints)
+        for text in notes_on(folder, [content for content in found if content.foreign]):
+            attempt.note(text)
+        found = [content for content in found if not content.foreign]
         with removed_afterwards(folder.input), attempt.resources:
             check_together(inputs)
             separate = takes_separately(operator.__dataops__.spec, len(inputs))
             if self.context.reuse_finished:
                 inputs = identified(inputs, published_manifest(folder))
+            inputs = told_apart(inputs)
             attempt.sources = [facts_of(dataset) for dataset in inputs]
             attempt.read(inputs if separate else [gathered(inputs, folder.input)])
             attempt.operator = operator = in_run(operator, _link(attempt))
@@ -233,7 +243,7 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
     fingerprint, checkpoint = runner.fingerprint, attempt.checkpoint
     run, spec = attempt.context.run, attempt.operator.__dataops__.spec
     return Manifest(
-        **drafts.facts(),
+        **_without_secrets(drafts.facts(), attempt.operator),
         operator=attempt.name,
         rows_in=drafts.records,
         rows_out=drafts.dataset.rows or 0,
@@ -253,6 +263,15 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         new_records=spec.new_records,
         traced=attempt.settings.trace,
     )
+
+
+def _without_secrets(facts: dict[str, Any], operator: Operator) -> dict[str, Any]:
+    """Return the facts about drafts with no secret in names of counts and reasons of drops."""
+    for name in ("counts", "drops", "drop_examples"):
+        if facts.get(name):
+            hide = operator.__dataops__.secrets.hide_values
+            facts[name] = {hide(key): value for key, value in facts[name].items()}
+    return facts
 
 
 def _report(attempt: Attempt, manifest: Manifest) -> RunReport:

@@ -1,7 +1,8 @@
 """CSV and TSV files."""
 
 import csv
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,10 @@ from dagster_dataops.errors import DefinitionError
 from dagster_dataops.exporters.exporter import ExportRecords, Place
 
 _BUFFER: Final = 1 << 20
+_BREAKS: Final = ",;|\t\r\n"  # may end a cell, in a program that expects another delimiter
+_NUMBER: Final = r"[+-]\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?%?\s*"
+_FORMULA: Final = "=+\\-@\uff1d\uff0b\uff0d\uff20"  # also in their full width
+_BLANKS: Final = ("\t", "\r", "\n")  # which some programs leave out before a formula
 
 
 class CsvTable:
@@ -23,12 +28,20 @@ class CsvTable:
     Args:
         columns: The columns to write, in order; ``None`` for all.
         delimiter: The character between cells.
+        escape_formulas: Whether an apostrophe is put before what a spreadsheet takes for the
+            beginning of a formula, in texts and in names of columns.
     """
 
     format = "csv"
     place: Place = "file"
 
-    def __init__(self, columns: Sequence[str] | None = None, delimiter: str = ",") -> None:
+    def __init__(
+        self,
+        columns: Sequence[str] | None = None,
+        delimiter: str = ",",
+        *,
+        escape_formulas: bool = False,
+    ) -> None:
         if len(delimiter) != 1 or delimiter in '"\r\n':
             msg = f"delimiter is {delimiter!r}; it must be one character, such as ',' or '\\t'"
             raise DefinitionError(msg)
@@ -37,6 +50,7 @@ class CsvTable:
             raise DefinitionError(msg)
         self._columns = None if columns is None else list(columns)
         self._delimiter = delimiter
+        self._cell = _escaping(_formulas(delimiter)) if escape_formulas else _cell
 
     def write(self, records: ExportRecords, place: Path) -> None:
         """Write the table; without records and columns an empty file."""
@@ -44,8 +58,9 @@ class CsvTable:
         with place.open("x", buffering=_BUFFER, encoding="utf-8", newline="") as file:
             rows = csv.writer(file, delimiter=self._delimiter, lineterminator="\r\n")
             if columns:
-                rows.writerow(columns)
-            rows.writerows([_cell(record.get(name)) for name in columns] for record in records)
+                rows.writerow(map(self._cell, columns))
+            cell = self._cell
+            rows.writerows([cell(record.get(name)) for name in columns] for record in records)
 
 
 def columns_of(records: ExportRecords) -> list[str]:
@@ -65,3 +80,27 @@ def _cell(value: Any) -> Any:
     if kind in {str, int, float} or value is None:
         return value
     return orjson.dumps(value).decode()
+
+
+def _formulas(delimiter: str) -> re.Pattern[str]:
+    """Return the pattern of what is before the first character of a formula.
+
+    That is the beginning of a text, or what may end a cell, and then quotes and spaces. Numbers
+    with a sign are no formulas.
+    """
+    breaks = re.escape(_BREAKS + delimiter)
+    number = rf"{_NUMBER}(?:[{breaks}]|\Z)"
+    return re.compile(rf"""(?:\A|[{breaks}])[ "']*+(?=[{_FORMULA}])(?!{number})""")
+
+
+def _escaping(formulas: re.Pattern[str]) -> Callable[[Any], Any]:
+    """Return the function that returns the cell of a value, with formulas escaped."""
+
+    def escaped(value: Any) -> Any:
+        cell = _cell(value)
+        if not isinstance(cell, str):
+            return cell
+        text = formulas.sub(r"\g<0>'", cell)
+        return f"'{text}" if text.startswith(_BLANKS) else text
+
+    return escaped

@@ -18,6 +18,7 @@ import orjson
 import xxhash
 
 from dagster_dataops.concurrency.file_lock import lock_at_once, unused
+from dagster_dataops.confined_names import confined
 from dagster_dataops.datasets.artefact import is_unchanged, list_files
 from dagster_dataops.datasets.durable_files import (
     make_folder_durably,
@@ -66,8 +67,10 @@ class Exported:
     def load(cls, receipt: Path) -> "Exported | None":
         """Return the export of a receipt; ``None`` without a valid one."""
         data = read_if_there(receipt, "read the receipt of the export")
-        with suppress(ValueError, TypeError, KeyError):
+        with suppress(ValueError, TypeError, KeyError, AttributeError):
             facts = orjson.loads(data)
+            for row in facts["files"]:  # that of an empty folder ends with a slash
+                confined(row["path"].removesuffix("/"), receipt)
             return cls(**{**facts, "target": Path(facts["target"])})
         return None
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from dagster_dataops.confined_names import confined
 from dagster_dataops.errors import InputError, StreamDefinitionError, StreamSourceError
 from dagster_dataops.filestores.tars.shard_scan import TarShard
+from dagster_dataops.streams.files.decompression import PACKED_TARS
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.listing import relative_path
-from dagster_dataops.streams.files.locations import Location
+from dagster_dataops.streams.files.locations import Location, compression_of
 from dagster_dataops.streams.files.remote import file_system, is_url, source_error
 
 META: Final = ".nv-meta"
@@ -118,6 +120,7 @@ def prepared_dataset(
     Raises:
         InputError: A file is missing or invalid.
         StreamDefinitionError: There is no such part of the split.
+        PathEscapeError: The name of a shard leads out of the folder.
     """
     meta = joined(path, META)
     for name, usual in ((dataset_config, _DATASET), (split_config, _SPLIT)):
@@ -140,7 +143,12 @@ def prepared_dataset(
 
 
 def _shard(path: str, name: str, options: Mapping[str, Any]) -> TarShard:
-    return TarShard(name, Location(joined(path, name), None, options))
+    """Return a shard by its name in the files of the dataset, which must not lead out of it.
+
+    Raises:
+        PathEscapeError: It does.
+    """
+    return TarShard(name, Location(joined(path, confined(name, path)), None, options))
 
 
 def _split(meta: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,10 +201,10 @@ def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | N
     Raises:
         StreamSourceError: Nothing matches.
     """
-    is_folder = not path.endswith(".tar") and not any(sign in path for sign in "*?[")
+    is_folder = not _is_tar(path) and not any(sign in path for sign in "*?[")
     folder = path if is_folder else _folder_of(path)
-    locations = FileSet((path,), None, options).locations()
-    tars = [one for one in locations if one.path.endswith(".tar") or not is_folder]
+    locations = FileSet((path,), storage_options=options).locations()
+    tars = [one for one in locations if _is_tar(one.path) or not is_folder]
     if not tars:
         return None
     shards = tuple(TarShard(_relative(one.path, folder), one) for one in tars)
@@ -207,6 +215,13 @@ def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | N
             subflavors, parts = _configuration(joined(folder, name), options)
             break
     return ShardedDataset(folder, shards, subflavors, parts, frozenset(), options)
+
+
+def _is_tar(path: str) -> bool:
+    """Return whether a path is that of a tar archive by its name, which may be compressed."""
+    packed = compression_of(path)
+    plain = path if packed is None else path.rpartition(".")[0]
+    return plain.endswith(".tar") or (packed is not None and path.endswith(PACKED_TARS))
 
 
 def _folder_of(path: str) -> str:

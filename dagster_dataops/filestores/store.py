@@ -6,6 +6,7 @@ from collections.abc import Iterator, MutableMapping
 from itertools import islice
 from typing import Any, Self
 
+from dagster_dataops.confined_names import is_plain
 from dagster_dataops.errors import AuxFileMissingError, PathEscapeError
 from dagster_dataops.filestores.source_info import SourceInfo, add_source_info
 
@@ -88,7 +89,7 @@ class FileStore(ABC):
             PathEscapeError: The name is absolute, leads out of the store, or has a NUL in it.
         """
         parts = [part for part in name.split("/") if part not in {"", "."}]
-        if name.startswith("/") or ".." in parts or "\0" in name or not parts:
+        if name.startswith("/") or not all(map(is_plain, parts or [""])):
             raise PathEscapeError(self.shown, name)
         return "/".join(parts)
 

@@ -19,7 +19,7 @@ from dagster_dataops.operators.chains.chain_calls import (
 )
 from dagster_dataops.operators.definition.operator import Operator, init_parameters
 from dagster_dataops.operators.outcomes.named_outputs import routing
-from dagster_dataops.operators.outcomes.record_context import OperatorContext
+from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
 from dagster_dataops.records import Record
 
 SKETCH: Final = "sketch"
@@ -46,6 +46,9 @@ def record_function(
     function = plain_function(operator)
     if spec.takes_context:
         function = functools.partial(function, context=context)
+    if operator.__dataops__.secrets:
+        hide = functools.partial(_without_secrets, operator.__dataops__.secrets.hide_values)
+        function = _followed(function, hide, asynchronous=spec.asynchronous)
     if spec.kind == "selection":
         change: Callable[[Any, Any], Any] = _sketches if spec.batch else _sketch
     elif spec.outputs:
@@ -66,6 +69,15 @@ def _followed(
         return change(await function(given), given)
 
     return followed
+
+
+def _without_secrets(hide: Callable[[str], str], returned: Any, _: object) -> Any:
+    """Return what an operator returned, without secrets in the reason of a dropped record."""
+    if isinstance(returned, Drop):
+        return Drop(hide(str(returned.reason)))
+    if isinstance(returned, list) and any(isinstance(one, Drop) for one in returned):
+        return [_without_secrets(hide, one, _) for one in returned]
+    return returned
 
 
 def _through_parts(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dagster_dataops.errors import DataOpsError, PipelineDefinitionError
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.hidden_errors import hide_secrets
 from dagster_dataops.quantities import counted
 
 
@@ -65,8 +66,12 @@ def check_stream(pipeline: str, name: str, operator: Operator, inputs: int) -> N
     try:
         as_reading(plain_function(operator)(*empty), name)
     except (DataOpsError, TypeError, ValueError) as error:
+        hide_secrets(error, operator.__dataops__.secrets)
         reason = f"node {name!r}: {spec.qualified_name} over {counted(inputs, 'inputs')}: {error}"
         raise PipelineDefinitionError(pipeline, reason) from error
+    except Exception as error:
+        hide_secrets(error, operator.__dataops__.secrets)
+        raise
 
 
 def listed(inputs: object) -> tuple[object, ...]:

@@ -178,7 +178,7 @@ def _warn_of_failures(node: OperatorNode, report: RunReport, errors: Path) -> No
         f"{report.manifest.failed:,}",
         f"{report.manifest.rows_in:,}",
         first["index"],
-        first["path"],
+        first.get("path", f"stage {first.get('stage')}"),  # of a stream: no line of a file
         first["line"],
         first["exception"],
         first["message"].removesuffix("."),

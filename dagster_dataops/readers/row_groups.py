@@ -2,12 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from typing_extensions import override
 
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.file_stages import FileCursor
+
+_PARTS_BEFORE: Final = 2  # of states before failures were counted
 
 
 class RowChunk(NamedTuple):
@@ -25,34 +27,38 @@ class RowChunk(NamedTuple):
 
 
 class GroupCursor(FileCursor):
-    """Read groups of rows. The state is [group, index of the row in it].
+    """Read groups of rows. The state is [group, index of the row in it, failures before].
 
     The stage has the field ``file_key``: the key under which each record holds its file path, or
     ``None`` for no such key.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("_group", "item_index")
+    saved: ClassVar[tuple[str, ...]] = ("_group", "item_index", "_failed_before")
 
     @abstractmethod
     def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
-        """Yield chunks of records from a row of a group on. Each chunk fits in memory."""
+        """Yield chunks of records from a row of a group on. Each chunk fits in memory.
+
+        Failures are settled between the chunks.
+        """
 
     @override
     def reset(self) -> None:
         super().reset()
-        self._group = 0
+        self._group, self._failed_before = 0, self.failed
 
     @override
     def restore(self, state: State) -> None:
+        if len(state) == _PARTS_BEFORE:
+            state = [*state, 0]
         super().restore(state)
         self._group += 0  # raises TypeError unless it is a number
+        self.failed = self._failed_before + 0
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
-        key = self.stage.file_key
         for chunk in self.chunks(self._group, self.first_index):
-            records = chunk.records
-            if key is not None:
-                records = [{**one, key: self.location.path} for one in records]
+            records = self.location.located(chunk.records, self.stage.file_key)
             self._group, self.first_index = chunk.group, chunk.row
+            self._failed_before = self.counter.count
             yield from self.indexed_block(records)

@@ -13,7 +13,7 @@ from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
-from dagster_dataops.streams.files.text_lines import known_encoding
+from dagster_dataops.streams.files.text_lines import known_encoding, split_mark
 
 _READ_BYTES: Final = 1 << 20
 
@@ -52,8 +52,9 @@ class WholeFileCursor(FileCursor):
         if stage.binary:
             made["base64"] = base64.b64encode(found).decode()
         else:
+            encoding, mark = split_mark(stage.encoding, found)
             try:
-                made["text"] = found.decode(stage.encoding)
+                made["text"] = found[len(mark) :].decode(encoding)
             except UnicodeDecodeError as error:
                 reason = f"is not {stage.encoding} text: {error}; binary=True reads any file"
                 raise StreamSourceError(path, reason) from error
@@ -102,7 +103,7 @@ def read_files(  # noqa: PLR0913 - the options of files
         path: A folder, a list of files or a pattern, also as URLs; see `read_jsonl`.
         pattern: The files to keep, such as ``*.md``. It is matched against the whole path, and
             ``*`` also matches slashes.
-        encoding: The encoding; UTF-8 if ``None``.
+        encoding: The encoding; UTF-8 if ``None``. A byte order mark is removed.
         binary: Whether records hold the content as base64 text in ``base64`` instead of ``text``.
         max_bytes: The maximum size of a file; no limit if ``None``.
         compression: See `read_jsonl`; ``None`` reads compressed files as they are.

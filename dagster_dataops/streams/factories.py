@@ -73,12 +73,13 @@ def list_files(
     return DataPipelineBuilder(FileList(os.fspath(path), pattern, dict(storage_options or {})))
 
 
-def read_jsonl(
+def read_jsonl(  # noqa: PLR0913 - the options of files
     path: GivenPaths,
     *,
     block_size: int | None = None,
     file_key: str | None = None,
     line_key: str | None = None,
+    hive: bool = True,
     compression: str | None = INFER,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataPipelineBuilder:
@@ -96,12 +97,15 @@ def read_jsonl(
         file_key: The key under which each record holds its file path; ``None`` for no such key.
         line_key: The key under which each record holds its line number, counted from 1; ``None``
             for no such key.
+        hive: Whether folders such as ``lang=de``, below the given folder or in the pattern, are
+            columns of the records. Integers in all folders become numbers. A column that a record
+            has itself stays as it is.
         compression: ``gzip``, ``bz2``, ``xz``, ``zstd`` or ``None``; ``infer`` uses the suffix of
             each name.
         storage_options: Arguments of fsspec's file systems, for example credentials. They are not
             stored in states.
     """
-    files = FileSet.of("read_jsonl", path, compression, storage_options)
+    files = FileSet.of("read_jsonl", path, compression, storage_options, hive=hive)
     size = block_bytes("read_jsonl", block_size)
     return DataPipelineBuilder(JsonLines(files, size, Origin(file_key, line_key)))
 

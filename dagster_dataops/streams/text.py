@@ -42,7 +42,7 @@ def read_text(  # noqa: PLR0913, PLR0917 - the signature that users of fairseq2 
     Args:
         path: A file, a list of files, a folder or a pattern; see `read_jsonl`.
         key: The key of a line in a record ``{key: line}``; ``None`` yields lines as texts.
-        encoding: The encoding; UTF-8 if ``None``. ``utf-8-sig`` removes a byte order mark.
+        encoding: The encoding; UTF-8 if ``None``. A byte order mark is removed.
         line_ending: The line terminator.
         ltrim: Whether to remove white space at the start of lines.
         rtrim: Whether to remove white space at the end of lines.

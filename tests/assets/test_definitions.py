@@ -184,9 +184,32 @@ def test_one_pipeline_may_continue_another(
     assert result_of(root, "one", "upper") == result_of(root, "other", "again")
 
 
-def test_steps_run_in_the_process_of_the_run(upper: Any, records: Records) -> None:
+JOBS_OF_TWO = ("mine", "one_pipeline", "two_pipeline")
+
+
+def test_the_steps_of_its_jobs_run_in_the_process_of_the_run(upper: Any, records: Records) -> None:
     definitions = build_definitions(pipeline_of(upper=upper()), source=records(1))
-    assert definitions.executor is dg.in_process_executor
+    jobs = [definitions.resolve_job_def(job.name) for job in definitions.jobs or ()]
+    assert {job.executor_def for job in jobs} == {dg.in_process_executor}
+
+
+def test_the_executor_of_the_code_location_is_left_alone(upper: Any, records: Records) -> None:
+    @dg.asset
+    def other() -> None: ...
+
+    own = dg.multiprocess_executor.configured({"max_concurrent": 2}, name="two")
+    mine = dg.define_asset_job("mine", "other")
+    ours = [
+        build_definitions(pipeline_of(name, upper=upper()), source=records(1), executor=executor)
+        for name, executor in (("one", "in_process"), ("two", "multiprocess"))
+    ]
+    for executor, name in ((own, "two"), (None, "multi_or_in_process_executor")):
+        location = dg.Definitions(assets=[other], jobs=[mine], executor=executor)
+        merged = dg.Definitions.merge(location, *ours)
+        found = {job: merged.resolve_job_def(job).executor_def.name for job in JOBS_OF_TWO}
+        implicit = merged.resolve_implicit_global_asset_job_def()
+        assert found == {"mine": name, "one_pipeline": "in_process", "two_pipeline": "multiprocess"}
+        assert implicit.executor_def.name == name
 
 
 def test_assets_show_their_result_paths_if_the_definitions_set_the_root(

@@ -98,7 +98,7 @@ def test_an_unknown_executor_is_refused_by_its_name() -> None:
         executor_of(name)
 
 
-def test_definitions_carry_the_executor_that_was_chosen(
+def test_all_jobs_of_assets_have_the_executor_that_was_chosen(
     registry: OperatorRegistry, records: Callable[[int], Path]
 ) -> None:
     @registry("data.text")
@@ -106,10 +106,18 @@ def test_definitions_carry_the_executor_that_was_chosen(
         return record
 
     ppl = pipeline_of(same=same())
-    one, other = (
-        build_definitions(ppl, source=records(1), executor="multiprocess") for _ in range(2)
-    )
-    assert one.executor is other.executor is executor_of("multiprocess")
+    definitions = build_definitions(ppl, source=records(1), executor="multiprocess")
+    found = {
+        job.name: definitions.resolve_job_def(job.name).executor_def.name
+        for job in definitions.jobs or ()
+    }
+    assert found == {
+        "docs_pipeline": "multiprocess",
+        "docs_refresh": "multiprocess",
+        "docs_retry_failed_records": "multiprocess",
+        "docs_preview": "in_process",
+    }
+    assert definitions.executor is None
 
 
 @pytest.mark.slow

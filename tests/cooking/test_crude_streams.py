@@ -1,8 +1,12 @@
 """Tests of dagster_dataops.cooking: crude streams, cookers, and the stage that cooks."""
 
+import bz2
+import gzip
 import json
+import lzma
 
 import pytest
+import zstandard
 
 from dagster_dataops import (
     Cooker,
@@ -92,6 +96,31 @@ def test_every_way_to_read_a_dataset_gives_the_same_samples(folder):
     assert by_files == [(one["__key__"], one["txt"]) for one in found]
     pattern = crude(folder / "shards" / "*.tar", subflavors={"number": 42})
     assert [one["txt"] for one in pattern] == [one["txt"] for one in found]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"),
+    [
+        *((".tar.gz", gzip.compress), (".tgz", gzip.compress), (".tar.bz2", bz2.compress)),
+        *((".tar.xz", lzma.compress), (".tzst", zstandard.compress)),
+    ],
+)
+def test_compressed_shards_are_shards(folder, tmp_path, suffix, pack):
+    (tmp_path / "packed").mkdir()
+    for shard in (folder / "shards").iterdir():
+        (tmp_path / "packed" / f"{shard.stem}{suffix}").write_bytes(pack(shard.read_bytes()))
+    expected = [(one["__key__"], one["txt"]) for one in crude(folder)]
+
+    def found(stream):
+        return [(one["__key__"], one["txt"]) for one in stream]
+
+    packed = crude(tmp_path / "packed")
+    assert found(packed) == found(crude(tmp_path / "packed" / "*")) == expected
+    assert found(crude(tmp_path / "packed" / f"data-000{suffix}")) == expected[:7]
+    assert sorted(found(packed.shuffle(0))) == expected
+    last = list(packed)[-1]
+    assert restore_record(packed.and_return(), last["__restore_key__"]) == last
+    assert_resumes_anywhere(lambda: packed)
 
 
 def test_headers_and_scans_give_the_same_samples(folder, monkeypatch):

@@ -247,7 +247,7 @@ def test_a_joiner_that_cannot_be_called_is_an_error_at_once(folder, joiner, word
 
 
 REFUSED = {
-    "shards/b.tar.gz": "is a file; it must be a folder, tar shards or a .jsonl file",
+    "shards/b.tar.gz": "shards/b.tar.gz is none; copy the dataset to a local folder, decompress",
     "right.jsonl.gz": "is a file; it must be a folder, tar shards or a .jsonl file",
     "memory://joined/b.tar": "memory://joined/b.tar is none; copy the dataset to a local folder",
     "memory://joined/right.jsonl": "is a remote jsonl file; download it",

@@ -51,6 +51,15 @@ def pair(node: str) -> Pipeline:
     return ppl
 
 
+def siblings(node: str) -> Pipeline:
+    """Return two operators that do not depend on each other."""
+    with pipeline(node) as ppl:
+        for name in ("one", "two"):
+            operator = shout(node=f"{node}_{name}", _concurrency_mode="thread", _max_workers=8)
+            ppl.add(name, operator, inputs=[ppl.source])
+    return ppl
+
+
 def streamed(node: str) -> Pipeline:
     """Return a pipeline whose source is a slow stream."""
     with pipeline(node) as ppl:
@@ -94,6 +103,7 @@ PIPELINES = [
     slow("terminated_async", "async", 64),
     slow("terminated_process", "process", 2),
     slow("terminated_single", "single", 1),
+    *(siblings(f"terminated_retrying_{how}") for how in ("in_process", "multiprocess")),
     slow("drained_thread", "thread", 100, _drain_seconds=60),
     slow("drained_async", "async", 100, _drain_seconds=60),
     slow("forced", "thread", 64),
@@ -109,6 +119,11 @@ PIPELINES = [
     slow("powerless", "process", 2),
     *(slow(f"concurrent_{number}", "thread", 8) for number in range(4)),
 ]
+RETRIES = {
+    "retried": dg.RetryPolicy(max_retries=1),
+    "terminated_retrying_in_process": dg.RetryPolicy(max_retries=3),
+    "terminated_retrying_multiprocess": dg.RetryPolicy(max_retries=3),
+}
 WHOLE = [whole(f"whole_{number}") for number in range(5)]
 
 defs = dg.Definitions(
@@ -118,7 +133,7 @@ defs = dg.Definitions(
         for asset in build_operator_assets(
             ppl,
             source=HOME / "texts.jsonl",
-            retry_policy=dg.RetryPolicy(max_retries=1) if ppl.name == "retried" else None,
+            retry_policy=RETRIES.get(ppl.name),
             layout="single_step" if ppl in WHOLE else "steps",
         )
     ]

@@ -23,6 +23,8 @@ Materialize after a cancelled run
     test_a_run_with_many_calls_in_flight_is_cancelled_at_once_and_resumes_later
 termination, 64 calls in flight
     test_a_run_with_many_calls_in_flight_is_cancelled_at_once_and_resumes_later
+termination, `RetryPolicy`
+    test_one_termination_ends_a_run_with_a_retry_policy
 forced termination
     test_a_run_cancelled_by_force_ends_and_the_next_run_resumes
 SIGTERM to a step

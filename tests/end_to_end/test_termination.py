@@ -97,6 +97,35 @@ def test_no_call_in_flight_at_the_termination_is_made_twice(
 
 
 @row
+@pytest.mark.parametrize(
+    ("how", "config"), [("in_process", IN_PROCESS), ("multiprocess", MULTIPROCESS)]
+)
+def test_one_termination_ends_a_run_with_a_retry_policy(
+    server: DagsterServer, record: Any, how: str, config: dict[str, Any]
+) -> None:
+    name = f"terminated_retrying_{how}"
+    nodes = [f"{name}_{one}" for one in ("one", "two")]
+    for node in nodes:
+        server.pace(node, 0.1)
+    run = server.launch_assets(*((name, one) for one in ("one", "two")), config=config)
+    until(lambda: any(len(server.calls(node)) > QUICK for node in nodes), "calls")
+    server.terminate(run)
+    server.finish(run, "CANCELED")
+    before = {node: server.calls(node) for node in nodes}
+    if how == "in_process":  # the second step did not begin
+        assert sorted(map(bool, before.values())) == [False, True]
+    assert all(len(calls) < RECORDS for calls in before.values())
+    for node in nodes:
+        server.pace(node, 0)
+    server.finish(server.reexecute(run), "SUCCESS")
+    calls = [Counter(call.record for call in server.calls(node)) for node in nodes]
+    assert all(one.keys() == set(range(RECORDS)) for one in calls)
+    twice = sum(number - 1 for one in calls for number in one.values())
+    record("done_twice", twice)
+    assert twice <= 16
+
+
+@row
 def test_a_run_cancelled_by_force_ends_and_the_next_run_resumes(
     server: DagsterServer, record: Any
 ) -> None:

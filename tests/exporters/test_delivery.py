@@ -5,6 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
+import orjson
 import pytest
 
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -243,3 +244,15 @@ def test_a_folder_is_replaced_with_and_without_support_of_the_system(
     assert names_in(old) == ["after"]
     assert before is not None
     assert names_in(before) == ["before"]
+
+
+@pytest.mark.parametrize("path", ["../precious", "/etc/passwd", "", 5, "a/../b"])
+def test_a_receipt_that_names_other_files_counts_as_none(tmp_path, dataset, path):
+    target = tmp_path / "out" / "target"
+    delivered(target, dataset)
+    receipt = tmp_path / "out" / "receipt"
+    facts = orjson.loads(receipt.read_bytes())
+    facts["files"][0]["path"] = path
+    receipt.write_bytes(orjson.dumps(facts))
+    assert Exported.load(receipt) is None
+    assert delivered(target, dataset)[1]

@@ -85,6 +85,8 @@ _BAD_LINES = {
     "a lone surrogate": (rb'{"a":"\ud800"}', "not JSON"),
     "not UTF-8": (b'{"a":"\xff\xfe"}', "not JSON"),
     "a null byte": (b'{"a":1}\x00', "not JSON"),
+    "a large integer": (b'{"a":[18446744073709551616]}', "an integer beyond 64 bits"),
+    "a small integer": (b'{"a":-9223372036854775809}', "an integer beyond 64 bits"),
     "a list": (b"[1,2]", "a JSON list, not an object"),
     "a number": (b"17", "a JSON int, not an object"),
     "a text": (b'"text"', "a JSON str, not an object"),

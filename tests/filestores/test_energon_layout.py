@@ -7,7 +7,12 @@ import struct
 import pytest
 
 from dagster_dataops import crude, file_store
-from dagster_dataops.errors import IndexOutdatedError, InputError, StreamDefinitionError
+from dagster_dataops.errors import (
+    IndexOutdatedError,
+    InputError,
+    PathEscapeError,
+    StreamDefinitionError,
+)
 from dagster_dataops.filestores.energon_layout import expanded
 from dagster_dataops.filestores.tars.shard_scan import END, START, TarShard, scan
 from dagster_dataops.streams.files.locations import Location
@@ -127,3 +132,15 @@ def test_a_prepared_folder_without_a_split_has_all_shards(tmp_path):
     folder = write_prepared(dataset(tmp_path / "a"), {"shards/data-002.tar": 6})
     (folder / ".nv-meta" / "split.yaml").unlink()
     assert len(keys(crude(folder))) == 6
+
+
+@pytest.mark.parametrize("name", ["../other/data.tar", "/etc/data.tar", "shards/../../x.tar", ""])
+@pytest.mark.parametrize("listed_in", ["split", "counts"])
+def test_a_shard_that_leads_out_of_its_dataset_is_refused(tmp_path, name, listed_in):
+    split = f"split_parts:\n  train:\n    - '{name}'\n"
+    if listed_in == "split":
+        folder = write_prepared(dataset(tmp_path / "a"), {"shards/data-002.tar": 6}, split=split)
+    else:
+        folder = write_prepared(dataset(tmp_path / "a"), {name: 6}, split="exclude: []\n")
+    with pytest.raises(PathEscapeError, match="leads out"):
+        crude(str(folder), **({"split": "train"} if listed_in == "split" else {}))

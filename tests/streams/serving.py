@@ -9,13 +9,17 @@ from pathlib import Path
 
 
 class Server(ThreadingHTTPServer):
-    """Attributes: ranges, dated (whether it reports modification times), cut_after, requests."""
+    """Attributes: ranges, dated (whether it reports modification times), cut_after, requests.
+
+    ``encoded``: whether it sends ``.gz`` files with ``Content-Encoding: gzip``, as Apache does.
+    """
 
     daemon_threads = True
 
     def __init__(self, folder, *, ranges, dated=True):
         super().__init__(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
         self.ranges, self.dated = ranges, dated
+        self.encoded = False
         self.cuts = []  # after how many bytes each of the next connections breaks
         self.requests = []
         self.refusals = []  # the statuses with which the next requests are refused
@@ -36,6 +40,11 @@ class Handler(SimpleHTTPRequestHandler):
         if keyword == "Last-Modified" and not self.server.dated:
             return
         super().send_header(keyword, value)
+
+    def end_headers(self):
+        if self.server.encoded and self.path.endswith(".gz"):
+            self.send_header("Content-Encoding", "gzip")
+        super().end_headers()
 
     def do_GET(self):
         wanted = self.headers.get("Range")

@@ -15,6 +15,7 @@ AssetJob: TypeAlias = Any
 def pipeline_jobs(
     name: str,
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
+    executor: dg.ExecutorDefinition,
     source_checks: Sequence[dg.AssetCheckKey] = (),
     **keywords: Any,
 ) -> list[AssetJob]:
@@ -26,9 +27,11 @@ def pipeline_jobs(
     Args:
         name: Name of the first job.
         assets: Assets of the pipeline, or some of them, with their checks.
+        executor: Executor of the jobs.
         source_checks: Checks of the source that the first job also runs.
         keywords: Further arguments of ``dg.define_asset_job``.
     """
+    keywords["executor_def"] = executor
     partitioned: list[dg.AssetKey] = []
     rest: list[dg.AssetKey] = []
     for asset in assets:
@@ -55,7 +58,9 @@ def _job(
 
 
 def refresh_jobs(
-    title: str, assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
+    title: str,
+    assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
+    executor: dg.ExecutorDefinition,
 ) -> list[AssetJob]:
     """Return the job ``<title>_refresh``, and another for unpartitioned assets.
 
@@ -67,6 +72,7 @@ def refresh_jobs(
     return pipeline_jobs(
         f"{title}_refresh",
         assets,
+        executor,
         description=(
             "Materializes every result that is missing or whose operator, options, code or input "
             "have changed, and all results downstream of it. Other results are kept, without a "
@@ -77,7 +83,10 @@ def refresh_jobs(
 
 
 def retry_jobs(
-    pipeline: str, origin: SourceAsset, assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
+    pipeline: str,
+    origin: SourceAsset,
+    assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
+    executor: dg.ExecutorDefinition,
 ) -> list[AssetJob]:
     """Return the job ``<pipeline>_retry_failed_records``, and one for unpartitioned assets.
 
@@ -89,10 +98,12 @@ def retry_jobs(
         pipeline: Name of the pipeline; may be empty.
         origin: Asset of the source; if the pipeline writes it, its result is kept.
         assets: All assets of the pipeline.
+        executor: Executor of the jobs.
     """
     return pipeline_jobs(
         f"{pipeline or 'dataops'}_retry_failed_records",
         assets[1:] if isinstance(origin.definition, dg.AssetsDefinition) else assets,
+        executor,
         description=(
             "Retries the failed records of every operator's result and inserts their new results "
             "at the same positions. Results without failed records are kept. Operators "

@@ -43,6 +43,7 @@ from dagster_dataops.assets.components.source_position import (
 )
 from dagster_dataops.assets.definitions import PipelineOptions
 from dagster_dataops.assets.planning.option_keywords import option_fields
+from dagster_dataops.assets.runtime.environment_values import written_values
 from dagster_dataops.assets.runtime.llm_resource import LLMResource
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.source_assets import Source  # noqa: TC001 - text, as it is itself
@@ -183,7 +184,9 @@ class RayClusterModel(dg.Model):
     )
 
 
-ResourceModel = _resource_model(DataOpsResource, cluster=RayClusterModel)
+ResourceModel = _resource_model(
+    DataOpsResource, cluster=RayClusterModel, storage_options=dict[str, EnvironmentVariable | str]
+)
 ClientModel: Any = _resource_model(LLMResource, api_key=EnvironmentVariable)
 
 
@@ -191,7 +194,7 @@ def resolve_resource(context: dg.ResolutionContext, model: dg.Model) -> DataOpsR
     """Return the resource; its root is taken from the folder of the project."""
     given = written(context, model)
     if given.get("root"):
-        options = given.get("storage_options") or {}
+        options = written_values(given.get("storage_options") or {})
         if bucket_of(root_setting("root", given["root"], options)) is None:
             given["root"] = str(in_project(context, given["root"]))
     if given.get("cluster"):

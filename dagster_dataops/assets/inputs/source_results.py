@@ -10,6 +10,7 @@ from dagster_dataops.assets.metadata.columns.column_metadata import column_metad
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, refreshes, runs_back
+from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published, write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.runners.given_stream import given_stream, is_stream
@@ -56,10 +57,11 @@ def source_result(
     made_from = {"source": code_digest(function)}
     dataset = _earlier_result(context, folder, made_from)
     if dataset is None:
-        records = function() if partition is None else function(partition)
-        if is_stream(records):
-            return _stream_result(context, dataops, function, records, folder, partition)
-        dataset = write_result(folder, records, context.run.run_id, made_from)
+        with ended_by_interrupts(context):
+            records = function() if partition is None else function(partition)
+            if is_stream(records):
+                return _stream_result(context, dataops, function, records, folder, partition)
+            dataset = write_result(folder, records, context.run.run_id, made_from)
     return PartitionResult(dataset, dataset_metadata(dataset))
 
 

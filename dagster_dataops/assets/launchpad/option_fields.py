@@ -23,7 +23,8 @@ from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.chains.chain import PartOptions
 from dagster_dataops.operators.options.artefact_options import referenced
 from dagster_dataops.operators.options.docstrings import option_descriptions
-from dagster_dataops.operators.options.secret_options import holds_secret, is_secret
+from dagster_dataops.operators.options.secret_names import is_secret
+from dagster_dataops.operators.options.secret_options import holds_secret
 
 _FLOAT: Final = PLAIN_TYPES[float]
 

@@ -1,4 +1,4 @@
-"""Markdown tables with values of records as cells.
+"""Markdown in which values are shown as text: tables with values as cells, fenced texts, prose.
 
 Dagster's UI shows Markdown of less than 1,000 characters inline on the asset page. A line has room
 for about 45 characters there, and the rest is cut off. Longer Markdown is shown in a wide window
@@ -17,14 +17,73 @@ INLINE_CHARACTERS: Final = 1000
 _WIDTHS: Final = (120, 80, 60, 40)  # lengths of a cell; the largest that fits is used
 _ROOM: Final = 45  # total length of the longest words in a row: browsers do not break words
 _LONGEST_ROW: Final = 120  # length of a row that takes two or three lines
+_BLOCK: Final = re.compile(r"([-+=]|[0-9]+[.)])")  # begins a list or a rule
+_CODE: Final = re.compile(r"(?<![`\\])(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+_FENCE: Final = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")
+_FOREIGN: Final = re.compile(
+    r"(?<!\\)(?:\\\\)*(?:<|&(?=#?\w+;)|(?<=!)\[|(?<=\])(?:\(|:)(?=\s*<?(?!https?:|mailto:)[\w+.-]+:))"
+)
 _MARKDOWN: Final = re.compile(r"([\\`*_~\[\]<>&|!#])")  # characters of Markdown and HTML
 
 _Rows: TypeAlias = Sequence[Sequence[str]]
 
 
 def cell(value: object, width: int = _WIDTHS[0]) -> str:
-    """Return a value as an escaped cell on one line, shortened to ``width`` characters."""
-    return _escaped(_cut(plain(value), width))
+    """Return a value as an escaped cell on one line, shortened to ``width`` characters.
+
+    It is one paragraph where it stands alone.
+    """
+    text = _escaped(_cut(plain(value), width))
+    begin = _BLOCK.match(text)
+    return text if begin is None else f"{text[: begin.end() - 1]}\\{text[begin.end() - 1 :]}"
+
+
+def fenced(value: object, language: str = "text") -> str:
+    """Return a text of several lines as a block of code."""
+    text = str(value).encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def prose(text: str) -> str:
+    """Return Markdown that others wrote, such as a docstring, with HTML and images as text.
+
+    Links to other places than web pages and addresses of mail are text, too. Code stays as it is.
+    """
+    made: list[str] = []
+    block: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        ends = bool(fence) and line.rstrip().startswith(fence) and not line.strip("`~ ")
+        if (fence and ends) or (not fence and mark is not None):
+            made += [*_paragraphs(block, code=bool(fence)), line]
+            block, fence = [], "" if fence or mark is None else mark[1]
+        else:
+            block.append(line)
+    return "\n".join([*made, *_paragraphs(block, code=bool(fence))])
+
+
+def _paragraphs(lines: Sequence[str], *, code: bool) -> list[str]:
+    """Return lines outside of code with foreign elements as text."""
+    if code or not lines:
+        return [*lines]
+    found = re.split(r"(\n[ \t]*\n)", "\n".join(lines))
+    return ["".join(map(_without_foreign, found))]
+
+
+def _without_foreign(paragraph: str) -> str:
+    at, made = 0, ""
+    for span in _CODE.finditer(paragraph):
+        made += _FOREIGN.sub(_as_text, paragraph[at : span.start()]) + span[0]
+        at = span.end()
+    return made + _FOREIGN.sub(_as_text, paragraph[at:])
+
+
+def _as_text(found: re.Match[str]) -> str:
+    return f"{found[0][:-1]}\\{found[0][-1]}"
 
 
 @functools.lru_cache(maxsize=4096)

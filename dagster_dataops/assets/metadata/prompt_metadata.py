@@ -1,10 +1,11 @@
 """Metadata of operators that ask a language model: the prompt of the first record."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import dagster as dg
 
+from dagster_dataops.assets.metadata.markdown import cell, fenced
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.models.llm_operator import LLMOperator
@@ -32,14 +33,10 @@ def prompt_metadata(
     given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
     if not any(one.get("content") for one in given):
         return {}
-    text = "\n\n".join(f"**{one.get('role')}**\n\n{_fenced(one.get('content'))}" for one in given)
+    text = "\n\n".join(f"**{cell(one.get('role'))}**\n\n{_content_of(one)}" for one in given)
     return {f"{prefix}/prompt": dg.MetadataValue.md(text)}
 
 
-def _fenced(content: object) -> str:
-    """Return a text so that Markdown shows it as it is."""
-    text = str(content).encode(errors="replace").decode()[:_MAX_CHARACTERS]
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}text\n{text}\n{fence}"
+def _content_of(message: Mapping[str, Any]) -> str:
+    """Return the content of a message so that Markdown shows it as it is."""
+    return fenced(str(message.get("content"))[:_MAX_CHARACTERS])

@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS
+from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS, fenced
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.execution.run_report import RunReport
 
@@ -22,8 +22,9 @@ def trace_metadata(report: RunReport) -> dict[str, Any]:
     if not manifest.traced or not (manifest.kind in _RECORDWISE or manifest.combined):
         return {}
     command = f"python -m dagster_dataops trace {shlex.quote(str(report.dataset.path.parent))}"
+    commands = f"{command} --line 1\n{command} --source-line 1"
     text = (
         "From which source line a record came, and what became of a source line:\n\n"
-        f"```\n{command} --line 1\n{command} --source-line 1\n```\n"
+        f"{fenced(commands, '')}\n"
     )
     return {f"{METADATA_PREFIX}/trace": dg.MetadataValue.md(text.ljust(INLINE_CHARACTERS))}

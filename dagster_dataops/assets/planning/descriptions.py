@@ -1,6 +1,7 @@
 """Docstrings as Markdown for asset pages: sections with titles, arguments as lists.
 
-Google, NumPy and reST styles are converted. Other text stays unchanged; no text is left out.
+Google, NumPy and reST styles are converted. Other text stays unchanged; no text is left out. HTML
+and images are shown as text.
 """
 
 import inspect
@@ -8,6 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Final
+
+from dagster_dataops.assets.metadata.markdown import prose
 
 _TITLE: Final = re.compile(r"([A-Z][A-Za-z ]{2,30}):")  # Google
 _RULE: Final = re.compile(r"-{3,}")  # NumPy, below a title
@@ -21,7 +24,7 @@ _PROMPT: Final = ">>>"
 def described(docstring: str | None) -> str | None:
     """Return a docstring as Markdown; ``None`` if there is none."""
     lines = inspect.cleandoc(docstring or "").splitlines()
-    return "\n".join(_rendered(lines)).strip() or None
+    return prose("\n".join(_rendered(lines)).strip()) or None
 
 
 def _rendered(lines: Sequence[str]) -> Iterator[str]:

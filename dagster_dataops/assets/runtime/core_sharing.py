@@ -7,11 +7,9 @@ number. The files are in a private folder of the user inside the temporary folde
 releases the locks of processes that die.
 """
 
-import errno
 import fcntl
 import logging
 import os
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +21,7 @@ from dagster_dataops.concurrency.file_lock import unused
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.private_folders import ForeignFolderError, private_folder
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 
@@ -68,17 +67,14 @@ def _folder() -> Path:
     """Return the folder of lock files, which only this user can write to.
 
     Raises:
-        OSError: The path is taken, for example by a folder or a link of another user.
+        OSError: It cannot be created, or its path is taken by another user.
     """
-    folder = Path(tempfile.gettempdir()) / f"dagster-dataops-steps-{os.getuid()}"
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-        reason = "not a folder that this user owns and others cannot write to; remove it"
-        _LOG.warning("%s is %s; steps on this machine do not share its cores", folder, reason)
-        raise PermissionError(errno.EPERM, reason, str(folder))
-    return folder
+    try:
+        return private_folder("dagster-dataops-steps")
+    except ForeignFolderError as error:
+        text = "%s cannot be used: %s; steps on this machine do not share its cores"
+        _LOG.warning(text, error.filename, error.strerror)
+        raise
 
 
 def _begin(folder: Path) -> tuple[int, Path]:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
-from pydantic import Field
+from pydantic import Field, field_validator
 from typing_extensions import override
 
 from dagster_dataops.assets.runtime.asset_paths import folder_of
 from dagster_dataops.assets.runtime.core_sharing import fair_settings
 from dagster_dataops.assets.runtime.dagster_progress import DagsterProgress
+from dagster_dataops.assets.runtime.environment_values import from_environment, written_values
 from dagster_dataops.assets.runtime.events import DataOpsEventIterator
 from dagster_dataops.assets.runtime.messenger import Messenger
 from dagster_dataops.assets.runtime.observations import observations_of
@@ -24,6 +25,7 @@ from dagster_dataops.assets.runtime.step_context import (
     refreshes,
     runs_back,
 )
+from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
@@ -66,12 +68,14 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             "environment DATAOPS_DATA_PROCESS_PATH, else ./data_pipeline_res."
         ),
     )
-    storage_options: dict[str, str] = Field(
-        default={},
-        repr=False,  # may hold secrets
+    # They may hold secrets: a dependency is in no launchpad, and in no stored config of a run.
+    storage_options: dg.ResourceDependency[Any] = Field(
+        default={},  # type: ignore[arg-type]
+        repr=False,
         description=(
             "Options of the object stores of root and source over those of the environment, such "
-            "as endpoint, region, access_key_id and secret_access_key."
+            "as endpoint, region, access_key_id and secret_access_key. Give secrets as "
+            "dg.EnvVar(...): they are read when a run starts. A launch cannot change them."
         ),
     )
     max_workers: int | None = Field(
@@ -97,6 +101,18 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     cluster: dg.ResourceDependency[Any] = None  # type: ignore[assignment]
 
+    @field_validator("storage_options", mode="before")
+    @classmethod
+    def _options_of_stores(cls, given: Any) -> Any:
+        texts = isinstance(given, Mapping) and all(
+            isinstance(key, str) and isinstance(value, (str, Mapping))
+            for key, value in given.items()
+        )
+        if not texts:
+            msg = "storage_options maps names of options to texts or dg.EnvVar(...)"
+            raise ValueError(msg)
+        return dict(given)
+
     @override
     def __hash__(self) -> int:
         """Return a hash, as of other resources; that of the base class refuses dicts."""
@@ -112,7 +128,9 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     @property
     def _store_options(self) -> dict[str, str]:
-        return {**config.storage_options, **self.storage_options}
+        given = self.storage_options.items()
+        found = {name: from_environment(f"storage_options.{name}", one) for name, one in given}
+        return {**config.storage_options, **found}
 
     def place(self, path: Path) -> Path:
         """Return the path by which this package names a file, also one that a URL names."""
@@ -124,8 +142,11 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
         ``None`` if every process reads it from its environment.
         """
-        named = bool(self.root) and not isinstance(self.root, dg.EnvVar)
-        return self.root_path if named else None
+        if not self.root or isinstance(self.root, dg.EnvVar):
+            return None
+        # A code server may lack the variables with the secrets of its runs.
+        options = {**config.storage_options, **written_values(self.storage_options)}
+        return root_setting("root", self.root, options)
 
     @property
     def clients(self) -> dict[str, object]:
@@ -172,9 +193,10 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
         Raises:
             DataOpsError: As `OperatorExecutor.run`.
+            dg.Failure: The run is being terminated, and the step has a retry policy.
         """
         attempt = self._run_context(context, resume, folder)
-        with self._settings_of(operator, attempt) as fair:
+        with ended_by_interrupts(context), self._settings_of(operator, attempt) as fair:
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in

@@ -1,7 +1,9 @@
-"""RunMonitor: stop a step whose run has ended."""
+"""RunMonitor: stop a step whose run has ended, or is being terminated."""
 
 import time
 from typing import Final
+
+import dagster as dg
 
 from dagster_dataops.assets.runtime.messenger import Messenger
 from dagster_dataops.assets.runtime.step_context import StepContext
@@ -10,7 +12,7 @@ _SECONDS: Final = 2.0  # between two queries
 
 
 class RunMonitor:
-    """Returns a reason to stop once the run of the step has ended.
+    """Returns a reason to stop once the run of the step has ended, or is being terminated.
 
     A step process outlives a killed run worker. The run is then marked as failed and may be
     re-executed while the orphaned step still writes. The status is queried in the messenger's
@@ -33,5 +35,9 @@ class RunMonitor:
 
     def _ask(self) -> None:
         run = self._instance.get_run_by_id(self._run_id)
-        if run is not None and run.is_finished:
+        if run is None:
+            return
+        if run.is_finished:
             self._reason = f"its run {self._run_id} has ended with status {run.status.value}"
+        elif run.status is dg.DagsterRunStatus.CANCELING:
+            self._reason = f"its run {self._run_id} is being terminated"

@@ -12,6 +12,7 @@ from dagster_dataops.assets.inputs.partitions import ResultsByPartition
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent, selects
+from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.assets.steps.preview_step import earlier_preview
 from dagster_dataops.assets.steps.run_step import run_step
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, result_by_range
@@ -44,10 +45,11 @@ class StepWork:
         blocking check upstream failed. A preview reads upstream previews.
 
         Raises:
-            Failure: A blocking check failed in an op. In the step of an asset, Dagster raises the
-                error.
+            Failure: A blocking check failed in an op; in the step of an asset, Dagster raises the
+                error. Or the run is being terminated, and the step has a retry policy.
         """
-        return _WorkRun(self, context, dataops).events()
+        with ended_by_interrupts(context):
+            yield from _WorkRun(self, context, dataops).events()
 
 
 class _WorkRun:

@@ -14,6 +14,7 @@ import orjson
 
 from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.configuration import (
     bucket_of,
     config,
@@ -22,7 +23,14 @@ from dagster_dataops.configuration import (
     root_setting,
     shown_place,
 )
-from dagster_dataops.datasets.artefact import SUFFIX, Artefact, damage, is_version
+from dagster_dataops.confined_names import is_plain
+from dagster_dataops.datasets.artefact import (
+    SUFFIX,
+    Artefact,
+    damage,
+    is_version,
+    is_version_name,
+)
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, write_durably
 from dagster_dataops.datasets.parted_writer import is_intact, remove_other_parts
@@ -257,6 +265,8 @@ class Manifest:
         wrong = [name for name, kind in _KINDS.items() if type(getattr(loaded, name)) not in kind]
         if wrong or not all(isinstance(run, dict) for run in loaded.kept_from):
             return None
+        if not (_are_versions(loaded.artefact, loaded.parted) and _is_above(loaded.part_of)):
+            return None
         return loaded if all(map(_is_output, loaded.outputs.values())) else None
 
     def parts(self, folder: NodeFolder) -> dict[str, "tuple[NodeFolder, Manifest]"]:
@@ -323,7 +333,8 @@ class Manifest:
 
     def finished_by(self, fingerprint: RunFingerprint) -> bool:
         """Return whether such a run published the result, perhaps with kept records."""
-        return RunFingerprint.from_json(self.made_from) == fingerprint
+        made_from = RunFingerprint.from_json(self.made_from)
+        return made_from is not None and not made_from.differences(fingerprint)
 
 
 _KINDS: Final[dict[str, tuple[Any, ...]]] = {
@@ -337,10 +348,46 @@ _OUTPUT_KINDS: Final[dict[str, tuple[Any, ...]]] = {
 }
 
 
+def other_format(path: Path) -> str:
+    """Return the format of a manifest that this version does not read; else an empty text.
+
+    Args:
+        path: Of the manifest; it may be missing.
+    """
+    try:
+        content = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return ""
+    made_from = content.get("made_from") if isinstance(content, dict) else None
+    if not isinstance(made_from, dict):
+        return ""
+    found = str(made_from.get("format", ""))
+    if found not in {"", FORMAT}:
+        return found
+    unknown = sorted(set(content) - set(_KINDS))
+    return f"unknown (with {', '.join(unknown)})" if unknown else ""
+
+
 def _is_output(facts: object) -> bool:
     if not isinstance(facts, dict) or set(facts) != set(_OUTPUT_KINDS):
         return False
-    return all(type(facts[name]) in kind for name, kind in _OUTPUT_KINDS.items())
+    if not all(type(facts[name]) in kind for name, kind in _OUTPUT_KINDS.items()):
+        return False
+    is_here = is_plain(facts["name"]) and not os.path.isabs(facts["folder"])  # noqa: PTH117 - a text
+    return is_here and _are_versions(facts["parted"])
+
+
+def _are_versions(*names: str) -> bool:
+    """Return whether names are those of versions, or empty: they become paths."""
+    return all(is_version_name(name) for name in names if name)
+
+
+def _is_above(part_of: str) -> bool:
+    """Return whether a text is empty, or the relative path of a manifest."""
+    if not part_of:
+        return True
+    name = part_of.rpartition("/")[2]
+    return not part_of.startswith("/") and is_plain(name) and name.endswith(MANIFEST)
 
 
 def place_of(folder: NodeFolder, output: NodeFolder) -> OutputFacts:

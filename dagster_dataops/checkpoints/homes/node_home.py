@@ -3,6 +3,9 @@
 The head of a node is its manifest with the keys of its files. Files have keys of their own for
 every publication, and the head is replaced on condition that it is the one that was there when the
 run began. So a publication is one request, and a reader finds the old files or the new ones.
+
+Others may write to the bucket. So the names in a head are refused unless they stay in the node's
+folder; see `checked_head`.
 """
 
 import os
@@ -15,10 +18,11 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from dagster_dataops.checkpoints.homes.head_check import checked_head, node_of
 from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.datasets.durable_files import draft_of, make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
-from dagster_dataops.datasets.parted_writer import link_draft, remove_other_parts
+from dagster_dataops.datasets.parted_writer import link_draft, remove_other_parts, version_at
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.stores.open_stores import store_of
@@ -89,7 +93,12 @@ class NodeHome:
         return f"{self.store.url}/{file['key'] if file else self._head_key}"
 
     def head(self) -> NodeHead | None:
-        """Return the head; ``None`` if nothing was published."""
+        """Return the head; ``None`` if nothing was published.
+
+        Raises:
+            PathEscapeError: It names files outside the folder of the node.
+            ResultMissingError: It is damaged.
+        """
         found = self.store.read(self._head_key)
         if found is None:
             return None
@@ -97,7 +106,8 @@ class NodeHome:
             content = orjson.loads(found[0])
         except orjson.JSONDecodeError:
             content = {}
-        return NodeHead(content if isinstance(content, dict) else {}, found[1])
+        place = f"{self.store.url}/{self._head_key}"
+        return NodeHead(checked_head(content, self.key, place), found[1])
 
     def is_published(self) -> bool:
         """Return whether the node has a head."""
@@ -145,7 +155,8 @@ class NodeHome:
         if head is None:
             reason = "files of the published result are missing in the store"
             raise ResultMissingError(f"{self.store.url}/{self._head_key}", reason)
-        node = Path(os.path.normpath(self.folder / head.content["part_of"]))
+        place = f"{self.store.url}/{self._head_key}"
+        node = node_of(head.content["part_of"], self.folder, self.key, place)
         return home_of(node.parent, node.name.removesuffix(MANIFEST)).refresh()
 
     def _intact(self, head: NodeHead) -> bool:
@@ -185,8 +196,9 @@ class NodeHome:
         """Return the head of the working copy."""
         try:
             content, version = orjson.loads(self._mirrored.read_bytes())
+            content = checked_head(content, self.key, self._mirrored)
             return NodeHead(content, Version(*version))
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, ResultMissingError):
             return None
 
     def remember(self, head: NodeHead) -> None:
@@ -366,7 +378,8 @@ def _link_parts(result: Path, version: str) -> None:
     """Make the link to the parts of a result, which are there; remove other parts."""
     parts = parts_of(result)
     with storage(result, "link it to its parts"):
+        before = version_at(result)
         if version:
             link_draft(result, parts / version)
             draft_of(result).replace(result)
-        remove_other_parts(parts, version)
+        remove_other_parts(parts, version, before)

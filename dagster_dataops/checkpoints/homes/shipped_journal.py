@@ -6,10 +6,11 @@ workers there are. More outputs than fit in memory at once are sent in several s
 """
 
 import os
+import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
@@ -19,13 +20,15 @@ from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import Position
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
+from dagster_dataops.confined_names import is_plain
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
-from dagster_dataops.errors import StorageError
+from dagster_dataops.errors import PathEscapeError, StorageError
 from dagster_dataops.stores.result_store import ResultStore
 
 _STEP_BYTES: Final = 32 << 20  # outputs in one object
 _STREAM_SEGMENT: Final = 1
 _QUARANTINE: Final = "quarantine.jsonl"
+_FILE: Final = re.compile(r"segment-[0-9]{5,}\.jsonl|quarantine\.jsonl")  # of a checkpoint
 
 
 class Piece(NamedTuple):
@@ -168,7 +171,8 @@ def _outputs(folder: Path, pieces: list[Piece]) -> Iterator[bytes]:
 def restore(store: ResultStore, key: str, entries: Iterable[ObjectEntry], folder: Path) -> bool:
     """Make the checkpoints of a node from the entries of its journal.
 
-    Missing outputs are left out; the spans that refer to them fail their checksums.
+    Missing outputs are left out; the spans that refer to them fail their checksums. Others may
+    write to the bucket, so only the files of a checkpoint are written.
 
     Args:
         store: The store.
@@ -178,23 +182,52 @@ def restore(store: ResultStore, key: str, entries: Iterable[ObjectEntry], folder
 
     Returns:
         Whether nothing was missing.
+
+    Raises:
+        PathEscapeError: An entry names another file than those of a checkpoint.
+        StorageError: An entry is damaged.
     """
     whole = True
     for entry in entries:
         number = entry.head.get("checkpoint")
-        if not isinstance(number, int):
+        if type(number) is not int or number < 0:
             whole = whole and bool(entry.head)
             continue
         place = folder / str(number)
         make_folder(place)
         if "data" in entry.head:
-            found = store.read(f"{key}/.journal/data/{entry.head['data']}")
+            url = f"{store.url}/{key}/.journal/{entry.number:08d}"
+            name, pieces = _named(entry.head, url)
+            found = store.read(f"{key}/.journal/data/{name}")
             whole = whole and found is not None
             if found is not None:
-                _put_back(place, found[0], [Piece(*piece) for piece in entry.head["pieces"]])
+                _put_back(place, found[0], pieces)
         with storage(place, "write the journal"), (place / "journal").open("ab") as file:
             file.write(entry.frames)
     return whole
+
+
+def _named(head: Mapping[str, Any], url: str) -> tuple[str, list[Piece]]:
+    """Return the name of the object with the outputs of an entry, and its pieces.
+
+    Raises:
+        PathEscapeError: It names another file than those of a checkpoint.
+        StorageError: It is damaged.
+    """
+    name = head["data"]
+    if not is_plain(name):
+        raise PathEscapeError(url, name)
+    try:
+        pieces = [Piece(*piece) for piece in head.get("pieces") or ()]
+        are_bytes = all(0 <= one.start <= one.end for one in pieces)
+    except TypeError:
+        pieces, are_bytes = [], False
+    if not are_bytes:
+        raise StorageError(url, "restore the checkpoint", "the entry of the journal is damaged")
+    for piece in pieces:
+        if _FILE.fullmatch(str(piece.name)) is None:
+            raise PathEscapeError(url, piece.name)
+    return name, pieces
 
 
 def _put_back(folder: Path, data: bytes, pieces: list[Piece]) -> None:

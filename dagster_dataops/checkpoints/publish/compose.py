@@ -82,20 +82,26 @@ def compose(
         return _compose_plainly(checkpoint, drafts)
 
 
-def compose_stream(folder: NodeFolder, checkpoint: StreamCheckpoint, failed: int) -> Drafts:
+def compose_stream(
+    folder: NodeFolder,
+    checkpoint: StreamCheckpoint,
+    failed: int,
+    hide: Callable[[str], str] = str,
+) -> Drafts:
     """Write result and error file of a stream as drafts.
 
     Args:
         folder: Of the operator's node.
         checkpoint: With every item settled.
         failed: How many items failed.
+        hide: Hides secrets in the texts of exceptions.
     """
     checkpoint.check_quarantine()
     dataset, modified_ns = checkpoint.draft(folder.result)
     parted = ""
     if folder.part_records:
         _, modified_ns, parted = split(draft_of(folder.result), folder)
-    draft_quarantined(checkpoint.quarantine, folder.errors)
+    draft_quarantined(checkpoint.quarantine, folder.errors, hide)
     return Drafts(
         dataset=dataset,
         modified_ns=modified_ns,

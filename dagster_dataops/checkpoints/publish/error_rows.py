@@ -1,7 +1,7 @@
 """Rows of the error file: from the error lines of spans, and from failed items of streams."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import orjson
@@ -32,16 +32,18 @@ def error_row(record: FailedRecord, path: Path, records_before: int, counter: Li
     return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def draft_quarantined(quarantine: Path, errors: Path) -> None:
+def draft_quarantined(quarantine: Path, errors: Path, hide: Callable[[str], str] = str) -> None:
     """Make the draft of the error file of a stream; it is empty if no item failed.
 
     Args:
         quarantine: The file of failed items that the stream wrote; it may be missing.
         errors: The error file.
+        hide: Hides secrets in the texts of exceptions.
     """
     draft_of(errors).unlink(missing_ok=True)
     with JsonlWriter(errors) as writer:
         for row in _quarantined(quarantine):
+            row |= {name: hide(str(row[name])) for name in ("exception", "message")}
             writer.write(encode_anything(row))
         writer.finish()
 

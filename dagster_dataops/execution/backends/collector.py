@@ -67,7 +67,8 @@ class Collector:
         self._segment_closed = False
         self._stop = threading.Event()
         settings = job.settings
-        self.breaker = Breaker(settings.stop_after_failures, self._stop.set, settings.max_workers)
+        limit = settings.stop_after_failures
+        self.breaker = Breaker(limit, self._stop.set, settings.max_workers, job.operator)
         self.taken = 0
         self.exhausted = False
 

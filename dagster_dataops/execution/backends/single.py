@@ -43,7 +43,7 @@ def run(job: Job) -> None:
         job.tick()
 
     descriptor = open_readable(job.dataset.path)
-    breaker = Breaker(job.settings.stop_after_failures)
+    breaker = Breaker(job.settings.stop_after_failures, operator=job.operator)
     retries, tally = Retries(job.settings, breaker=breaker), Tally()
     terms = Terms(
         write=write,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -12,7 +12,13 @@ from dagster_dataops.execution.records.lifecycle import opened, part_times
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle_steps import ENDS_OF_RUN, Pause, Settler
 from dagster_dataops.execution.records.span_draft import Finished
-from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through, within
+from dagster_dataops.execution.timeouts.call_task import CallTask, call_maker
+from dagster_dataops.execution.timeouts.event_loop import (
+    LoopClosedError,
+    event_loop,
+    run_through,
+    within,
+)
 from dagster_dataops.execution.timeouts.record_timeout import (
     Forward,
     RecordTimeout,
@@ -32,12 +38,41 @@ SettleAsync: TypeAlias = Callable[[list[Line]], Awaitable[list[Finished]]]
 def calls_in_a_loop(
     operator: Operator, context: OperatorContext | None, times: PartTimes | None
 ) -> Iterator[Forward]:
-    """Yield the operator, open, as a plain function that runs each call in one event loop."""
+    """Yield the operator, open, as a plain function that runs each call in one event loop.
+
+    A call that closes the loop fails; the next ones have another loop, and another open operator.
+    """
+    with ExitStack() as stack:
+        call: Forward | None = None
+
+        def called(record: Record) -> object:
+            nonlocal call
+            call = call or stack.enter_context(_calls_in_one_loop(operator, context, times))
+            try:
+                return call(record)
+            except LoopClosedError:
+                call = None
+                with suppress(LoopClosedError):
+                    stack.close()
+                raise
+
+        call = stack.enter_context(_calls_in_one_loop(operator, context, times))
+        yield called
+
+
+@contextmanager
+def _calls_in_one_loop(
+    operator: Operator, context: OperatorContext | None, times: PartTimes | None
+) -> Iterator[Forward]:
     with event_loop() as loop:
         run = partial(run_through, loop)
         with opened(operator, run, context) as own:
             call = _limited(own, context, times)
-            yield lambda record: run(call(record))
+            yield lambda record: run(_made(call(record)))
+
+
+async def _made(call: Coroutine[Any, Any, object]) -> object:
+    return await call_maker()(call)
 
 
 def _limited(
@@ -86,13 +121,14 @@ def async_settlers(
         tally.used = context is not None
         tally.measure = None if times is None else times.take
         steps = Settler(operator, further, tally).steps
+        make = call_maker()
 
         def do(step: Any) -> Awaitable[object]:
             if isinstance(step, Pause):
                 return further.pause_async(step.seconds)
             if tally.used:
                 tally.begin()
-            return forward(step)
+            return make(forward(step))
 
         return lambda lines: run_steps_async(steps(lines), do, _ends_run)
 
@@ -105,8 +141,8 @@ def _ends_run(error: BaseException) -> bool:
 
 
 def _is_cancelled(error: BaseException) -> bool:
-    """Return whether ``error`` cancels the current task; the operator may raise the same class."""
+    """Return whether ``error`` ends the current task; the operator may raise the same class."""
     if not isinstance(error, asyncio.CancelledError):
         return False
     task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    return task.ending if isinstance(task, CallTask) else bool(task and task.cancelling())

@@ -14,6 +14,7 @@ from dagster_dataops.execution.records.record_failures import (
     Outcome,
     in_full,
 )
+from dagster_dataops.operators.definition.operator import Operator
 
 
 def _nothing() -> None: ...
@@ -29,14 +30,20 @@ class Breaker:
         limit: Number of failed attempts with one exception that opens it; 0 for never.
         opened: Called when it opens, in the thread of the last attempt.
         in_flight: Number of concurrent calls.
+        operator: The operator that is called.
 
     Attributes:
         failure: The failure that opened it; ``None`` while it is closed.
     """
 
     def __init__(
-        self, limit: int, opened: Callable[[], None] = _nothing, in_flight: int = 1
+        self,
+        limit: int,
+        opened: Callable[[], None] = _nothing,
+        in_flight: int = 1,
+        operator: Operator | None = None,
     ) -> None:
+        self._operator = operator
         self._limit = limit
         self._opened = opened
         self._in_flight = in_flight
@@ -100,6 +107,6 @@ class Breaker:
             self._failed[failure.exception] += 1
             opens = not self.open and self._failed[failure.exception] >= self._limit
             if opens:
-                self.failure = in_full(failure)
+                self.failure = in_full(failure, self._operator)
         if opens:
             self._opened()

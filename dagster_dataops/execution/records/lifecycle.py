@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dagster_dataops.byte_ranges import Readable, close_readable, open_readable
-from dagster_dataops.datasets.lines import Interval, content_interval, count_records
+from dagster_dataops.datasets.lines import Interval, count_records, interval_of
 from dagster_dataops.errors import OperatorOpenError
 from dagster_dataops.execution.records.record_failures import text_and_traceback
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
@@ -24,7 +24,10 @@ def context_of(operator: Operator) -> OperatorContext | None:
     link = operator.__dataops__.link
     if link is None:
         return None
-    return OperatorContext(link.facts, link.clients, _RecordIndex(Path(link.facts.input)).at)
+    index_of = _RecordIndex(Path(link.facts.input)).at
+    return OperatorContext(
+        link.facts, link.clients, index_of, lambda: operator.__dataops__.secrets.hide_values
+    )
 
 
 def part_times(operator: Operator) -> PartTimes | None:
@@ -46,16 +49,16 @@ class _RecordIndex:
         with self._lock:
             if self._source is None:
                 self._source = open_readable(self._path)
-                self._begin()
+                self._begin(self._source)
             elif position < self._position:
-                self._begin()
+                self._begin(self._source)
             between = Interval(self._position, position)
             self._records += count_records(self._source, between)
             self._position = position
             return self._records
 
-    def _begin(self) -> None:
-        self._position, self._records = content_interval(self._path).start, 0
+    def _begin(self, source: Readable) -> None:
+        self._position, self._records = interval_of(source, self._path).start, 0
 
     def __del__(self) -> None:
         if self._source is not None:
@@ -104,9 +107,13 @@ def _call(operator: Any, method: str, run: Callable[[Any], Any], *arguments: Any
         returned = function(*arguments)
         if inspect.isawaitable(returned):
             run(returned)
-    except Exception as error:
+    except BaseException as error:
+        from asyncio import CancelledError  # slow to import
+
+        if not isinstance(error, (Exception, CancelledError)):
+            raise
         name = operator.__dataops__.spec.qualified_name
-        raise OperatorOpenError(name, method, *text_and_traceback(error)) from error
+        raise OperatorOpenError(name, method, *text_and_traceback(error, operator)) from error
 
 
 def run_alone(coroutine: Any) -> Any:

@@ -13,6 +13,8 @@ from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout
 from dagster_dataops.operators.chains import batch_chain, chain_calls
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.hidden_errors import hidden
+from dagster_dataops.operators.options.secret_texts import Secrets, without_logins_in_trace
 from dagster_dataops.operators.outcomes import record_context
 from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, disposition
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, ContractError
@@ -83,26 +85,46 @@ def in_part(failure: Failure, operator: Operator) -> Failure:
     return failure._replace(part=operator.parts[last].name, disposition=disposition(**fields))
 
 
-def in_full(failure: Failure) -> Failure:
-    """Return ``failure`` with the texts of its exception, if it has one."""
+def in_full(failure: Failure, operator: Operator | None = None) -> Failure:
+    """Return ``failure`` with the texts of its exception, if it has one.
+
+    The texts are without secrets of the operator's options. An exception that has some is left out.
+
+    Args:
+        failure: The failure.
+        operator: The operator that failed; ``None`` for the engine.
+    """
     error = failure.error
     if error is None:
         return failure
+    secrets = Secrets(()) if operator is None else operator.__dataops__.secrets
     odd_result = isinstance(error, (ContractError, UnencodableError))
-    text = "" if odd_result else _traceback_text(error)
-    details = error.details if isinstance(error, ModelError) else None
-    return failure._replace(message=_message(error), traceback_text=text, details=details)
+    said, trace = _message(error), "" if odd_result else _traceback_text(error)
+    message = secrets.hide(said)
+    text = without_logins_in_trace(secrets.hide_values(trace))
+    return failure._replace(
+        exception=secrets.hide_values(failure.exception),
+        message=_printable(message[:_MAX_TEXT]),
+        traceback_text=_printable(text[-_MAX_TEXT:]),
+        details=hidden(error.details, secrets) if isinstance(error, ModelError) else None,
+        error=error if (message, text) == (said, trace) else None,
+    )
 
 
-def failure_of(error: BaseException) -> Failure:
-    """Return the failure for an exception of user code, with its texts."""
-    return in_full(raised(error))
+def failure_of(error: BaseException, operator: Operator | None = None) -> Failure:
+    """Return the failure for an exception of user code, with its texts; see `in_full`."""
+    return in_full(raised(error), operator)
 
 
-def text_and_traceback(error: BaseException) -> tuple[str, str]:
-    """Return class and message of an exception of user code, and the text of its traceback."""
-    failure = failure_of(error)
+def text_and_traceback(error: BaseException, operator: Operator) -> tuple[str, str]:
+    """Return class and message of an exception of an operator, and the text of its traceback."""
+    failure = failure_of(error, operator)
     return f"{failure.exception}: {failure.message}", failure.traceback_text
+
+
+def _printable(text: str) -> str:
+    """Return a text that UTF-8 can hold."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _traceback_text(error: BaseException) -> str:
@@ -117,7 +139,7 @@ def _traceback_text(error: BaseException) -> str:
             ]
         else:
             lines = traceback.format_exception(type(error), error, trace, limit=-_MOST_FRAMES)
-        return "".join(lines)[-_MAX_TEXT:].encode(errors="backslashreplace").decode()
+        return "".join(lines)
     except _ODD:  # the text of the exception raises one itself
         return f"{type(error).__name__} (its text cannot be shown)\n"
 
@@ -155,10 +177,9 @@ def timed_out(seconds: float) -> Failure:
 
 def _message(error: BaseException) -> str:
     try:
-        text = str(error)
+        return str.__str__(str(error))
     except _ODD:  # __str__ is user code as well
-        text = "its message cannot be shown"
-    return text[:_MAX_TEXT].encode(errors="backslashreplace").decode()
+        return "its message cannot be shown"
 
 
 def failure_text(exception: str, message: str, traceback_text: str) -> str:

@@ -40,7 +40,7 @@ from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import USUAL
 from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import encode_outcome
-from dagster_dataops.records import encode
+from dagster_dataops.records import check_integers, encode
 
 T = TypeVar("T")
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
@@ -194,15 +194,22 @@ def _retrying(
     return settle_retrying
 
 
-def _settler(forward: Forward, interrupts: Interrupts, tally: Tally) -> Settle:  # noqa: C901 - see settle()
+def _settler(forward: Forward, interrupts: Interrupts, tally: Tally) -> Settle:  # noqa: C901, PLR0915 - see settle()
     loads, clock, unusual = orjson.loads, time.monotonic, tally.unusual
 
-    def settle(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912 - each call a record costs 2 %
+    def settle(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912, PLR0915 - each call a record costs 2 %
         settled = dropped = extra = 0
+        exact = tally.exact
         for line in lines:
             try:
                 record = loads(line)
-            except orjson.JSONDecodeError:
+                if exact and type(record) is dict:
+                    for value in record.values():
+                        kind = type(value)
+                        if kind is not str and kind is not int:
+                            check_integers(line)
+                            break
+            except ValueError:
                 return Stretch(settled, dropped, extra, line, failure_of_line(line))
             if type(record) is not dict:
                 return Stretch(settled, dropped, extra, line, failure_of_line(line))

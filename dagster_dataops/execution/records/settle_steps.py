@@ -117,7 +117,9 @@ class Settler:
         for at, count in tries.items():
             outcome, _ = settled[at]
             if isinstance(outcome, Failure):
-                outcome = in_part(in_full(outcome)._replace(attempts=count), self._operator)
+                outcome = in_part(
+                    in_full(outcome, self._operator)._replace(attempts=count), self._operator
+                )
                 settled[at] = outcome, outcome.disposition or USUAL
         more = [at for at, count in tries.items() if count > 1]
         retries.count(len(more), sum(not isinstance(settled[at][0], Failure) for at in more))

@@ -39,6 +39,7 @@ class SpanBlock:
         self.start = start
         self._draft = SpanDraft()
         self._measured = 0
+        terms.tally.exact = terms.check_input
 
     @property
     def exhausted(self) -> bool:

@@ -11,12 +11,11 @@ from typing import Any
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting
 from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import Line, LineCounter, content_interval, iterate_lines
+from dagster_dataops.datasets.lines import Line, LineCounter, iterate_lines, opened_content
 from dagster_dataops.errors import (
     DatasetOperatorError,
     ExportError,
@@ -122,7 +121,9 @@ class _Call:
         except (DatasetOperatorError, ExportError, RecordError, RunStoppedError, StorageError):
             raise
         except BaseException as error:
-            raise DatasetOperatorError(self._name, *text_and_traceback(error)) from error
+            raise DatasetOperatorError(
+                self._name, *text_and_traceback(error, self._operator)
+            ) from error
 
     def _iterable(self, returned: object) -> Iterable[object]:
         if isinstance(returned, (dict, str, bytes)) or not isinstance(returned, Iterable):
@@ -145,9 +146,9 @@ class _Call:
 
     def _read(self, dataset: JsonlDataset) -> Iterator[Record]:
         """Yield the records of an input; lines that are not records go to the error file."""
-        with opened(dataset.path) as source:
+        with opened_content(dataset.path) as (source, interval):
             counter = LineCounter(source)
-            lines = iterate_lines(source, [content_interval(dataset.path)])
+            lines = iterate_lines(source, [interval])
             for index, line in zip(itertools.count(), lines, strict=False):
                 self._records += 1
                 self._bytes += line.end - line.start

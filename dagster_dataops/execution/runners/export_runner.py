@@ -11,10 +11,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
 from dagster_dataops.exporters.delivery import Delivery
@@ -133,8 +132,8 @@ class _Records(ExportRecords):
         return self._again() if first is None else first
 
     def _again(self) -> Iterator[Record]:
-        with opened(self.path) as source:
-            for line in iterate_lines(source, [content_interval(self.path)]):
+        with opened_content(self.path) as (source, interval):
+            for line in iterate_lines(source, [interval]):
                 try:
                     yield decode(line.text)
                 except ValueError:

@@ -190,7 +190,9 @@ class _Verdicts:
         except self._job.context.interrupts:
             raise
         except BaseException as error:
-            raise DatasetOperatorError(self._job.name, *text_and_traceback(error)) from error
+            raise DatasetOperatorError(
+                self._job.name, *text_and_traceback(error, self._job.operator)
+            ) from error
 
     def _error(self, reason: str) -> DatasetOperatorError:
         return DatasetOperatorError(self._job.name, reason, "")

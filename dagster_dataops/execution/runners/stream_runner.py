@@ -148,7 +148,8 @@ class StreamRunner(Runner):
         paths = [str(known_path(one.path)) for one in attempt.inputs]
         combined = describe(stream.stage, paths, stream.seeds)
         traced = combined if attempt.settings.trace else None
-        drafts = compose_stream(attempt.folder, checkpoint, stream.errors)
+        hide = attempt.operator.__dataops__.secrets.hide
+        drafts = compose_stream(attempt.folder, checkpoint, stream.errors, hide)
         return replace(drafts, seeds=stream.seeds, combined=traced or {}, leaves=stream.leaves)
 
 

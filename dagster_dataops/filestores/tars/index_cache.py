@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.concurrency.file_lock import unused
+from dagster_dataops.errors import StorageError
+from dagster_dataops.private_folders import private_folder
 
 MAX_BYTES: Final = 10 << 30
 _DAY: Final = 24 * 60 * 60
@@ -21,14 +23,23 @@ _MARK: Final = ".swept"  # its time is that of the last sweep
 
 
 def cache_folder() -> Path:
-    """Return the folder of indices, which can be deleted at any time."""
+    """Return the folder of indices, which can be deleted at any time.
+
+    Raises:
+        StorageError: There is no home folder, and the folder in the temporary folder cannot be
+            used.
+    """
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     folder = Path(base) / "dagster_dataops" / "indices"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        folder = Path(tempfile.gettempdir()) / f"dagster_dataops-{os.getuid()}" / "indices"
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder = private_folder("dagster_dataops") / "indices"
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            reason = f"{error.strerror}; or set XDG_CACHE_HOME to a folder of this user"
+            raise StorageError(str(error.filename), "keep indices there", reason) from None
     return folder
 
 

@@ -63,10 +63,17 @@ class Csv(export):
     missing key and null are an empty cell; objects and arrays are written as JSON, booleans as
     ``true`` and ``false``. ``delimiter`` is a comma, or a tab if the path ends in ``.tsv``.
 
+    Spreadsheets take a cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break for
+    a formula, which can read files or send data. ``escape_formulas=True`` puts an apostrophe before
+    such a character, also behind a comma, semicolon or other end of a cell, in texts and in names
+    of columns; numbers such as ``-5`` stay numbers. Set it if people open the file in a spreadsheet
+    and the texts are not your own. The texts are then no longer exactly those of the records.
+
     Args:
         path: File that is written, relative to the root of the results unless absolute.
         columns: Columns, in this order; ``None`` for all.
         delimiter: Character between cells; ``None`` is a comma, or a tab for ``.tsv``.
+        escape_formulas: Whether an apostrophe is put before formulas.
     """
 
     format = CsvTable.format
@@ -77,11 +84,14 @@ class Csv(export):
         path: PathLike,
         columns: Sequence[str] | None = None,
         delimiter: str | None = None,
+        *,
+        escape_formulas: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         usual = "\t" if str(path).endswith(".tsv") else ","
-        self._table = CsvTable(columns, usual if delimiter is None else delimiter)
+        wanted = usual if delimiter is None else delimiter
+        self._table = CsvTable(columns, wanted, escape_formulas=escape_formulas)
 
     def write(self, records: ExportRecords, place: Path) -> None:
         self._table.write(records, place)

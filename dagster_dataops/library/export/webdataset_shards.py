@@ -1,18 +1,31 @@
 """``export.WebDataset``: tar files with the members of each record in a row."""
 
+import base64
 import re
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.exporters.exporter import ExportRecords, Place, UnfitValueError
 from dagster_dataops.filestores.energon_preparation import prepare_energon
+from dagster_dataops.filestores.sample_names import split_name
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, encode
 
+BINARY: Final = frozenset(
+    """
+    avif bmp gif heic ico jp2 jpeg jpg png ppm tif tiff webp
+    aac aif aiff flac m4a mp3 ogg opus wav wma
+    avi m4v mkv mov mp4 mpeg mpg webm
+    doc docx epub odt pdf ppt pptx xls xlsx
+    arrow bin npy npz parquet pb pickle pkl pt pth pyd safetensors tb ten
+    7z bz2 gz rar tar xz zip zst
+    """.split()  # noqa: SIM905 - a list of words is easier to read
+)
+_DATA_URL: Final = re.compile(r"data:[^,]{0,200};base64,")
 _NUMBER: Final = re.compile(r"%0?(\d*)d|\{:0?(\d*)d?\}")  # `%06d` or `{:06d}`
 _ENDING: Final = re.compile(r"[^\s./\0][^\s/\0]*")
 _KEY: Final = "__key__"
@@ -38,9 +51,13 @@ class WebDataset(export):
     written as they are, other values as JSON, and null not at all. A record without any member
     fails the export: it would be no sample.
 
+    Records hold bytes as base64 texts, as `read_files` and `read_parquet` give them. Members in
+    ``binary`` have the bytes themselves; also those of a data URL, and of a dict with the key
+    ``bytes``, as `read_huggingface` gives images. Any other value there fails the export.
+
     The key of a record is its column ``__key__``, or else its position with nine digits. A key with
-    a dot in its last part, or one like that of the record before, fails the export, with file and
-    line: readers could not tell the samples apart.
+    a dot in its last part, one like that of the record before, or one whose members readers skip,
+    such as ``__meta__/a``, fails the export, with file and line.
 
     ``energon`` also writes the files of ``energon prepare``, so that Megatron-Energon reads the
     folder as crude data; then no key may occur twice.
@@ -51,6 +68,8 @@ class WebDataset(export):
         pattern: Path of the shards with a place for their number.
         shard_bytes: Most bytes of a shard.
         members: Columns by the extension of their member; ``None`` writes the whole record.
+        binary: Extensions whose members are bytes, such as ``["png", "bin"]``; ``None`` means those
+            of images, audio, video, documents, arrays and archives that are commonly used.
         energon: Whether the files of ``energon prepare`` are written.
     """
 
@@ -63,6 +82,7 @@ class WebDataset(export):
         shard_bytes: PositiveInt = 1_000_000_000,
         members: Mapping[str, str] | None = None,
         *,
+        binary: Sequence[str] | None = None,
         energon: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -79,6 +99,7 @@ class WebDataset(export):
             raise DefinitionError(msg)
         self._name, self._bytes, self._energon = given.name, shard_bytes, energon
         self._members = None if members is None else _checked_members(members)
+        self._binary = BINARY if binary is None else frozenset(one.lower() for one in binary)
 
     def write(self, records: ExportRecords, place: Path) -> None:
         remaining = self._samples(records)
@@ -106,28 +127,37 @@ class WebDataset(export):
         before = None
         for index, record in enumerate(records):
             key = record.get(_KEY, f"{index:09d}")
-            fault = _fault(key)
+            fault = _fault(key) or self._skipped(f"{key}")
             if key == before:
                 fault = f"the record before has the key {key!r}, too"
             if fault:
                 remedy = f"Give each record another text without a dot in {_KEY}, or leave it out."
                 raise UnfitValueError(index, _KEY, fault, remedy)
             before = key
-            members = list(self._contents(record))
+            members = list(self._contents(index, record))
             if not members:
                 columns = ", ".join((self._members or {}).values())
                 found = f"nothing is in the columns of its members ({columns})"
                 raise UnfitValueError(index, "", found, "Drop such records before.")
             yield b"".join(_member(f"{key}.{ending}", content) for ending, content in members)
 
-    def _contents(self, record: Record) -> Iterator[tuple[str, bytes]]:
+    def _skipped(self, key: str) -> str:
+        """Return why readers would skip a member of the sample; empty if they would not."""
+        for ending in self._members or ("json",):
+            if split_name(f"{key}.{ending}") != (key, ending):
+                return f"the key is {key!r}, and readers skip a file named {key}.{ending}"
+        return ""
+
+    def _contents(self, index: int, record: Record) -> Iterator[tuple[str, bytes]]:
         if self._members is None:
             rest = {name: value for name, value in record.items() if name != _KEY}
             yield "json", encode(rest).rstrip(b"\n")
             return
         for ending, column in self._members.items():
             value = record.get(column)
-            if isinstance(value, str):
+            if value is not None and ending.lower().rpartition(".")[2] in self._binary:
+                yield ending, _bytes_of(value, index, column)
+            elif isinstance(value, str):
                 yield ending, value.encode()
             elif value is not None:
                 yield ending, encode({"": value})[4:-2]
@@ -151,6 +181,24 @@ def _checked_members(members: object) -> dict[str, str]:
         return dict(members)
     msg = f"members is {members!r}; {reason}"
     raise DefinitionError(msg)
+
+
+def _bytes_of(value: object, index: int, column: str) -> bytes:
+    """Return the bytes of a base64 text, a data URL, or a dict with the key ``bytes``.
+
+    Raises:
+        UnfitValueError: The value is none of these.
+    """
+    text = value.get("bytes") if isinstance(value, dict) else value
+    if isinstance(text, str):
+        data = _DATA_URL.match(text)
+        try:
+            return base64.b64decode(text[data.end() if data else 0 :], validate=True)
+        except ValueError:
+            pass
+    found = f"the value is no base64 text: {str(value)[:60]!r}"
+    remedy = "Members with this extension are bytes; binary=[...] lists other extensions."
+    raise UnfitValueError(index, column, found, remedy)
 
 
 def _fault(key: object) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from io import StringIO
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
@@ -16,6 +16,11 @@ _HTML_TAG: Final = re.compile(
     r"<html\b[^>]{0,1000}?\blang\s{0,9}=\s{0,9}[\"']?([\w-]{1,35})", re.IGNORECASE
 )
 _HEAD: Final = 5_000  # characters in which the tag stands
+_SECTIONS: Final = {"thead", "tbody", "tfoot"}
+_DIGITS: Final = re.compile(r"\s*\+?([0-9]{1,9})")
+_MOST_ROWS: Final = 65_534  # that a cell spans
+_MOST_COLUMNS: Final = 1_000
+_MOST_CELLS: Final = 1_000_000  # of a table
 _MOST_UNENDED: Final = 100  # tags for which Python's parser reads on to the end of the page
 
 
@@ -58,8 +63,10 @@ class Tables(html):
     """Find the tables of an HTML page.
 
     Reads ``input_key`` and writes ``output_key``: a list of tables, each a list of rows, each a
-    list of the texts of the cells. White space in a cell becomes one space. A table in a cell comes
-    after the outer table, and its text is not in the cell. Needs the extra ``html``.
+    list of the texts of the cells. White space in a cell becomes one space. A cell that spans rows
+    or columns is in each of them, so that columns stay columns. A table in a cell comes after the
+    outer table, and its text is not in the cell. A table of more than a million cells with its
+    spans is an error. Needs the extra ``html``.
 
     Args:
         input_key: The key of the page.
@@ -93,18 +100,20 @@ class _TableReader:
     """Collects the cells of tables, from the starts and ends of elements."""
 
     def __init__(self) -> None:
-        self._found: list[list[list[list[str]]]] = []  # tables of rows of cells of pieces
-        self._open: list[list[list[list[str]]]] = []
+        self._found: list[_Table] = []
+        self._open: list[_Table] = []
 
     def start(self, element: Any) -> None:
         """Begin a table, a row or a cell, and take the text."""
         if element.tag == "table":
-            self._open.append([])
+            self._open.append(_Table())
             self._found.append(self._open[-1])
+        elif self._open and element.tag in _SECTIONS:
+            self._open[-1].sections.append([])
         elif self._open and element.tag == "tr":
-            self._open[-1].append([])
-        elif self._open and element.tag in {"td", "th"} and self._open[-1]:
-            self._open[-1][-1].append([])
+            self._open[-1].sections[-1].append([])
+        elif self._open and element.tag in {"td", "th"} and (row := self._open[-1].row) is not None:
+            row.append(_Cell([], _span(element, "rowspan"), _span(element, "colspan")))
         self._add(element.text)
 
     def end(self, element: Any) -> None:
@@ -115,21 +124,98 @@ class _TableReader:
 
     def tables(self) -> list[list[list[str]]]:
         """Return the tables without empty rows."""
-        return [
-            [[" ".join("".join(cell).split()) for cell in row] for row in table if row]
-            for table in self._found
-        ]
+        return [table.texts() for table in self._found]
 
     def _add(self, text: str | None) -> None:
-        if text and self._open and self._open[-1] and self._open[-1][-1]:
-            self._open[-1][-1][-1].append(text)
+        row = self._open[-1].row if text and self._open else None
+        if text and row:
+            row[-1].pieces.append(text)
+
+
+class _Cell(NamedTuple):
+    """A cell: the pieces of its text, and how many rows (0: all below) and columns it spans."""
+
+    pieces: list[str]
+    rows: int
+    columns: int
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.pieces).split())
+
+
+class _Table:
+    """A table: sections of rows of cells. No cell spans rows of two sections."""
+
+    def __init__(self) -> None:
+        self.sections: list[list[list[_Cell]]] = [[]]
+
+    @property
+    def row(self) -> list[_Cell] | None:
+        """The last row of the section; ``None`` before the first."""
+        return self.sections[-1][-1] if self.sections[-1] else None
+
+    def texts(self) -> list[list[str]]:
+        """Return the texts of the cells of each row, each cell in all its rows and columns."""
+        found: list[list[str]] = []
+        cells = 0
+        for section in self.sections:
+            hanging: dict[int, tuple[str, int]] = {}  # by column: text, rows that it still spans
+            for number, row in enumerate(section):
+                cells += sum(cell.columns for cell in row) + len(hanging)
+                if cells > _MOST_CELLS:
+                    msg = f"a table has more than {_MOST_CELLS:,} cells with its spans"
+                    raise ValueError(msg)
+                texts = _spread(row, hanging, len(section) - number)
+                if texts:
+                    found.append(texts)
+        return found
+
+
+def _spread(row: list[_Cell], hanging: dict[int, tuple[str, int]], left: int) -> list[str]:
+    """Return the texts of a row.
+
+    Args:
+        row: The cells that begin in it.
+        hanging: Cells of rows before, by column; changed to those that go on in the next row.
+        left: Number of rows of the section from this one on.
+    """
+    texts: list[str] = []
+
+    def take_hanging() -> None:
+        while (above := hanging.pop(len(texts), None)) is not None:
+            after[len(texts)] = (above[0], above[1] - 1)
+            texts.append(above[0])
+
+    after: dict[int, tuple[str, int]] = {}
+    for cell in row:
+        text, rows = cell.text, cell.rows or left
+        for _ in range(cell.columns):
+            take_hanging()
+            after[len(texts)] = (text, rows - 1)
+            texts.append(text)
+    take_hanging()
+    for column in sorted(hanging):
+        texts += [""] * (column - len(texts))
+        take_hanging()
+    hanging.clear()
+    hanging.update({column: one for column, one in after.items() if one[1] > 0})
+    return texts
+
+
+def _span(element: Any, name: str) -> int:
+    """Return how many rows or columns a cell spans, by the rules of the HTML standard."""
+    digits = _DIGITS.match(element.get(name) or "")
+    number = int(digits[1]) if digits else 1
+    return min(number, _MOST_ROWS) if name == "rowspan" else min(max(number, 1), _MOST_COLUMNS)
 
 
 class ToMarkdown(TextOperator, html):
     """Write a whole HTML page as Markdown.
 
     Headings, lists, tables, links, images, quotes and code. Reads ``input_key`` and writes
-    ``output_key``; an empty page becomes an empty text. Pages nested more than some hundred levels
+    ``output_key``; an empty page becomes an empty text. Of a cell that spans rows or columns, the
+    other places are empty cells. Pages nested more than some hundred levels
     are errors. Needs the extra ``html``. The work is done by markdownify, with its defaults;
     `html.Extract` with ``format="markdown"`` writes the main text alone.
 
@@ -154,11 +240,43 @@ class ToMarkdown(TextOperator, html):
                 # BeautifulSoup warns about short texts that look like file names, but not about
                 # files.
                 soup = self._soup(StringIO(page), parser)
+                _fill_rows(soup)
                 converted: str = self._converter().convert_soup(soup)
             except RecursionError:
                 continue
             return converted
         raise too_deep("html.ToMarkdown")
+
+
+def _fill_rows(soup: Any) -> None:
+    """Add empty cells where cells of earlier rows reach down: Markdown has no spans."""
+    tables = soup.find_all("table") if soup.find(rowspan=True) is not None else ()
+    for table in tables:
+        hanging: dict[int, int] = {}  # by column: rows that a cell still spans
+        section = None
+        for row in table.find_all("tr"):
+            if row.find_parent("table") is table:
+                if row.parent is not section:
+                    section, hanging = row.parent, {}
+                hanging = _fill_row(soup, row, hanging)
+
+
+def _fill_row(soup: Any, row: Any, hanging: dict[int, int]) -> dict[int, int]:
+    """Add the empty cells of a row; return the columns that cells still span, with their rows."""
+    after, column = {}, 0
+    cells = row.find_all(["td", "th"], recursive=False)
+    for cell in (*cells, None):
+        while column in hanging:
+            after[column] = hanging.pop(column) - 1
+            empty = soup.new_tag("td")
+            row.append(empty) if cell is None else cell.insert_before(empty)
+            column += 1
+        if cell is not None:
+            rows = _span(cell, "rowspan") or _MOST_ROWS
+            width = _span(cell, "colspan")
+            after.update(dict.fromkeys(range(column, column + width), rows - 1))
+            column += width
+    return {place: rows for place, rows in (hanging | after).items() if rows > 0}
 
 
 def _slow_for_python(page: str) -> bool:

@@ -18,6 +18,8 @@ from dagster_dataops.operators.definition.operator import (
 )
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.options.declared_columns import ColumnDeclarations, column_types
+from dagster_dataops.operators.options.secret_options import secrets_of
+from dagster_dataops.operators.options.secret_texts import Secrets
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.options.signature import OptionSpec
 
@@ -118,6 +120,15 @@ class ChainInvocation(Invocation):
             unknown
         )
 
+    @cached_property
+    @override
+    def secrets(self) -> Secrets:
+        """The secrets among the options of all parts."""
+        uses = [part.operator.__dataops__ for part in cast("ChainSpec", self.spec).parts]
+        return secrets_of(
+            {str(number): {**use.options, **use.passed_up} for number, use in enumerate(uses)}
+        )
+
 
 class Chain(Operator):
     """Record operators of which each takes the records of the one before it.
@@ -158,6 +169,14 @@ class Chain(Operator):
             reconfigured(part.operator, options.get(part.name, {}), ExecutionSettings())
             for part in self.parts
         )
+
+    @override
+    def __dataops_server__(self, clients: Mapping[str, Any]) -> tuple[str, bool]:
+        """Return the servers of the parts."""
+        found = [part.operator.__dataops_server__(clients) for part in self.parts]
+        named = [(server, adopts) for server, adopts in found if server]
+        adopts = bool(named) and all(adopts for _, adopts in named)
+        return " ".join(server for server, _ in named), adopts
 
     @override
     def __repr__(self) -> str:

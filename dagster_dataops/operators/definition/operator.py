@@ -24,6 +24,7 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.exporters.endings import check_output, names_file
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.hidden_errors import exceptions_of, texts_of
 from dagster_dataops.operators.options.artefact_options import (
     as_option,
     referenced,
@@ -32,17 +33,18 @@ from dagster_dataops.operators.options.artefact_options import (
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
 from dagster_dataops.operators.options.ranges import check_pairs
-from dagster_dataops.operators.options.secret_options import holds_secret, shown, without_secrets
+from dagster_dataops.operators.options.secret_options import holds_secret, secrets_of, shown
 from dagster_dataops.operators.options.settings import (
     SETTING_NAMES,
     ExecutionSettings,
     parse_settings,
 )
 from dagster_dataops.operators.options.signature import (
+    PositionalOptions,
     bind_options,
     nearest,
     parameters_of,
-    positional_names,
+    positional_of,
     signature_of,
     signature_text,
     takes_any,
@@ -61,7 +63,6 @@ _SAVED: Final = {  # kinds of operators whose result is always saved
     "export": "the result of an export lists its files, and tells whether they are current",
 }
 _UNPARTED: Final = {"artefact", "export"}  # kinds of operators whose result lists files
-_MAX_CAUSES: Final = 20  # the maximum number of chained exceptions to inspect
 
 
 class Registry(Protocol):
@@ -132,7 +133,7 @@ class OperatorMeta(type):
         if spec is None:
             raise AttributeError("__signature__")
         settings = () if spec.kind == "reader" else sorted(SETTING_NAMES)
-        return signature_of(spec.options, _positional_names(cls, spec), settings)
+        return signature_of(spec.options, _positional(cls, spec).names, settings)
 
     @override
     def __repr__(cls) -> str:
@@ -162,8 +163,10 @@ class OperatorMeta(type):
         try:
             return cls._constructed(spec, positional, given)
         except Exception as error:
-            named = dict(zip(_positional_names(cls, spec), positional, strict=False))
-            raise_without_secrets(error, spec.qualified_name, {**named, **given})
+            found = _positional(cls, spec)
+            named = dict(zip(found.names, positional, strict=False))
+            further = {found.rest: positional[len(found.names) :]} if found.rest else {}
+            raise_without_secrets(error, spec.qualified_name, {**named, **further, **given})
             if type(error) is DefinitionError:
                 raise DefinitionError(f"Operator {spec.qualified_name}: {error}") from None
             raise
@@ -190,7 +193,9 @@ class OperatorMeta(type):
             spec=spec, options=bound, settings=asked, passed_up=to_forward
         )
         if not operator.__dataops__.artefacts:  # else `with_artefacts` constructs it in the run
-            operator.__init__(**_init_arguments(cls, options, settings), **to_init)
+            arguments = {**_init_arguments(cls, options, settings), **to_init}
+            by_position = list(_taken_by_position(cls, spec, arguments))
+            operator.__init__(*by_position, **arguments)
         merged = operator.__dataops__.settings.over(spec.settings)
         check_settings(spec, merged)
         if spec.kind == "export":
@@ -281,6 +286,18 @@ class Operator(metaclass=OperatorMeta):
         """Return the operator constructed with some options replaced."""
         return type(self)(**{**self.__dataops__.options, **options})
 
+    def __dataops_server__(self, clients: Mapping[str, Any]) -> tuple[str, bool]:
+        """Return the server of models that the operator asks in a run.
+
+        Args:
+            clients: Objects of the user, by name.
+
+        Returns:
+            A text that names the server, empty for none, and whether records that do not name
+            their server, as those of version 0.2, are of this one.
+        """
+        return "", False
+
     @override
     def __repr__(self) -> str:
         """Return the call that constructs the operator, without options that have their default."""
@@ -353,16 +370,13 @@ def raise_without_secrets(error: Exception, operator: str, options: Mapping[str,
     Raises:
         OperatorOptionError: The text of the error, with its secrets hidden.
     """
-    texts: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(texts) < _MAX_CAUSES:
-        texts.append(str(cause))
-        cause = cause.__cause__ or cause.__context__
-    if all(without_secrets(text, options) == text for text in texts):
+    secrets = secrets_of(options)
+    texts = [text for one in exceptions_of(error) for text in texts_of(one)]
+    if all(secrets.hide(text) == text for text in texts):
         return
-    text = without_secrets(texts[0], options)
+    text = secrets.hide(str(error))
     if isinstance(error, OperatorOptionError):
-        found = [without_secrets(text, options) for text in (error.option, error.reason)]
+        found = [secrets.hide(text) for text in (error.option, error.reason)]
         raise OperatorOptionError(operator, *found) from None
     option = ", ".join(name for name, value in options.items() if holds_secret(name, value))
     raise OperatorOptionError(
@@ -374,7 +388,8 @@ def in_run(operator: Operator, link: RunLink) -> Operator:
     """Return the operator as part of a run; itself if it does not ask for a context."""
     if not operator.__dataops__.spec.contextual:
         return operator
-    return _changed(copy.copy(operator), link=link)
+    server, adopts = operator.__dataops_server__(link.clients)
+    return _changed(copy.copy(operator), link=link, server=server, adopts=adopts)
 
 
 def exporting(operator: Operator, output: Path | None) -> Operator:
@@ -462,7 +477,7 @@ def _divided(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _operator_text(cls: type, spec: OperatorSpec) -> str:
-    return f"{spec.qualified_name}{signature_text(spec.options, _positional_names(cls, spec))}"
+    return f"{spec.qualified_name}{signature_text(spec.options, _positional(cls, spec).names)}"
 
 
 def _by_name(
@@ -473,8 +488,8 @@ def _by_name(
     Raises:
         OperatorOptionError: There are too many positional options, or one is also given by name.
     """
-    names = _positional_names(cls, spec)
-    if len(positional) > len(names):
+    names, rest, _ = _positional(cls, spec)
+    if len(positional) > len(names) and not rest:
         known = [option.name for option in spec.options]
         takes = (
             f"the operator takes {len(names)} by position ({', '.join(names)})"
@@ -488,16 +503,39 @@ def _by_name(
         )
         raise OperatorOptionError(spec.qualified_name, f"argument {len(names) + 1}", reason)
     first = dict(zip(names, positional, strict=False))
+    if rest and len(positional) > len(names):
+        first[rest] = positional[len(names) :]
     for twice in first.keys() & given.keys():
         raise OperatorOptionError(spec.qualified_name, twice, "was given twice")
     return first | given
 
 
-def _positional_names(cls: type, spec: OperatorSpec) -> list[str]:
-    """Return the names of the options that can be given by position, in order."""
+def _positional(cls: type, spec: OperatorSpec) -> PositionalOptions:
+    """Return the options that can be given by position."""
     if isinstance(spec.target, type):
-        return positional_names(cls.__mro__[: cls.__mro__.index(Operator)])
-    return [option.name for option in spec.options] if spec.kind == "reader" else []
+        return positional_options(cls)
+    names = [option.name for option in spec.options] if spec.kind == "reader" else []
+    return PositionalOptions(tuple(names))
+
+
+def positional_options(cls: type) -> PositionalOptions:
+    """Return the options of a class that can be given by position."""
+    return positional_of(cls.__mro__[: cls.__mro__.index(Operator)])
+
+
+def _taken_by_position(cls: type, spec: OperatorSpec, arguments: dict[str, Any]) -> Iterator[Any]:
+    """Yield the arguments that ``__init__`` takes by position only, and take them away.
+
+    If there are any, those before them are given by position, too.
+    """
+    rest = next((option for option in spec.options if option.many), None)
+    if not isinstance(spec.target, type) or not (rest or spec.positional_only):
+        return
+    further = arguments.pop(rest.name, ()) if rest else ()
+    defaults = {option.name: option.default for option in spec.options}
+    for name in positional_options(cls).names if further or spec.positional_only else ():
+        yield arguments.pop(name, defaults.get(name))
+    yield from further
 
 
 def _check_reader(

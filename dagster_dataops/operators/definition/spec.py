@@ -16,7 +16,9 @@ from dagster_dataops.operators.options.secret_options import (
     is_credential,
     is_inner_credential,
     is_operational_option,
+    secrets_of,
 )
+from dagster_dataops.operators.options.secret_texts import Secrets
 from dagster_dataops.operators.options.settings import (
     SETTING_NAMES,
     ExecutionSettings,
@@ -66,6 +68,7 @@ class OperatorSpec:
         opens: Whether it has ``open`` or ``close``.
         takes_context: Whether its method has a parameter ``context``.
         batch: ``forward_batch``, ``forward_window`` or ``sketch_batch`` if it takes batches.
+        positional_only: Whether ``__init__`` takes an option by position only.
     """
 
     group: str
@@ -84,6 +87,7 @@ class OperatorSpec:
     opens: bool = False
     takes_context: bool = False
     batch: str = ""
+    positional_only: bool = False
 
     @property
     def contextual(self) -> bool:
@@ -164,6 +168,8 @@ class Invocation:
         output: The export path of the result, if any; of an export operator its first option.
         columns: The declared types of the columns that are exported to ``output``, by name.
         link: The run that it is part of; ``None`` outside a run.
+        server: In a run, the server of models that it asks; empty for none.
+        adopts: In a run, whether records that do not name their server are of this one.
     """
 
     spec: OperatorSpec
@@ -173,6 +179,8 @@ class Invocation:
     output: Path | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
     link: RunLink | None = None
+    server: str = ""
+    adopts: bool = False
 
     @cached_property
     def artefacts(self) -> tuple[str, ...]:
@@ -186,6 +194,11 @@ class Invocation:
     def resolved(self) -> ResolvedSettings:
         """The settings with all defaults filled in."""
         return self.settings.resolved(asynchronous=self.spec.asynchronous)
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """The secrets among the options; errors and counts of the operator do not show them."""
+        return secrets_of({**self.options, **self.passed_up})
 
     @property
     def options_digest(self) -> str:
@@ -204,6 +217,7 @@ class Invocation:
             option.name
             for option in self.spec.options
             if is_annotated_operational(option.annotation)
+            or (option.many and not self.options.get(option.name))
         }
         nodes = {node: {"artefact of": node} for node in self.artefacts}
         forms: dict[str, Any] = {}

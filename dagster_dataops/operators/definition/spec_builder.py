@@ -36,7 +36,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from dagster_dataops.errors import OperatorDefinitionError
-from dagster_dataops.operators.definition.operator import Operator, init_parameters
+from dagster_dataops.operators.definition.operator import (
+    Operator,
+    init_parameters,
+    positional_options,
+)
 from dagster_dataops.operators.definition.reader_base import Readable, gives_stream, returns_stream
 from dagster_dataops.operators.definition.spec import METHODS, OperatorKind, OperatorSpec
 from dagster_dataops.operators.options.declared_columns import NOTHING, ColumnDeclarations
@@ -126,6 +130,7 @@ def spec_of_function(
     parameters = parameters_of(function)
     inputs = _checked_inputs(name, parameters, kind)
     given = _given(kind, parameters[inputs:])
+    _check_reachable(name, parameters[inputs:], kind)
     spec = OperatorSpec(
         group=terms.group,
         name=name,
@@ -168,7 +173,9 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
     settings = {**own, **terms.settings}
     _check_reader(name, kind, settings, cls)
     given = _given(kind, parameters[inputs:])
-    init = options_of(init_parameters(cls).values(), SETTING_NAMES)
+    positional = positional_options(cls)
+    init = options_of(init_parameters(cls).values(), SETTING_NAMES, positional)
+    _check_reachable(name, parameters[inputs:], kind)
     if kind == "export":
         _check_export(name, cls, init)
     taken = {option.name for option in init} | SETTING_NAMES | given
@@ -187,8 +194,30 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
         opens=_opens(name, cls, kind),
         takes_context=bool(given),
         batch=method if method in _BATCHES else "",
+        positional_only=positional.only,
     )
     return _with_outputs(spec, terms.outputs)
+
+
+def _check_reachable(name: str, parameters: list[inspect.Parameter], kind: OperatorKind) -> None:
+    """Check that each required parameter behind the inputs can be given, as a keyword.
+
+    ``*args`` together with ``**kwargs`` is how a wrapper passes on all arguments.
+
+    Raises:
+        OperatorDefinitionError: One cannot.
+    """
+    if kind == "stream":
+        return
+    for one in parameters:
+        rest = one.kind is one.VAR_POSITIONAL and not takes_any(parameters)
+        if rest or (one.kind is one.POSITIONAL_ONLY and one.default is one.empty):
+            shown, remedy = ("*", "=()") if rest else ("", ", without the / behind it")
+            reason = (
+                f"its parameter '{shown}{one.name}' can never be given: options of a function are "
+                f"keywords; write {one.name}{remedy}"
+            )
+            raise OperatorDefinitionError(name, reason)
 
 
 def _given(kind: OperatorKind, parameters: list[inspect.Parameter]) -> frozenset[str]:

@@ -7,85 +7,60 @@ Both decisions use the words in a name:
   ``eos_token``, ``license_key`` and ``mask_password`` change the result of an operator.
 """
 
-import functools
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
-HIDDEN: Final = "(hidden)"
-_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-
-_PASSWORDS: Final = frozenset(
-    {"secret", "password", "passwd", "pwd", "passphrase", "apikey", "credential", "credentials"}
+from dagster_dataops.operators.options.secret_names import (
+    ACCESS_KEYS,
+    ACCESS_TOKENS,
+    PASSWORDS,
+    STORES,
+    USERS,
+    is_secret,
+    names_password,
+    words_of,
 )
-_ALWAYS: Final = _PASSWORDS | {"secrets", "passwords", "passcode"}
-_LOGINS: Final = frozenset({"authorization", "auth", "bearer", "cookie", "cookies", "jwt", "dsn"})
-_ACCESS_KEYS: Final = frozenset(
-    {"api", "access", "auth", "private", "secret", "ssh", "encryption", "signing", "subscription"}
-    | {"openai", "anthropic", "azure", "aws", "hf"}
+from dagster_dataops.operators.options.secret_texts import (
+    HIDDEN,
+    Secrets,
+    password_of,
+    secrets_in,
+    without_logins,
 )
-_KEYS: Final = _ACCESS_KEYS | {"client", "account", "storage", "master", "consumer", "kms"}
-_ACCESS_TOKENS: Final = frozenset(
-    {"api", "access", "auth", "bearer", "refresh", "session", "security", "sas"}
-    | {"hf", "huggingface", "github", "gitlab", "openai", "slack"}
-)
-_TEXT_TOKENS: Final = frozenset(
-    {"max", "min", "num", "n", "count", "limit", "per", "total", "new", "stop", "special"}
-    | {"eos", "bos", "pad", "sep", "cls", "mask", "unk", "start", "end", "input", "output"}
-    | {"prompt", "completion"}
-)
-_STORES: Final = frozenset({"database", "db", "connection", "conn", "redis", "mongo", "postgres"})
-_USERS: Final = frozenset({"user", "admin", "login", "client", "proxy", "smtp", "ftp"})
-# The last word of a name, and the words before it that make the name secret.
-_SECRET_BESIDE: Final[Mapping[str, AbstractSet[str]]] = {
-    **dict.fromkeys(("key", "keys"), _KEYS),
-    **dict.fromkeys(("url", "uri", "string", "str"), _STORES),
-    "pass": _STORES | _USERS,
-}
 
 _OPERATIONAL: Final = re.compile(
     r"((request|connect|connection|read|write|http|api|call)_)?timeout(_(s|secs?|seconds|ms))?"
     r"|((max|num)_)?retries|retry_delay|(retry_)?backoff"
 )
-_LOGIN_IN_URL: Final = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/?#'\"]+@", re.IGNORECASE)
-_IN_QUERY: Final = re.compile(r"([?&]([\w.-]+)=)[^\s&#'\"]+")
-_IN_YAML: Final = re.compile(r"(([\w.-]+)[\"']?\s*:\s+)(?![\[{|>&*!\s]|\{\{)[^,}\]\n]+")
-_IN_HEADER: Final = re.compile(r"\b(Bearer|Basic) [\w.~+/=-]{6,}")
-_PLAIN: Final = re.compile(r"[^:= ]*")  # each of the three has one of these characters
-_MIN_LENGTH: Final = 4  # characters; shorter texts also occur by chance
+_NAME: Final = re.compile(r"-{0,2}[\w.-]{1,64}")  # of a header, an option or a flag
 _MAX_DEPTH: Final = 20
 _MAX_OBJECTS: Final = 10_000  # the maximum number of inspected containers and objects
-
-
-@functools.lru_cache(maxsize=1024)  # a thousand operators have the names of a few
-def is_secret(name: str) -> bool:
-    """Return whether a name marks its value as secret: ``api_key``, ``hfToken``."""
-    words = _words(name)
-    if not words or not _ALWAYS.isdisjoint(words) or not _LOGINS.isdisjoint(words):
-        return bool(words)
-    if words[-1] in {"token", "tokens"}:
-        return _TEXT_TOKENS.isdisjoint(words)
-    return not _SECRET_BESIDE.get(words[-1], frozenset()).isdisjoint(words)
+_MAX_TEXTS: Final = 100_000  # texts of containers that are searched for secrets
+_LONGEST_SEARCHED: Final = 1 << 16  # characters of such a text
 
 
 def is_credential(name: str) -> bool:
     """Return whether a name marks its value as a credential, which changes no result."""
-    words = _words(name)
+    words = words_of(name)
     if not words:
         return False
     before = words[-2] if len(words) > 1 else None
     match words[-1]:
         case "key" | "keys":
-            return before in _ACCESS_KEYS
+            return before in ACCESS_KEYS
         case "token" | "tokens":
-            return before in _ACCESS_TOKENS
+            return before in ACCESS_TOKENS
         case "authorization" | "jwt":
             return True
-    known = _ACCESS_KEYS | _ACCESS_TOKENS | _STORES | _USERS
-    return words[-1] in _PASSWORDS and (before is None or before in known)
+    known = ACCESS_KEYS | ACCESS_TOKENS | STORES | USERS
+    return words[-1] in PASSWORDS and (before is None or before in known)
 
 
 def is_inner_credential(name: str) -> bool:
@@ -93,7 +68,7 @@ def is_inner_credential(name: str) -> bool:
 
     One word alone is not enough here: a table of texts may have an entry ``password``.
     """
-    return is_credential(name) and (len(_words(name)) > 1 or name.lower() == "authorization")
+    return is_credential(name) and (len(words_of(name)) > 1 or name.lower() == "authorization")
 
 
 def is_operational_option(name: str, value: object) -> bool:
@@ -141,31 +116,14 @@ def holds_secret(name: str, value: Any) -> bool:
     return redacted(name, value) is not value or any(_secrets(name, value, set()))
 
 
+def secrets_of(options: Mapping[str, Any]) -> Secrets:
+    """Return the secrets of options."""
+    return Secrets(one for name, value in options.items() for one in _secrets(name, value, set()))
+
+
 def without_secrets(text: str, options: Mapping[str, Any]) -> str:
     """Return ``text`` with all occurrences of the secrets of ``options`` replaced."""
-    found = {one for name, value in options.items() for one in _secrets(name, value, set())}
-    for secret in sorted(found, key=len, reverse=True):
-        for written in (secret, repr(secret)[1:-1]):
-            text = text.replace(written, HIDDEN)
-    return without_logins(text)
-
-
-def without_logins(text: str) -> str:
-    """Return ``text`` without logins in URLs, keys in query strings and tokens in HTTP headers."""
-    if _PLAIN.fullmatch(text):
-        return text
-    text = _LOGIN_IN_URL.sub(rf"\g<1>{HIDDEN}@", text)
-    text = _IN_QUERY.sub(lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], text)
-    return _IN_HEADER.sub(rf"\g<1> {HIDDEN}", text)
-
-
-def without_named(text: str) -> str:
-    """Return an excerpt of a YAML file without the values of secret keys."""
-    return _IN_YAML.sub(lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], without_logins(text))
-
-
-def _words(name: str) -> list[str]:
-    return [word.lower() for word in _WORDS.findall(name)]
+    return secrets_of(options).hide(text)
 
 
 def _must_hide(name: str, value: Any) -> bool:
@@ -174,7 +132,7 @@ def _must_hide(name: str, value: Any) -> bool:
     if value is None or isinstance(value, (bool, type)) or not is_secret(name):
         return False
     # A token count or a cookie number is not a secret.
-    return not isinstance(value, (int, float)) or not _ALWAYS.isdisjoint(_words(name))
+    return not isinstance(value, (int, float)) or names_password(name)
 
 
 def _redacted_inside(value: Any, depth: int) -> Any:
@@ -186,19 +144,75 @@ def _redacted_inside(value: Any, depth: int) -> Any:
     if isinstance(value, AbstractSet):
         items = [redacted("", item, depth) for item in value]
         return value if set(map(id, items)) == set(map(id, value)) else set(items)
+    if isinstance(value, partial):
+        return _redacted_partial(value, depth)
     return value
 
 
 def _redacted_items(value: Any, depth: int) -> Any:
-    if len(value) == 2 and isinstance(value[0], str) and _must_hide(value[0], value[1]):
-        return type(value)((value[0], HIDDEN))  # an HTTP header as a pair
-    items = [redacted("", item, depth) for item in value]
+    if isinstance(value, list) and _are_pairs(value):
+        made = [list(_redacted_items(tuple(pair), depth)) for pair in value]
+        return value if made == value else made
+    items = [redacted(name, item, depth) for name, item in _named_items(value)]
     same = all(one is other for one, other in zip(items, value, strict=True))
-    return value if same else items if isinstance(value, list) else tuple(items)
+    if same:
+        return value
+    if isinstance(value, list):
+        return items
+    make: Callable[[Sequence[Any]], Any] = getattr(type(value), "_make", tuple)
+    return make(items)
+
+
+def _redacted_partial(value: "partial[Any]", depth: int) -> Any:
+    args, keywords = _redacted_items(value.args, depth), _redacted_inside(value.keywords, depth)
+    same = args is value.args and keywords is value.keywords
+    return value if same else partial(value.func, *args, **keywords)
+
+
+def _named_items(value: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the items of a list or tuple with their names.
+
+    Fields of a named tuple have their names. The second item of a pair, a tuple, has the first as
+    its name if that can be the name of a header or option; a list of two texts is no pair. An item
+    behind a flag has the name of the flag.
+    """
+    names = getattr(value, "_fields", None) if isinstance(value, tuple) else None
+    if names is not None and len(names) == len(value):
+        yield from ((_of_login(name, item), item) for name, item in zip(names, value, strict=True))
+        return
+    before = ""
+    is_pair = isinstance(value, tuple) and len(value) == 2
+    for item in value:
+        yield before, item
+        before = ""
+        if isinstance(item, (str, bytes)):
+            text = _key(item)
+            is_flag = text.startswith("-") and _NAME.fullmatch(text) is not None
+            if is_flag or (is_pair and _NAME.fullmatch(text) is not None):
+                before = text.lstrip("-")
+
+
+def _are_pairs(value: list[Any]) -> bool:
+    """Return whether a list holds nothing but lists of a name and a value, as YAML has pairs."""
+    return bool(value) and all(
+        isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in value
+    )
+
+
+def _of_login(field: str, value: object) -> str:
+    """Return the name of a field of a named tuple; that of a parsed URL may hold a login."""
+    return "password" if field == "netloc" and "@" in str(value) else field
 
 
 def _key(key: object) -> str:
-    return key if isinstance(key, str) else ""
+    """Return the name that a key of a mapping is; that of several parts is all of them."""
+    if isinstance(key, Enum):
+        return f"{key.name}_{_key(key.value)}"
+    if isinstance(key, str):
+        return str.__str__(key)
+    if isinstance(key, bytes):
+        return key.decode(errors="replace")
+    return "_".join(map(_key, key)) if isinstance(key, tuple) else ""
 
 
 def _secrets(name: str, value: Any, seen: set[int]) -> Iterator[str]:
@@ -207,17 +221,32 @@ def _secrets(name: str, value: Any, seen: set[int]) -> Iterator[str]:
         yield from _texts(value.get_secret_value(), seen)
     elif _must_hide(name, value):
         yield from _texts(value, seen)
+    elif isinstance(value, str):
+        yield from secrets_in(str.__str__(value)[:_LONGEST_SEARCHED])
+    elif isinstance(value, bytes):
+        yield from secrets_in(value[:_LONGEST_SEARCHED].decode(errors="replace"))
     else:
-        for key, item in _parts(value, seen):
+        for count, (key, item) in enumerate(_parts(value, seen)):
+            if count > _MAX_TEXTS:
+                return
             yield from _secrets(key, item, seen)
 
 
 def _texts(value: Any, seen: set[int]) -> Iterator[str]:
     """Yield all texts in a secret value."""
-    if isinstance(value, (str, bytes)):
+    variable = getattr(value, "env_var_name", None)
+    if isinstance(variable, str):  # Dagster's EnvVar
+        yield os.environ.get(variable, "")
+    elif isinstance(value, (str, bytes)):
         text = value.decode(errors="replace") if isinstance(value, bytes) else str.__str__(value)
-        if len(text) >= _MIN_LENGTH:
-            yield text
+        yield text
+        yield from secrets_in(text[:_LONGEST_SEARCHED])
+        if "@" in text and "://" not in text:
+            yield from password_of(text.rpartition("@")[0])
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield str(value)
+    elif callable(getattr(value, "get_secret_value", None)):
+        yield from _texts(value.get_secret_value(), seen)
     for _, item in _parts(value, seen):
         yield from _texts(item, seen)
 
@@ -230,16 +259,28 @@ def _parts(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     seen.add(id(value))
     if isinstance(value, Mapping):
         yield from ((_key(key), item) for key, item in value.items())
-    elif isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
-        yield value[0], value[1]
-    elif isinstance(value, (list, tuple, AbstractSet)):
+    elif isinstance(value, list) and _are_pairs(value):
+        yield from (("", tuple(pair)) for pair in value)
+    elif isinstance(value, (list, tuple)):
+        yield from _named_items(value)
+    elif isinstance(value, AbstractSet):
         yield from (("", item) for item in value)
+    elif isinstance(value, partial):
+        yield from (("", value.args), ("", value.keywords))
     else:
         yield from _attributes(value)
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
-    if is_dataclass(value):  # also if it has slots
+    """Yield the attributes of an object, also those in slots."""
+    if is_dataclass(value):
         yield from ((field.name, getattr(value, field.name, None)) for field in fields(value))
-    elif isinstance(getattr(value, "__dict__", None), dict):
-        yield from vars(value).items()
+        return
+    own = getattr(value, "__dict__", None)
+    if isinstance(own, dict):
+        yield from list(own.items())
+    for cls in type(value).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else tuple(slots):
+            if isinstance(name, str) and not name.startswith("__"):
+                yield name, getattr(value, name, None)

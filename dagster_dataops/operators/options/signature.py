@@ -1,12 +1,15 @@
 """Read the inputs and options of an operator from the signature of its function or class."""
 
+import ast
 import difflib
 import inspect
 import logging
+import textwrap
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from types import GenericAlias
+from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
@@ -15,6 +18,12 @@ from dagster_dataops.operators.options.ranges import plain_type
 from dagster_dataops.operators.options.secret_options import shown
 
 REQUIRED: Final = inspect.Parameter.empty
+_KINDS = (
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.KEYWORD_ONLY,
+)
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _ITERABLES = (Iterable, Iterator)
 _LOG: Final = logging.getLogger("dagster_dataops")
@@ -31,11 +40,14 @@ class OptionSpec:
         name: The keyword.
         default: The default value, or `REQUIRED`.
         annotation: The annotated type; ``Any`` without annotation.
+        many: Whether it takes all further positional arguments, as ``*names`` does. It is a tuple,
+            and counts for no fingerprint if it is empty.
     """
 
     name: str
     default: Any
     annotation: Any
+    many: bool = False
 
     @property
     def required(self) -> bool:
@@ -56,37 +68,103 @@ def takes_any(parameters: Iterable[inspect.Parameter]) -> bool:
     return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
+class PositionalOptions(NamedTuple):
+    """The options of a class that can be given by position.
+
+    Attributes:
+        names: Their names, in order.
+        rest: The name of the parameter that takes further ones, as ``*names``; empty for none.
+        only: Whether one cannot be given to ``__init__`` by keyword.
+    """
+
+    names: tuple[str, ...]
+    rest: str = ""
+    only: bool = False
+
+
+_NONE: Final = PositionalOptions(())
+
+
 def options_of(
-    parameters: Iterable[inspect.Parameter], hidden: Collection[str]
+    parameters: Iterable[inspect.Parameter],
+    hidden: Collection[str],
+    positional: PositionalOptions = _NONE,
 ) -> list[OptionSpec]:
-    """Return the parameters that can be given by keyword, without the ``hidden`` ones."""
+    """Return the parameters that can be given by keyword, without the ``hidden`` ones.
+
+    Args:
+        parameters: The parameters.
+        hidden: Names of those that are no options.
+        positional: The options that can be given by position, in which case the operator accepts
+            them by keyword, too.
+    """
     return [
-        OptionSpec(
-            parameter.name,
-            parameter.default,
-            Any if parameter.annotation is parameter.empty else parameter.annotation,
-        )
+        _option_of(parameter)
         for parameter in parameters
-        if parameter.kind in _NAMED and parameter.name not in hidden
+        if parameter.name not in hidden and _is_option(parameter, positional)
     ]
 
 
-def positional_names(classes: Iterable[type]) -> list[str]:
-    """Return the names of the positional parameters of ``__init__``, in order.
+def _is_option(parameter: inspect.Parameter, positional: PositionalOptions) -> bool:
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return parameter.name == positional.rest
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        return parameter.name in positional.names
+    return parameter.kind in _NAMED
+
+
+def _option_of(parameter: inspect.Parameter) -> OptionSpec:
+    annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return OptionSpec(parameter.name, (), GenericAlias(tuple, (annotation, ...)), many=True)
+    return OptionSpec(parameter.name, parameter.default, annotation)
+
+
+def positional_of(classes: Sequence[type]) -> PositionalOptions:
+    """Return the options of ``__init__`` that can be given by position.
 
     Args:
         classes: The class, then its bases. A base counts if the classes before it pass on
-            ``*args``.
+            ``*args`` to its ``__init__``.
     """
-    names: dict[str, None] = {}
-    for cls in classes:
-        if "__init__" not in cls.__dict__:
-            continue
-        parameters = parameters_of(cls.__dict__["__init__"])[1:]
-        names |= {one.name: None for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD}
-        if all(one.kind is not one.VAR_POSITIONAL for one in parameters):
-            break
-    return list(names)
+    names: dict[str, inspect.Parameter] = {}
+    defining = [cls for cls in classes if "__init__" in cls.__dict__]
+    for number, cls in enumerate(defining, 1):
+        function = cls.__dict__["__init__"]
+        parameters = parameters_of(function)[1:]
+        names |= {one.name: one for one in parameters if one.kind in _POSITIONAL}
+        rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
+        passed = bool(rest) and passes_on(function, rest)
+        if not rest or passed is False or (passed is None and number == len(defining)):
+            only = any(one.kind is one.POSITIONAL_ONLY for one in names.values())
+            return PositionalOptions(tuple(names), rest, only)
+    only = any(one.kind is one.POSITIONAL_ONLY for one in names.values())
+    return PositionalOptions(tuple(names), only=only)
+
+
+def passes_on(function: Any, rest: str) -> bool | None:
+    """Return whether ``__init__`` passes ``*rest`` on to another one; ``None`` if it is not known.
+
+    Args:
+        function: The ``__init__``.
+        rest: The name of its parameter ``*rest``.
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):  # such as a class of an interactive session
+        return None
+    return any(
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "__init__"
+        and any(_is_starred(argument, rest) for argument in call.args)
+        for call in ast.walk(tree)
+    )
+
+
+def _is_starred(argument: ast.expr, name: str) -> bool:
+    starred = argument.value if isinstance(argument, ast.Starred) else None
+    return isinstance(starred, ast.Name) and starred.id == name
 
 
 def signature_text(options: Iterable[OptionSpec], positional: Collection[str]) -> str:
@@ -96,15 +174,22 @@ def signature_text(options: Iterable[OptionSpec], positional: Collection[str]) -
         options: The options, in the order of the signature.
         positional: The names of options that can be given by position; they come first.
     """
-    ordered = sorted(options, key=lambda option: option.name not in positional)
+    ordered = sorted(options, key=lambda option: _order(option, positional))
     texts = [_option_text(option) for option in ordered]
     first = next((at for at, one in enumerate(ordered) if one.name not in positional), None)
-    if first is not None:
+    if first is not None and not ordered[first].many:
         texts.insert(first, "*")
     return f"({', '.join(texts)})"
 
 
+def _order(option: OptionSpec, positional: Collection[str]) -> int:
+    """Return 0 for an option that can be given by position, 1 for ``*names``, 2 for others."""
+    return 0 if option.name in positional else 1 if option.many else 2
+
+
 def _option_text(option: OptionSpec) -> str:
+    if option.many:
+        return f"*{option.name}"
     return option.name if option.required else f"{option.name}={_default_text(option)}"
 
 
@@ -138,15 +223,21 @@ def signature_of(
     parameters = [
         inspect.Parameter(
             option.name,
-            _NAMED[option.name not in positional],
-            annotation=plain_type(option.annotation),
-            default=REQUIRED if option.required else ShownDefault(_default_text(option)),
+            _KINDS[_order(option, positional)],
+            annotation=_shown_type(option),
+            default=REQUIRED
+            if option.required or option.many
+            else ShownDefault(_default_text(option)),
         )
-        for option in sorted(options, key=lambda option: option.name not in positional)
+        for option in sorted(options, key=lambda option: _order(option, positional))
     ]
-    kind = inspect.Parameter.KEYWORD_ONLY
-    parameters += [inspect.Parameter(name, kind, default=None) for name in settings]
+    parameters += [inspect.Parameter(name, _KINDS[-1], default=None) for name in settings]
     return inspect.Signature(parameters)
+
+
+def _shown_type(option: OptionSpec) -> Any:
+    annotation = typing.get_args(option.annotation)[0] if option.many else option.annotation
+    return plain_type(annotation)
 
 
 def count_inputs(parameters: list[inspect.Parameter], *, dataset: bool) -> int:
@@ -198,8 +289,24 @@ def bind_options(
     for spec in specs.values():
         if spec.required and spec.name not in given:
             raise OperatorOptionError(operator, spec.name, "is required and was not given")
-    bound = {name: given.get(name, spec.default) for name, spec in specs.items()}
+    bound = {
+        name: _all_of(operator, spec, given) if spec.many else given.get(name, spec.default)
+        for name, spec in specs.items()
+    }
     return bound | {name: value for name, value in given.items() if name not in specs}
+
+
+def _all_of(operator: str, spec: OptionSpec, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the further positional arguments.
+
+    Raises:
+        OperatorOptionError: They were given by name, and are no list.
+    """
+    value = given.get(spec.name, ())
+    if not isinstance(value, (list, tuple)):
+        reason = f"is {shown(spec.name, value)}; it must be a list, or be given by position"
+        raise OperatorOptionError(operator, spec.name, reason)
+    return tuple(value)
 
 
 def _unknown(name: str, known: Collection[str]) -> str:

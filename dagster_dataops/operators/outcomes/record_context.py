@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -135,15 +136,20 @@ class Tally:
         start: Byte position of the next record in the input.
         waits: Called with True when a call begins to wait, and with False when it goes on.
         unusual: Position and disposition of records with an unusual one.
+        exact: Whether integers beyond 64 bits are looked for: orjson makes floats of them. This
+            package writes none, so its own results need no search.
         measure: Returns further counts, such as the seconds of the parts of a chain.
     """
 
-    __slots__ = ("_call", "_counts", "measure", "start", "unusual", "used", "waits")
+    __slots__ = (
+        "_call", "_counts", "exact", "measure", "start", "unusual", "used", "waits",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._counts: dict[str, int | float] = {}
         self._call: Call | None = None
         self.used = False
+        self.exact = False
         self.measure: Callable[[], Mapping[str, float]] | None = None
         self.start = 0
         self.waits: Callable[[bool], None] | None = None
@@ -243,6 +249,8 @@ class OperatorContext:
         facts: The facts about the run that all its processes share.
         clients: Objects of the user, by name.
         index_of: Return the index of the record at a byte position of the input.
+        hiding: Return the function that hides secrets of the operator in names of counts and
+            reasons of drops; called when it is first needed.
 
     Attributes:
         folder: Folder of the node. Files there are the operator's own.
@@ -259,8 +267,13 @@ class OperatorContext:
     """
 
     def __init__(
-        self, facts: RunFacts, clients: Mapping[str, Any], index_of: Callable[[int], int]
+        self,
+        facts: RunFacts,
+        clients: Mapping[str, Any],
+        index_of: Callable[[int], int],
+        hiding: Callable[[], Callable[[str], str]] = lambda: str,
     ) -> None:
+        self._hiding = hiding
         self.folder = Path(facts.folder)
         self.root = Path(facts.root)
         self.run = facts.run
@@ -306,7 +319,8 @@ class OperatorContext:
             if type(number) not in {int, float} or not math.isfinite(number):
                 msg = f"count({name}=...) takes a finite number; got {number!r}"
                 raise TypeError(msg)
-            counts[name] = counts.get(name, 0) + number
+            shown = self._shown(name)
+            counts[shown] = counts.get(shown, 0) + number
 
     def waiting(self) -> AbstractContextManager[None]:
         """Return a context manager for a block that does not count towards ``_timeout``.
@@ -318,7 +332,12 @@ class OperatorContext:
 
     def drop(self, reason: str) -> Drop:
         """Return the value by which an operator drops a record for a reason."""
-        return Drop(reason)
+        return Drop(self._shown(reason))
+
+    @cached_property
+    def _shown(self) -> Callable[[str], str]:
+        """Return a name or reason without secrets; the last ones are remembered."""
+        return lru_cache(maxsize=1024)(self._hiding())
 
 
 class Clients(dict[str, Any]):

@@ -1,12 +1,25 @@
 """The columns of Arrow tables, and the conversion of their rows to records."""
 
+from collections.abc import Callable, Collection, Iterator
 from collections.abc import Sequence as SequenceOf
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.arrow.arrow_values import Conversion, conversion_of, nullable
+from dagster_dataops.readers.arrow.float_values import finite, is_finite, may_hold_floats
+
+Settle = Callable[[Any, StreamSourceError], None]
+
+
+class _Column(NamedTuple):
+    """A column, and how its values become JSON."""
+
+    field: pa.Field
+    conversion: Conversion
+    may_hold_floats: bool
 
 
 class RecordColumns:
@@ -16,13 +29,27 @@ class RecordColumns:
         path: The path to show in messages.
         schema: The schema of the file.
         wanted: The columns to read, in order; all if ``None``.
+        missing: Texts that become ``None`` in columns of texts; ``nan``, ``inf`` and ``-inf``, in
+            any case, stand for these numbers, too.
+        parse_json: Whether values of Arrow's JSON type become what they say; else they stay texts.
 
     Raises:
         StreamSourceError: A column is missing, occurs twice, or cannot be converted to JSON.
     """
 
-    def __init__(self, path: str, schema: pa.Schema, wanted: SequenceOf[str] | None) -> None:
+    def __init__(
+        self,
+        path: str,
+        schema: pa.Schema,
+        wanted: SequenceOf[str] | None,
+        missing: Collection[str] = (),
+        *,
+        parse_json: bool = False,
+    ) -> None:
         self._path = path
+        self._conversion_of = partial(conversion_of, parse_json=parse_json)
+        self._missing = frozenset(missing)
+        self._missing_numbers = frozenset(one.lower() for one in missing)
         self.names = tuple(schema.names if wanted is None else wanted)
         for name in self.names:
             count = schema.names.count(name)
@@ -31,9 +58,9 @@ class RecordColumns:
                 raise StreamSourceError(path, f"{fault} {name!r}; there are {schema.names}")
         self._columns = [self._column(schema.field(name)) for name in self.names]
 
-    def _column(self, field: pa.Field) -> tuple[pa.Field, Conversion]:
+    def _column(self, field: pa.Field) -> _Column:
         try:
-            return field, conversion_of(field.type)
+            return _Column(field, self._conversion_of(field.type), may_hold_floats(field.type))
         except TypeError as error:
             reason = (
                 f"column {field.name!r} is {field.type}, and {error} cannot be converted to JSON; "
@@ -41,25 +68,72 @@ class RecordColumns:
             )
             raise StreamSourceError(self._path, reason) from error
 
-    def records(self, rows: Any) -> list[dict[str, Any]]:
-        """Return the records of a table or record batch.
+    def good_rows(
+        self, rows: Any, place: Callable[[int], str], settle: Settle
+    ) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+        """Yield the records of a table or record batch, in runs of good rows.
 
-        Raises:
-            StreamSourceError: Python or JSON cannot hold a value.
+        Args:
+            rows: The table or record batch.
+            place: Returns the place of a row, given its index in ``rows``, for messages.
+            settle: Called with a row that Python or JSON cannot hold, and the error that names it.
+
+        Yields:
+            The index of the first row of a run, and the records.
         """
-        values = [self._values(rows, *column) for column in self._columns]
+        try:
+            whole = self._records(rows)
+        except _BadValueError:
+            yield from self._row_by_row(rows, place, settle)
+        else:
+            yield 0, whole
+
+    def _row_by_row(
+        self, rows: Any, place: Callable[[int], str], settle: Settle
+    ) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+        begin, good = 0, []
+        for at in range(rows.num_rows):
+            row = rows.slice(at, 1)
+            try:
+                good += self._records(row)
+            except _BadValueError as error:
+                yield begin, good
+                settle(_shown(row), StreamSourceError(place(at), str(error)))
+                begin, good = at + 1, []
+        yield begin, good
+
+    def _records(self, rows: Any) -> list[dict[str, Any]]:
+        values = [self._values(rows, column) for column in self._columns]
         if not values:
             return [{} for _ in range(rows.num_rows)]
         return [dict(zip(self.names, row, strict=True)) for row in zip(*values, strict=True)]
 
-    def _values(self, rows: Any, field: pa.Field, conversion: Conversion) -> list[Any]:
-        stored, convert = conversion
+    def _values(self, rows: Any, column: _Column) -> list[Any]:
+        (stored, convert), field = column.conversion, column.field
         found = rows.column(field.name)
         try:
             if stored != field.type:
                 found = found.cast(stored)
             values: list[Any] = found.to_pylist()
-            return values if convert is None else list(map(nullable(convert), values))
+            if convert is not None:
+                values = list(map(nullable(convert), values))
+            if column.may_hold_floats and not is_finite(found):
+                values = [finite(one, self._missing_numbers) for one in values]
         except (ValueError, OverflowError, pa.ArrowException) as error:
-            reason = f"column {field.name!r} has a value that cannot be read: {error}"
-            raise StreamSourceError(self._path, reason) from error
+            msg = f"column {field.name!r} has a value that cannot be read: {error}"
+            raise _BadValueError(msg) from error
+        if not self._missing:
+            return values
+        return [None if type(one) is str and one in self._missing else one for one in values]
+
+
+class _BadValueError(ValueError):
+    """Python or JSON cannot hold a value."""
+
+
+def _shown(row: Any) -> Any:
+    """Return a row as far as Python can hold it, for the quarantine."""
+    try:
+        return row.to_pylist()[0]
+    except (ValueError, OverflowError, pa.ArrowException):
+        return str(row)

@@ -1,19 +1,21 @@
 """Read Parquet and Arrow files group by group."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 from typing_extensions import override
 
-from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.errors import DamagedFileError, StreamSourceError
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
+from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.contents import ContentFile
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 from dagster_dataops.streams.files.locations import Location
@@ -25,7 +27,56 @@ _READ_BYTES: Final = 256 << 10  # of an Arrow stream, at once
 _FILE_MARK: Final = b"ARROW1"  # first bytes of Arrow files; Arrow streams have none
 
 
-class ParquetCursor(GroupCursor):
+class Group(NamedTuple):
+    """A row group or record batch.
+
+    Attributes:
+        number: Its index in the file, from 0.
+        rows_before: Returns the number of rows before it, for messages.
+    """
+
+    number: int
+    rows_before: Callable[[], int]
+
+
+class TableCursor(GroupCursor):
+    """Read rows of a table, group by group."""
+
+    def __init__(self, stage: Any, location: Location, counter: FailureCounter) -> None:
+        wanted, folders = stage.columns, location.partition
+        if wanted is not None and folders:
+            folders = {name: folders[name] for name in wanted if name in folders}
+            location = replace(location, partition=folders)
+        super().__init__(stage, location, counter)
+
+    def columns(self, schema: pa.Schema) -> RecordColumns:
+        """Return the columns of the file that records hold; those of its folders come later."""
+        wanted, folders = self.stage.columns, self.location.partition
+        if wanted is not None:
+            wanted = [name for name in wanted if name not in folders or name in schema.names]
+        return RecordColumns(self.location.path, schema, wanted, self.stage.missing)
+
+    def group_chunks(
+        self, columns: RecordColumns, batches: Iterator[Any], group: Group, row: int
+    ) -> Iterator[RowChunk]:
+        """Yield the records of one group, starting at a row; settle the bad ones."""
+        at = 0
+        for batch in batches:
+            end = at + batch.num_rows
+            if end > row:
+                first = max(at, row)
+                rows = batch.slice(first - at)
+                for start, records in columns.good_rows(
+                    rows, partial(self._place, group, first), self.counter.settle
+                ):
+                    yield RowChunk(group.number, first + start, records)
+            at = end
+
+    def _place(self, group: Group, first: int, at: int) -> str:
+        return f"{self.location.path}, row {group.rows_before() + first + at + 1}"
+
+
+class ParquetCursor(TableCursor):
     """Read row groups, in batches of rows."""
 
     @override
@@ -34,73 +85,100 @@ class ParquetCursor(GroupCursor):
         with naming_file(path, "Parquet"), _seekable(self.location) as source:
             options = {"buffer_size": _BUFFER_BYTES, "pre_buffer": False}
             with pyarrow.parquet.ParquetFile(source, **options) as file:
-                columns = RecordColumns(path, file.schema_arrow, self.stage.columns)
+                columns = self.columns(file.schema_arrow)
                 for number in range(group, file.num_row_groups):
-                    names = list(columns.names)
-                    batches = file.iter_batches(_ROWS, [number], names, use_threads=False)
-                    yield from _chunks(columns, batches, number, row)
+                    yield from self._row_group(file, columns, number, row)
                     row = 0
 
+    def _row_group(
+        self, file: Any, columns: RecordColumns, number: int, row: int
+    ) -> Iterator[RowChunk]:
+        """Yield the records of a row group; the rest of a damaged one is one failed item."""
+        place = f"{self.location.path}, row group {number + 1} of {file.num_row_groups}"
 
-class ArrowCursor(GroupCursor):
+        def rows_before() -> int:
+            return sum(file.metadata.row_group(one).num_rows for one in range(number))
+
+        try:
+            with naming_file(place, "Parquet"):
+                names = list(columns.names)
+                batches = file.iter_batches(_ROWS, [number], names, use_threads=False)
+                yield from self.group_chunks(columns, batches, Group(number, rows_before), row)
+        except DamagedFileError as error:
+            self.counter.settle(place, error)
+
+
+class ArrowCursor(TableCursor):
     """Read record batches."""
 
     @override
     def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
-        path = self.location.path
-        with naming_file(path, "Arrow"):
+        with naming_file(self.location.path, "Arrow"):
             with self.location.opened() as content:
                 is_file = content.read_at(len(_FILE_MARK), 0) == _FILE_MARK
             reading = self._of_file if is_file else self._of_stream
-            for number, batch in reading(group):
-                columns = RecordColumns(path, batch.schema, self.stage.columns)
+            for found, batch in reading(group):
+                columns = self.columns(batch.schema)
                 slices = (batch.slice(at, _ROWS) for at in range(0, batch.num_rows, _ROWS))
-                yield from _chunks(columns, slices, number, row)
+                yield from self.group_chunks(columns, slices, found, row)
                 row = 0
 
-    def _of_file(self, group: int) -> Iterator[tuple[int, Any]]:
+    def _of_file(self, group: int) -> Iterator[tuple[Group, Any]]:
         with _seekable(self.location) as source, pyarrow.ipc.open_file(source) as file:
             for number in range(group, file.num_record_batches):
-                yield number, file.get_batch(number)
+                place = f"{self.location.path}, batch {number + 1} of {file.num_record_batches}"
+                try:
+                    with naming_file(place, "Arrow"):
+                        batch = file.get_batch(number)
+                except DamagedFileError as error:
+                    self.counter.settle(place, error)
+                else:
+                    yield Group(number, partial(_rows_in, file, number)), batch
 
-    def _of_stream(self, group: int) -> Iterator[tuple[int, Any]]:
+    def _of_stream(self, group: int) -> Iterator[tuple[Group, Any]]:
+        before = 0
         with _content_file(self.location) as source, pyarrow.ipc.open_stream(source) as stream:
             for number, batch in enumerate(stream):
                 if number >= group:
-                    yield number, batch
+                    yield Group(number, partial(int, before)), batch
+                before += batch.num_rows
 
 
 @dataclass(eq=False)
-class ParquetFiles(FileStage):
+class TableStage(FileStage):
+    """Yield the rows of tables."""
+
+    columns: tuple[str, ...] | None
+    file_key: str | None
+    missing: tuple[str, ...]
+
+    @override
+    def options(self) -> dict[str, Any]:
+        options = super().options()
+        if not self.missing:  # as before there was this option
+            del options["missing"]
+        return options
+
+
+@dataclass(eq=False)
+class ParquetFiles(TableStage):
     """Yield the rows of Parquet files."""
 
     name: ClassVar[str] = "read_parquet"
     file_cursor: ClassVar[type[FileCursor]] = ParquetCursor
-    columns: tuple[str, ...] | None
-    file_key: str | None
 
 
 @dataclass(eq=False)
-class ArrowFiles(FileStage):
+class ArrowFiles(TableStage):
     """Yield the rows of files and streams in Arrow's IPC format."""
 
     name: ClassVar[str] = "read_arrow"
     file_cursor: ClassVar[type[FileCursor]] = ArrowCursor
-    columns: tuple[str, ...] | None
-    file_key: str | None
 
 
-def _chunks(
-    columns: RecordColumns, batches: Iterator[Any], number: int, row: int
-) -> Iterator[RowChunk]:
-    """Yield the records of one group, starting at a row."""
-    at = 0
-    for batch in batches:
-        end = at + batch.num_rows
-        if end > row:
-            first = max(at, row)
-            yield RowChunk(number, first, columns.records(batch.slice(first - at)))
-        at = end
+def _rows_in(file: Any, batches: int) -> int:
+    """Return the number of rows in the first batches of an Arrow file."""
+    return sum(file.get_batch(one).num_rows for one in range(batches))
 
 
 @contextmanager
@@ -146,7 +224,11 @@ def naming_file(path: str, kind: str) -> Iterator[None]:
         yield
     except StreamSourceError:
         raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise StreamSourceError(path, f"is not a valid {kind} file: {error}") from error
+    except OSError as error:
+        if error.errno is not None:  # of the system, not of the format
+            raise source_error(path, error) from error
+        raise DamagedFileError(path, f"is not a valid {kind} file: {error}") from error
+    except (pa.ArrowException, ValueError) as error:
+        raise DamagedFileError(path, f"is not a valid {kind} file: {error}") from error
     except Exception as error:  # raised for files by URL
         raise source_error(path, error) from error

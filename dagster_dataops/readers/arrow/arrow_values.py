@@ -5,6 +5,7 @@
  decimals                         texts of their digits, because floats would lose some
  bytes                            base64 texts
  UUIDs                            texts
+ JSON                             texts, or the values that they say
  lists, structs                   lists, objects
  maps                             objects; lists of [key, value] if keys are not texts
  durations, intervals, unions     refused with the name of the column
@@ -16,11 +17,16 @@ import base64
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from dagster_dataops.records import parse
+
 Convert: TypeAlias = Callable[[Any], Any]
+
+ConversionOf: TypeAlias = Callable[[Any], "Conversion"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -37,27 +43,36 @@ class Conversion(NamedTuple):
     convert: Convert | None = None
 
 
-def conversion_of(kind: pa.DataType) -> Conversion:
+def conversion_of(kind: pa.DataType, *, parse_json: bool = False) -> Conversion:
     """Return the conversion for the values of a type.
+
+    Args:
+        kind: The type.
+        parse_json: Whether values of Arrow's JSON type become what they say; else they stay texts.
 
     Raises:
         TypeError: They cannot be converted.
     """
+    of = partial(conversion_of, parse_json=parse_json)
     if isinstance(kind, pa.BaseExtensionType):
-        return _extended(kind)
+        if parse_json and kind.extension_name == "arrow.json":
+            return Conversion(kind.storage_type, parse)
+        return _extended(kind, of)
     if pa.types.is_dictionary(kind):
-        inside = conversion_of(kind.value_type)
+        inside = of(kind.value_type)
         return Conversion(kind) if inside.convert is None else inside
+    if pa.types.is_nested(kind):
+        return _nested(kind, of)
     for matches, made in _CONVERSIONS:
         if matches(kind):
             return made(kind)
     raise TypeError(str(kind))
 
 
-def _extended(kind: Any) -> Conversion:
+def _extended(kind: Any, of: ConversionOf) -> Conversion:
     if kind.extension_name == "arrow.uuid":
         return Conversion(kind.storage_type, lambda value: str(uuid.UUID(bytes=value)))
-    return conversion_of(kind.storage_type)
+    return of(kind.storage_type)
 
 
 def _time(kind: pa.DataType) -> Conversion:
@@ -86,22 +101,22 @@ def _instant(nanoseconds: int, zone: Any) -> str:
     return f"{text[:point]}{rest:03d}{text[point:]}"
 
 
-def _nested(kind: Any) -> Conversion:
+def _nested(kind: Any, of: ConversionOf) -> Conversion:
     if pa.types.is_struct(kind):
-        return _struct(kind)
+        return _struct(kind, of)
     if pa.types.is_map(kind):
-        return _map(kind)
+        return _map(kind, of)
     if pa.types.is_union(kind) or not hasattr(kind, "value_type"):
         raise TypeError(str(kind))
-    inside = conversion_of(kind.value_type)
+    inside = of(kind.value_type)
     if inside.convert is None:
         return Conversion(kind)
     make = nullable(inside.convert)
     return Conversion(pa.large_list(inside.stored), lambda values: list(map(make, values)))
 
 
-def _struct(kind: Any) -> Conversion:
-    forms = {field.name: conversion_of(field.type) for field in kind}
+def _struct(kind: Any, of: ConversionOf) -> Conversion:
+    forms = {field.name: of(field.type) for field in kind}
     stored = pa.struct([pa.field(name, one.stored) for name, one in forms.items()])
     makes = {name: nullable(one.convert) for name, one in forms.items() if one.convert}
     if not makes:
@@ -113,8 +128,8 @@ def _struct(kind: Any) -> Conversion:
     return Conversion(stored, convert)
 
 
-def _map(kind: Any) -> Conversion:
-    key, item = conversion_of(kind.key_type), conversion_of(kind.item_type)
+def _map(kind: Any, of: ConversionOf) -> Conversion:
+    key, item = of(kind.key_type), of(kind.item_type)
     make_key, make_item = nullable(key.convert), nullable(item.convert)
     has_texts = pa.types.is_string(kind.key_type) or pa.types.is_large_string(kind.key_type)
 
@@ -148,7 +163,6 @@ def _bytes(kind: pa.DataType) -> Conversion:
 
 _CONVERSIONS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Conversion]], ...]] = (
     (pa.types.is_temporal, _time),
-    (pa.types.is_nested, _nested),
     (pa.types.is_decimal, _digits),
     (pa.types.is_null, Conversion),
     (pa.types.is_boolean, Conversion),

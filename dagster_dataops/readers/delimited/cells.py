@@ -4,9 +4,8 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeAlias
 
-import orjson
-
 from dagster_dataops.errors import StreamArgumentError
+from dagster_dataops.records import parse
 
 Convert: TypeAlias = Callable[[str], Any]
 CellType: TypeAlias = type | str
@@ -42,7 +41,7 @@ _CONVERTS: Final[dict[str, Convert]] = {
     "bool": _boolean,
     "float": _number,
     "int": _integer,
-    "json": orjson.loads,
+    "json": parse,
     "str": str,
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
-from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.errors import DamagedFileError
 
 _END: Final = "\ue000end\ue001"  # appended as the last row; an open row contains it instead
 
@@ -75,7 +75,7 @@ def split(text: str, dialect: CsvDialect) -> Rows:
     return Rows(rows, ends, begins, "".join(lines[:begins]), is_open=True)
 
 
-def unclosed_row_error(path: str, line: int) -> StreamSourceError:
+def unclosed_row_error(path: str, line: int) -> DamagedFileError:
     """Return the error for a file that ends inside a row."""
     reason = "the row that begins here never ends: its quote is not closed"
-    return StreamSourceError(f"{path}, line {line}", reason)
+    return DamagedFileError(f"{path}, line {line}", reason)

@@ -34,6 +34,7 @@ def read_delimited(  # noqa: PLR0913 - the options of the format
     file_key: str | None = None,
     line_key: str | None = None,
     block_size: int | None = None,
+    hive: bool = True,
     compression: str | None = INFER,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataPipelineBuilder:
@@ -63,6 +64,7 @@ def read_delimited(  # noqa: PLR0913 - the options of the format
         line_key: The key under which each record holds the number of its first line, counted
             from 1; ``None`` for no such key.
         block_size: The number of bytes to read at once, at least 1024.
+        hive: See `read_jsonl`.
         compression: See `read_jsonl`.
         storage_options: See `read_jsonl`.
 
@@ -74,7 +76,7 @@ def read_delimited(  # noqa: PLR0913 - the options of the format
     if names is None and not has_header:
         raise StreamDefinitionError(_NAME, "header=False needs names for the columns")
     stage = DelimitedFiles(
-        FileSet.of(_NAME, path, compression, storage_options),
+        FileSet.of(_NAME, path, compression, storage_options, hive=hive),
         _dialect(CsvDialect(delimiter, quotechar, doublequote, escapechar, skipinitialspace)),
         has_header,
         _names(names),

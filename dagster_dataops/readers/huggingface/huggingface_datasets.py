@@ -1,6 +1,7 @@
 """``read_huggingface``: read the rows of Hugging Face datasets as records."""
 
 import os
+from collections.abc import Collection
 from collections.abc import Sequence as SequenceOf
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,15 @@ if TYPE_CHECKING:
 
 
 def read_huggingface(
-    dataset: "str | os.PathLike[str] | datasets.Dataset", columns: SequenceOf[str] | None = None
+    dataset: "str | os.PathLike[str] | datasets.Dataset",
+    columns: SequenceOf[str] | None = None,
+    *,
+    missing: Collection[str] = (),
 ) -> DataPipelineBuilder:
     """Read the rows of a Hugging Face dataset; needs the extra ``huggingface``.
 
-    Values are converted to JSON as in `read_parquet`. Images and audio are not decoded: they come
+    Values are converted to JSON as in `read_parquet`, but those of the feature ``Json`` become what
+    they say, as ``dataset[0]`` has them. Images and audio are not decoded: they come
     as stored, ``{"bytes": …, "path": …}`` with base64. Resuming is immediate, also in shuffled or
     filtered datasets.
 
@@ -25,6 +30,7 @@ def read_huggingface(
         dataset: A ``datasets.Dataset``, for example one split from ``load_dataset``; or the
             folder of a dataset written by ``save_to_disk``.
         columns: The columns to read, in order; all if ``None``.
+        missing: See `read_parquet`.
 
     Raises:
         MissingExtraError: datasets or pyarrow is not installed.
@@ -44,4 +50,5 @@ def read_huggingface(
         )
         raise StreamArgumentError("read_huggingface", reason)
     chosen = texts("read_huggingface", "columns", columns)
-    return DataPipelineBuilder(HuggingFaceRows(dataset, chosen))
+    replaced = tuple(sorted(texts("read_huggingface", "missing", missing) or ()))
+    return DataPipelineBuilder(HuggingFaceRows(dataset, chosen, replaced))

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import datasets
@@ -11,7 +12,7 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
-from dagster_dataops.streams.core.stage import BlockwiseCursor, SourceStage
+from dagster_dataops.streams.core.stage import BlockwiseCursor, SourceStage, State
 
 _ROWS: Final = 1000  # converted to records at once
 _MAX_DIGESTED_ROWS: Final = 32  # rows that enter the identity
@@ -22,10 +23,28 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
     """Yield the rows of a dataset in memory or on disk. The state is the index of the next row."""
 
     name: ClassVar[str] = "read_huggingface"
-    saved: ClassVar[tuple[str, ...]] = ("item_index",)
+    saved: ClassVar[tuple[str, ...]] = ("item_index", "_failed_before")
     left_out: ClassVar[frozenset[str]] = frozenset({"dataset"})
     dataset: Any = field(repr=False)
     columns: tuple[str, ...] | None
+    missing: tuple[str, ...]
+
+    @override
+    def options(self) -> dict[str, Any]:
+        options = super().options()
+        if not self.missing:  # as before there was this option
+            del options["missing"]
+        return options
+
+    @override
+    def reset(self) -> None:
+        super().reset()
+        self._failed_before = self.failed
+
+    @override
+    def restore(self, state: State) -> None:
+        super().restore([state, 0] if isinstance(state, int) else state)
+        self.failed = self._failed_before + 0
 
     @override
     def identity(self) -> object:
@@ -65,5 +84,17 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
         dataset, columns = self.loaded(), None
         while self.first_index < len(dataset):
             table = dataset[self.first_index : self.first_index + _ROWS]
-            columns = columns or RecordColumns(self.place, table.schema, self.columns)
-            yield from self.indexed_block(columns.records(table))
+            if columns is None:
+                schema, chosen = table.schema, self.columns
+                columns = RecordColumns(self.place, schema, chosen, self.missing, parse_json=True)
+            first = self.first_index
+            for begin, records in columns.good_rows(
+                table, partial(self._row, first), self.counter.settle
+            ):
+                self.first_index = first + begin
+                self._failed_before = self.counter.count
+                yield from self.indexed_block(records)
+            self.first_index = first + len(table)
+
+    def _row(self, first: int, at: int) -> str:
+        return f"{self.place}, row {first + at + 1}"

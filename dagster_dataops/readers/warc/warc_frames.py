@@ -15,9 +15,13 @@ _READ_BYTES: Final = 64 << 10
 _MAX_HEADER_BYTES: Final = 1 << 20
 _MAX_MEMBER_BYTES: Final = 1 << 30  # decompressed
 _GZIP_MARK: Final = b"\x1f\x8b"
-_END: Final = b"\r\n\r\n"
-_LENGTH: Final = re.compile(rb"(?im)^content-length:[ \t]*([0-9]+)[ \t]*\r$")
-_TYPE: Final = re.compile(rb"(?im)^warc-type:[ \t]*(\S+)[ \t]*\r$")
+_BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n")  # some writers end lines with a line feed alone
+_LENGTH: Final = re.compile(rb"(?im)^content-length:[ \t]*([0-9]+)[ \t]*\r?$")
+_TYPE: Final = re.compile(rb"(?im)^warc-type:[ \t]*(\S+)[ \t]*\r?$")
+_BEGIN: Final = b"WARC/"
+_MOST_BLANK_BYTES: Final = 64  # between two records
+_MARK: Final = re.compile(rb"\x1f\x8b\x08|WARC/[01]\.")
+_MARK_BYTES: Final = 8
 
 ReadAt = Callable[[int, int], bytes]
 
@@ -126,22 +130,45 @@ def record_at(read_at: ReadAt, at: int, begin: int) -> WarcRecord | None:
         blank = len(head) - len(head.lstrip(b"\r\n"))
         if blank == len(head) < size:
             return None
-        ends = head.find(_END, blank)
-        if ends >= 0:
+        blank_line = _BLANK_LINE.search(head, blank)
+        if blank_line is not None:
             break
         if len(head) < size or size > _MAX_HEADER_BYTES:
             raise BadPartError(begin, "is truncated, or is not a WARC record")
         size *= 2
-    found = head[blank : ends + len(_END)]
+    found = head[blank : blank_line.end()]
     length, kind = _LENGTH.search(found), _TYPE.search(found)
-    if not found.startswith(b"WARC/") or length is None or kind is None:
+    if not found.startswith(_BEGIN) or length is None or kind is None:
         raise BadPartError(begin, "is not a WARC record")
     whole = len(found) + int(length[1])
     content = read_at(whole, at + blank)
     if len(content) < whole:
         raise BadPartError(begin, "is truncated, or its Content-Length is wrong")
-    behind = read_at(len(_END), at + blank + whole)
-    if behind not in {_END, b""}:  # some writers omit the end of the last record
+    blank_behind = _blank_bytes(read_at(_MOST_BLANK_BYTES, at + blank + whole))
+    if blank_behind is None:
         raise BadPartError(begin, "is truncated, or its Content-Length is wrong")
-    end = at + blank + whole + len(behind)
-    return WarcRecord(kind[1].decode("latin-1"), content, end)
+    return WarcRecord(kind[1].decode("latin-1"), content, at + blank + whole + blank_behind)
+
+
+def _blank_bytes(behind: bytes) -> int | None:
+    """Return the number of blank bytes at the end of a record; ``None`` if it does not end here.
+
+    The standard wants two empty lines. Some writers end lines with a line feed alone, write other
+    numbers of empty lines between records, or none after the last.
+    """
+    for end in (b"\r\n\r\n", b"\n\n"):
+        if behind.startswith(end):
+            return len(end)
+    following = behind.lstrip(b"\r\n")
+    blank = len(behind) - len(following)
+    return blank if not behind or (blank and following.startswith(_BEGIN)) else None
+
+
+def next_mark(content: Content, at: int) -> int | None:
+    """Return the next offset at which a part may begin, from an offset on; ``None`` at the end."""
+    while block := content.read_at(_READ_BYTES, at):
+        found = _MARK.search(block)
+        if found is not None:
+            return at + found.start()
+        at += max(1, len(block) - _MARK_BYTES)
+    return None

@@ -4,15 +4,16 @@ import base64
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from email.message import Message
 from typing import Any, ClassVar
 
 from typing_extensions import override
 from warcio.archiveiterator import ArchiveIterator
 
-from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.errors import MissingExtraError, StreamSourceError
 from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
-from dagster_dataops.readers.warc.warc_frames import BadPartError, WarcPart, warc_parts
+from dagster_dataops.readers.warc.http_content import http_content
+from dagster_dataops.readers.warc.page_text import page_text
+from dagster_dataops.readers.warc.warc_frames import BadPartError, WarcPart, next_mark, warc_parts
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
@@ -35,27 +36,39 @@ class WarcCursor(GroupCursor):
                 for number, frame in enumerate(frames):
                     is_passed = begin == group and number < row
                     if not is_passed and (types is None or frame.kind in types):
-                        yield RowChunk(begin, number, [self._record(frame.content, begin)])
+                        yield RowChunk(begin, number, self._records(frame.content, begin))
 
     def _parts(self, content: Content, begin: int) -> Iterator[WarcPart]:
-        try:
-            yield from warc_parts(content, begin)
-        except BadPartError as error:
+        """Yield the parts of the file; settle the bad ones, and go on at the next good one."""
+        at: int | None = begin
+        while at is not None:
+            try:
+                yield from warc_parts(content, at)
+            except BadPartError as error:
+                if content.failure is None:
+                    self._settle(error.begin, error.reason, error)
+                    at = next_mark(content, error.begin + 1)
+                    continue
             if content.failure is not None:
-                raise content.failure from error
-            raise self._refused(error.begin, error.reason) from error
-        if content.failure is not None:
-            raise content.failure
+                raise content.failure
+            return
 
-    def _record(self, content: bytes, begin: int) -> dict[str, Any]:
+    def _records(self, content: bytes, begin: int) -> list[dict[str, Any]]:
+        """Return the record in some bytes; nothing, if it is settled as a failure."""
         try:
-            return _record(content, binary=self.stage.binary)
-        except Exception as error:  # warcio raises various errors for invalid headers
+            return [_record(content, binary=self.stage.binary)]
+        except MissingExtraError as error:
+            self._settle(begin, str(error), error)
+        except Exception as error:  # noqa: BLE001 - warcio raises various errors for bad headers
             reason = f"cannot be read: {type(error).__name__}: {error}"
-            raise self._refused(begin, reason) from error
+            self._settle(begin, reason, error)
+        return []
 
-    def _refused(self, begin: int, reason: str) -> StreamSourceError:
-        return StreamSourceError(f"{self.location.path}, record at byte {begin}", reason)
+    def _settle(self, begin: int, reason: str, cause: Exception) -> None:
+        place = f"{self.location.path}, record at byte {begin}"
+        error = StreamSourceError(place, reason)
+        error.__cause__ = cause
+        self.counter.settle(place, error)
 
 
 @dataclass(eq=False)
@@ -75,8 +88,8 @@ def _record(whole: bytes, *, binary: bool) -> dict[str, Any]:
     headers, http = record.rec_headers, record.http_headers
     kind = (http or headers).get_header("Content-Type")
     status = http.get_statuscode() if http is not None and record.rec_type == "response" else ""
-    content = record.content_stream().read()
-    packed = base64.b64encode(content).decode() if binary else _text(content, kind or "")
+    content = http_content(record)
+    packed = base64.b64encode(content).decode() if binary else page_text(content, kind or "")
     return {
         "id": headers.get_header("WARC-Record-ID"),
         "type": record.rec_type,
@@ -86,14 +99,3 @@ def _record(whole: bytes, *, binary: bool) -> dict[str, Any]:
         "content_type": kind,
         "base64" if binary else "text": packed,
     }
-
-
-def _text(content: bytes, kind: str) -> str:
-    """Return content as text in the charset of its type; invalid bytes are replaced."""
-    message = Message()
-    message["Content-Type"] = kind
-    encoding = message.get_content_charset("utf-8")
-    try:
-        return content.decode(encoding, "replace")
-    except LookupError:
-        return content.decode("utf-8", "replace")

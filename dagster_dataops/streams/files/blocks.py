@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from typing_extensions import override
 
-from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.errors import DamagedFileError, StreamSourceError
 from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor
@@ -128,7 +128,8 @@ class BlockCursor(FileCursor):
             while block := self.read_block(content, self._start):
                 self._failed_before = self.counter.count
                 parsed = self.parse(block, self._start)
-                items = self._with_origin(parsed) if any(self.stage.origin) else parsed.items
+                is_marked = self.location.partition or any(self.stage.origin)
+                items = self._with_origin(parsed) if is_marked else parsed.items
                 remaining = self.begin_block(items)
                 for _ in islice(remaining, self._skipped):
                     pass
@@ -150,16 +151,14 @@ class BlockCursor(FileCursor):
                 self.lines_before = self.lines_in(content.read_at(begin, 0))
 
     def _with_origin(self, parsed: ParsedBlock) -> list[Any]:
-        """Return the records with their file and line number added."""
-        marks: dict[str, Any] = {}
-        if self.stage.origin.file_key is not None:
-            marks[self.stage.origin.file_key] = self.path
+        """Return the records with their file, line number and columns of folders added."""
+        records = self.location.located(parsed.items, self.stage.origin.file_key)
         key, before = self.stage.origin.line_key, self.lines_before + 1
         if key is None:
-            return [{**one, **marks} for one in parsed.items]
-        lines = range(len(parsed.items)) if parsed.lines is None else parsed.lines
-        numbered = zip(parsed.items, lines, strict=True)
-        return [{**one, **marks, key: before + line} for one, line in numbered]
+            return records
+        lines = range(len(records)) if parsed.lines is None else parsed.lines
+        numbered = zip(records, lines, strict=True)
+        return [{**one, key: before + line} for one, line in numbered]
 
     def read_block(self, content: Content, start: int) -> bytes:
         """Return the block that starts at byte ``start``; empty at the end of the file.
@@ -192,12 +191,12 @@ class BlockCursor(FileCursor):
         """Return the next block size to try for a line that is longer than ``size`` bytes.
 
         Raises:
-            StreamSourceError: The line is longer than `LINE_BYTES`.
+            DamagedFileError: The line is longer than `LINE_BYTES`.
         """
         if size < LINE_BYTES:
             return min(2 * size, LINE_BYTES)
         number = self.lines_before + 1 if self.numbered else self.line_number(start, 0)
-        raise StreamSourceError(f"{self.path}, line {number}", TOO_LONG)
+        raise DamagedFileError(f"{self.path}, line {number}", TOO_LONG)
 
     def _end_of_last_line(self, block: bytes) -> int:
         text, width = self.terminator

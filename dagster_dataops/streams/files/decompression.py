@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from dagster_dataops.errors import MissingExtraError, StreamSourceError
+from dagster_dataops.errors import DamagedFileError, MissingExtraError, StreamSourceError
 from dagster_dataops.streams.files.contents import ByteSource
 
 SUFFIXES: Final = {
@@ -20,7 +20,14 @@ SUFFIXES: Final = {
     ".xz": "xz",
     ".zst": "zstd",
     ".zstd": "zstd",
+    ".tgz": "gzip",
+    ".tbz2": "bz2",
+    ".txz": "xz",
+    ".tzst": "zstd",
 }
+PACKED_TARS: Final = (".tgz", ".tbz2", ".txz", ".tzst")  # short for .tar.gz and so on
+_MAX_WINDOW_BYTES: Final = 1 << 31  # of Zstandard: the largest that `zstd --long` writes
+_ZERO_PADDED: Final = {"gzip", "xz"}  # kinds with zero bytes between or after parts
 _COMPRESSED_BYTES: Final = 64 << 10  # compressed bytes read at once
 # Compressed bytes passed on at once. With zstd, 4 bytes can hold 128 KiB: these, 128 MiB.
 _PIECE_BYTES: Final = 4 << 10
@@ -31,7 +38,7 @@ def _zstd() -> Any:
         import zstandard
     except ImportError:
         raise MissingExtraError("reading Zstandard files", "zstd") from None
-    return zstandard.ZstdDecompressor().decompressobj()
+    return zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES).decompressobj()
 
 
 _DECOMPRESSORS: Final[dict[str, Callable[[], Any]]] = {
@@ -41,6 +48,12 @@ _DECOMPRESSORS: Final[dict[str, Callable[[], Any]]] = {
     "zstd": _zstd,
 }
 KINDS: Final = tuple(_DECOMPRESSORS)
+_FIRST_BYTES: Final = {
+    "gzip": (b"\x1f\x8b",),
+    "bz2": (b"BZh",),
+    "xz": (b"\xfd7zXZ\0",),
+    "zstd": (b"\x28\xb5\x2f\xfd", *(bytes((low, 0x2A, 0x4D, 0x18)) for low in range(0x50, 0x60))),
+}
 
 
 class DecompressedSource:
@@ -84,8 +97,8 @@ class DecompressedSource:
         """Decompress the next piece; return whether there was one."""
         if not self._compressed and not self._read_compressed():
             return False
-        if not self._begun and self._kind == "gzip":
-            self._compressed = memoryview(bytes(self._compressed).lstrip(b"\0"))  # zero padding
+        if not self._begun and self._kind in _ZERO_PADDED:
+            self._compressed = memoryview(bytes(self._compressed).lstrip(b"\0"))
             if not self._compressed:
                 return True
         self._begun = True
@@ -112,8 +125,44 @@ class DecompressedSource:
 
     def _error(self, reason: str) -> StreamSourceError:
         advice = "the content before this point was read; fetch or write the file again"
-        return StreamSourceError(self._path, f"{reason}; {advice}")
+        return DamagedFileError(self._path, f"{reason}; {advice}")
 
     def close(self) -> None:
         """Close the compressed file."""
         self._source.close()
+
+
+class _Begun:
+    """A source of which the first bytes were read."""
+
+    def __init__(self, head: bytes, rest: ByteSource) -> None:
+        self._head, self._rest = head, rest
+
+    def read(self, size: int, /) -> bytes:
+        part, self._head = self._head[:size], self._head[size:]
+        return part or self._rest.read(size)
+
+    def close(self) -> None:
+        self._rest.close()
+
+
+def decompressed(path: str, source: ByteSource, kind: str) -> ByteSource:
+    """Return the decompressed content of a source that may have decompressed it already.
+
+    An HTTP server that sends a ``.gz`` file with ``Content-Encoding: gzip`` makes the client do so.
+
+    Args:
+        path: The path to show in messages.
+        source: The file, at its start.
+        kind: The compression by the name of the file, one of `KINDS`.
+
+    Raises:
+        MissingExtraError: The package for this compression is not installed.
+        StreamSourceError: The file cannot be read.
+    """
+    first = _FIRST_BYTES[kind]
+    head = b""
+    while len(head) < len(first[0]) and (part := source.read(len(first[0]) - len(head))):
+        head += part
+    begun = _Begun(head, source)
+    return DecompressedSource(path, lambda: begun, kind) if head.startswith(first) else begun

@@ -3,8 +3,9 @@
 import fnmatch
 import glob
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -13,6 +14,7 @@ import xxhash
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, StreamSourceError
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.files.decompression import KINDS
+from dagster_dataops.streams.files.hive_partitions import partitions
 from dagster_dataops.streams.files.listing import files_below, natural_key, relative_path
 from dagster_dataops.streams.files.locations import Location, compression_of
 from dagster_dataops.streams.files.remote import file_system, is_url, list_urls, source_error
@@ -34,12 +36,15 @@ class FileSet:
         compression: The compression of the files; ``infer`` uses the suffix of each name.
         storage_options: The arguments of fsspec's file systems.
         pattern: A pattern for the paths to keep; see `list_files`.
+        hive: Whether folders such as ``lang=de``, below a given folder or in a pattern, are
+            columns of the records.
     """
 
     given: tuple[str, ...]
     compression: str | None = INFER
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     pattern: str | None = None
+    hive: bool = False
 
     @classmethod
     def of(
@@ -48,6 +53,8 @@ class FileSet:
         paths: GivenPaths,
         compression: str | None = INFER,
         storage_options: Mapping[str, Any] | None = None,
+        *,
+        hive: bool = False,
     ) -> "FileSet":
         """Return the file set for the arguments of the reader ``stage``.
 
@@ -67,7 +74,7 @@ class FileSet:
             reason = f"compression is {compression!r}; it must be 'infer', None or one of {KINDS}"
             raise StreamDefinitionError(stage, reason)
         found = tuple(os.fspath(path) for path in given)
-        return cls(found, compression, dict(storage_options or {}))
+        return cls(found, compression, dict(storage_options or {}), hive=hive)
 
     def locations(self) -> list[Location]:
         """Return the files in the given order; those of a pattern or folder in natural order.
@@ -75,15 +82,23 @@ class FileSet:
         Raises:
             StreamSourceError: A pattern or folder has no files or cannot be listed.
         """
-        paths = [path for given in self.given for path in self._resolve(given)]
+        found = [(path, given) for given in self.given for path in self._resolve(given)]
         if self.pattern is not None:
-            paths = [path for path in paths if fnmatch.fnmatchcase(path, self.pattern)]
-        return [self._location(path) for path in paths]
+            found = [one for one in found if fnmatch.fnmatchcase(one[0], self.pattern)]
+        locations = [self._location(path) for path, _ in found]
+        if not self.hive:
+            return locations
+        columns = partitions(_folders_below(path, given) for path, given in found)
+        return [
+            replace(one, partition=names) if names else one
+            for one, names in zip(locations, columns, strict=True)
+        ]
 
     def plain_files(self) -> list[str] | None:
-        """Return the paths if all files are local and uncompressed; else ``None``.
+        """Return the paths if all files are local, uncompressed and without columns of folders.
 
-        The files are listed now. A listing error gives ``None`` and is raised again by reading.
+        Else return ``None``. The files are listed now. A listing error gives ``None`` and is raised
+        again by reading.
         """
         if any(map(is_url, self.given)):
             return None
@@ -91,7 +106,8 @@ class FileSet:
             found = self.locations()
         except StreamSourceError:
             return None
-        return [one.path for one in found] if all(one.is_plain for one in found) else None
+        is_plain = all(one.is_plain and not one.partition for one in found)
+        return [one.path for one in found] if is_plain else None
 
     def _location(self, path: str) -> Location:
         packed = compression_of(path) if self.compression == INFER else self.compression
@@ -147,6 +163,12 @@ def identity(locations: list[Location]) -> object:
     Raises:
         StreamSourceError: They cannot be read.
     """
+    columns = [dict(one.partition) for one in locations]
+    content = _identity_of_content(locations)
+    return [content, digest(columns)] if any(columns) else content
+
+
+def _identity_of_content(locations: list[Location]) -> object:
     if len(locations) == 1:
         return locations[0].identity()
     step = -(-len(locations) // _MAX_DIGESTED_FILES)
@@ -170,3 +192,14 @@ def _is_wild(path: str) -> bool:
 
 def _is_hidden(path: str, folder: str) -> bool:
     return any(part.startswith(_HIDDEN) for part in relative_path(path, folder).split("/"))
+
+
+def _folders_below(path: str, given: str) -> str:
+    """Return the folders of a file below a given folder, or below the fixed part of a pattern."""
+    if path == given:
+        return ""
+    if _is_wild(given):
+        fixed = re.split(r"[*?\[]", given.partition("::")[0], maxsplit=1)[0]
+        given = fixed[: fixed.rfind("/") + 1]
+    folders, _, _ = relative_path(path, given or ".").replace(os.sep, "/").rpartition("/")
+    return folders

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from typing_extensions import override
 
-from dagster_dataops.errors import StreamStateError
+from dagster_dataops.errors import DamagedFileError, StreamStateError
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import BlockwiseCursor, SourceStage, State
 from dagster_dataops.streams.files.file_sets import FileSet
@@ -40,7 +40,8 @@ class FileCursor(BlockwiseCursor):
 class FileStage(BlockwiseCursor, SourceStage):
     """Yield the items of some files, one file after another.
 
-    The number of the file is saved, and the position in it.
+    The number of the file is saved, and the position in it. The rest of a damaged file is one
+    failed item.
     """
 
     saved: ClassVar[tuple[str, ...]] = ("_number", "_to_restore", "_failed_before")
@@ -78,7 +79,10 @@ class FileStage(BlockwiseCursor, SourceStage):
             if self._to_restore is not None:
                 _restore_inner(inner, self._to_restore)
             self._number, self._inner, self._to_restore = number, inner, None
-            yield from inner.blocks()
+            try:
+                yield from inner.blocks()
+            except DamagedFileError as error:
+                self.counter.settle(location.path, error)
 
 
 def _restore_inner(inner: FileCursor, state: State) -> None:

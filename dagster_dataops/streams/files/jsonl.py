@@ -2,19 +2,22 @@
 
 from codecs import BOM_UTF8
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import chain
+from typing import Any, ClassVar, Final
 
 import orjson
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.records import decode
+from dagster_dataops.records import check_integers, decode
 from dagster_dataops.streams.core.random_access import RandomAccess
 from dagster_dataops.streams.core.stage import ReadContext
 from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import NOWHERE, FileCursor, FileStage, Origin
 from dagster_dataops.streams.files.line_index import JsonAccess
+
+_EXACT: Final = frozenset({str, int, bool, type(None)})  # types that hold no float
 
 
 class JsonCursor(BlockCursor):
@@ -35,7 +38,7 @@ class JsonCursor(BlockCursor):
             records = list(map(orjson.loads, lines))
         except orjson.JSONDecodeError:
             return self._parse_lines(lines, start)
-        if set(map(type, records)) <= {dict}:
+        if set(map(type, records)) <= {dict} and not _may_hold_long_integers(records, block):
             return ParsedBlock(records)
         return self._parse_lines(lines, start)
 
@@ -49,6 +52,16 @@ class JsonCursor(BlockCursor):
 
         numbered = [one for one in enumerate(lines) if one[1] and not one[1].isspace()]
         return self.parse_each(numbered, parse)
+
+
+def _may_hold_long_integers(records: list[dict[str, Any]], block: bytes) -> bool:
+    if set(map(type, chain.from_iterable(map(dict.values, records)))) <= _EXACT:
+        return False
+    try:
+        check_integers(block)
+    except ValueError:
+        return True
+    return False
 
 
 @dataclass(eq=False)

@@ -11,12 +11,11 @@ from itertools import accumulate
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-import orjson
 from typing_extensions import override
 
 from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.records import decode
+from dagster_dataops.records import decode, parse
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.random_access import (
     MISSING,
@@ -28,7 +27,7 @@ from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
 from dagster_dataops.streams.files.descriptors import FilePool, PooledFile, naming_path
 
 _BLOCK_BYTES: Final = 1 << 20
-_loads, _pread = orjson.loads, os.pread  # bound once instead of for every record
+_parse, _pread = parse, os.pread  # bound once instead of for every record
 
 
 class LineIndex:
@@ -115,8 +114,8 @@ class IndexedRecords(IndexedItems):
     def item(self, number: int) -> Any:
         start = self._starts[number]
         try:
-            record = _loads(_pread(self._file.opened(), self._starts[number + 1] - start, start))
-        except (OSError, orjson.JSONDecodeError):
+            record = _parse(_pread(self._file.opened(), self._starts[number + 1] - start, start))
+        except (OSError, ValueError):
             record = None
         return record if type(record) is dict else self._parse_again(number)
 

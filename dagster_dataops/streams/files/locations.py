@@ -19,11 +19,13 @@ from dagster_dataops.streams.files.contents import (
     PlainContent,
     WindowedContent,
 )
-from dagster_dataops.streams.files.decompression import SUFFIXES, DecompressedSource
+from dagster_dataops.streams.files.decompression import SUFFIXES, DecompressedSource, decompressed
 from dagster_dataops.streams.files.descriptors import naming_path, opened_file
+from dagster_dataops.streams.files.hive_partitions import Partition
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
 
 _DIGESTED_BYTES: Final = 64 << 10
+_HTTP: Final = ("http://", "https://")
 
 
 def compression_of(path: str) -> str | None:
@@ -40,16 +42,30 @@ class Location:
         path: A local path or a URL.
         compression: The compression, for example ``gzip``; ``None`` if uncompressed.
         storage_options: The arguments of fsspec's file system.
+        partition: The columns in the names of its folders.
     """
 
     path: str
     compression: str | None = None
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    partition: Partition = field(default_factory=dict)
 
     @property
     def is_plain(self) -> bool:
         """Whether the file is local and uncompressed."""
         return self.compression is None and not is_url(self.path)
+
+    def located(self, records: list[Any], file_key: str | None) -> list[Any]:
+        """Return records with the columns of the folders, and the path under ``file_key``.
+
+        A column that a record has itself stays as it is.
+        """
+        columns = self.partition
+        if columns:
+            records = [{**one, **columns, **one} for one in records]
+        if file_key is not None:
+            records = [{**one, file_key: self.path} for one in records]
+        return records
 
     def opened(self) -> Content:
         """Open the file.
@@ -62,6 +78,8 @@ class Location:
     def _source(self) -> ByteSource:
         if self.compression is None:
             return self.raw_source()
+        if self.path.startswith(_HTTP):
+            return decompressed(self.path, self.raw_source(), self.compression)
         return DecompressedSource(self.path, self.raw_source, self.compression)
 
     def raw_source(self) -> ByteSource:

@@ -56,7 +56,7 @@ def reexecute_all(
     definitions: dg.Definitions, instance: dg.DagsterInstance, parent: str, **tags: str
 ) -> str:
     """Execute all steps of a run again, as "Re-execute all" does; return the new run."""
-    job = definitions.resolve_implicit_global_asset_job_def()
+    job = definitions.resolve_job_def("docs_pipeline")
     known = instance.get_run_by_id(parent)
     assert known is not None
     run = instance.create_run_for_job(

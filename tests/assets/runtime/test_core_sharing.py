@@ -134,7 +134,7 @@ def test_a_folder_of_another_user_is_not_used_with_a_log_line(
     with running_step() as running:
         assert running == 1
         assert os.listdir(planted) == ["1victim"]  # noqa: PTH208 - the names are what counts
-    assert f"{steps} is not a folder that this user owns" in caplog.text
+    assert f"{steps} cannot be used: it " in caplog.text
 
 
 def test_a_link_among_the_lock_files_is_not_followed(steps: Path) -> None:

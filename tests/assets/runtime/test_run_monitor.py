@@ -57,6 +57,14 @@ def test_a_step_stops_when_its_run_has_ended_without_it(
     assert asked(RunMonitor(context, messenger), messenger) == reason
 
 
+def test_a_step_stops_when_its_run_is_being_terminated(
+    instance: dg.DagsterInstance, messenger: Messenger
+) -> None:
+    context = context_of(instance, dg.DagsterRunStatus.CANCELING)
+    reason = f"its run {context.run.run_id} is being terminated"
+    assert asked(RunMonitor(context, messenger), messenger) == reason
+
+
 def test_a_database_that_is_away_for_a_moment_stops_nothing(
     instance: dg.DagsterInstance, messenger: Messenger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

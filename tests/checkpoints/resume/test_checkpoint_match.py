@@ -282,7 +282,7 @@ def test_a_checkpoint_of_another_format_is_not_used(
         patch.setattr(run_fingerprint, "FORMAT", "0-middle")
         _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(registry), dataset, tmp_path)
-    assert "because the checkpoint format has changed since" in report.notes[0]
+    assert "of run killed has format 0-middle; this version reads" in report.notes[0]
 
 
 def test_a_checkpoint_of_another_format_stays_until_the_new_result_is_published(

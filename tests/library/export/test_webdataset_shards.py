@@ -1,5 +1,6 @@
 """Tests of ``export.WebDataset``: `webdataset` reads the shards back."""
 
+import base64
 import subprocess
 import tarfile
 from pathlib import Path
@@ -118,7 +119,10 @@ def test_no_records_make_one_empty_shard(tmp_path):
 
 @pytest.mark.parametrize(
     ("keys", "line"),
-    [(["a", "b.c"], 2), (["a", "a"], 2), ([""], 1), ([7], 1), (["a", "../b"], 2), (["/a"], 1)],
+    [
+        *((["a", "b.c"], 2), (["a", "a"], 2), ([""], 1), ([7], 1), (["a", "../b"], 2), (["/a"], 1)),
+        *((["__meta__/a"], 1), (["a", "__x__/y/z"], 2), (["b", "d/.hidden"], 2), ([".h"], 1)),
+    ],
 )
 def test_keys_that_readers_cannot_tell_apart_are_errors(tmp_path, keys, line):
     with pytest.raises(ExportError) as caught:
@@ -150,3 +154,43 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
     with pytest.raises(StorageError, match="name a folder of its own"):
         (tmp_path / "other").touch()
         data.export.WebDataset(tmp_path / "a-%d.tar")(RECORDS[:1])
+
+
+def test_bytes_are_written_as_bytes(tmp_path):
+    content = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+    text = base64.b64encode(content).decode()
+    members = {"png": "image", "seg.JPG": "mask", "txt": "image", "npy": "array"}
+    records = [
+        {"image": text, "mask": f"data:image/jpeg;base64,{text}", "array": {"bytes": text}},
+        {"image": text, "mask": None},
+    ]
+    folder = data.export.WebDataset(tmp_path / "w" / "a-%d.tar", members=members)(records)
+
+    with tarfile.open(next(Path(folder).glob("*.tar"))) as tar:
+        found = {one.name: tar.extractfile(one).read() for one in tar}
+    assert found == {
+        "000000000.png": content,
+        "000000000.seg.JPG": content,
+        "000000000.txt": text.encode(),
+        "000000000.npy": content,
+        "000000001.png": content,
+        "000000001.txt": text.encode(),
+    }
+
+
+def test_the_extensions_of_bytes_are_chosen(tmp_path):
+    exporter = data.export.WebDataset(
+        tmp_path / "w" / "a-%d.tar", members={"dat": "x", "png": "y"}, binary=["DAT"]
+    )
+    folder = exporter([{"x": "AAE=", "y": "text"}])
+
+    with tarfile.open(next(Path(folder).glob("*.tar"))) as tar:
+        assert [tar.extractfile(one).read() for one in tar] == [b"\0\1", b"text"]
+
+
+@pytest.mark.parametrize("value", ["no base64", "AAE", 7, ["AAE="], {"path": "x"}, {"bytes": 7}])
+def test_bytes_that_are_no_base64_are_errors(tmp_path, value):
+    exporter = data.export.WebDataset(tmp_path / "w" / "a-%d.tar", members={"png": "image"})
+    with pytest.raises(ExportError, match="the value is no base64 text") as caught:
+        exporter([{"image": "AAE="}, {"image": value}])
+    assert (caught.value.line, caught.value.column) == (2, "image")

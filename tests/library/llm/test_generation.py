@@ -71,3 +71,13 @@ def test_a_prompt_can_be_replaced():
     operator = data.llm.Translate("German", prompt="{{ to }}: {{ text }}", client=model)
 
     assert operator([{"text": "Hello"}])[0]["translation"] == "German: Hello"
+
+
+def test_operators_that_take_the_text_refuse_tools():
+    tools = {"tools": [{"type": "function", "function": {"name": "f"}}]}
+
+    for operator in (data.llm.Translate, data.llm.SelfConsistency):
+        given = {"to": "German"} if operator is data.llm.Translate else {}
+        with pytest.raises(OperatorOptionError, match="takes the text of replies"):
+            operator(**given, params=tools)
+    assert data.llm.Generate(prompt="x", params=tools)

@@ -8,13 +8,12 @@ import pydantic
 import pytest
 
 from dagster_dataops.operators.options.secret_options import (
-    HIDDEN,
     is_credential,
     redacted,
     shown,
-    without_named,
     without_secrets,
 )
+from dagster_dataops.operators.options.secret_texts import HIDDEN, without_named
 
 _KEY = "sk-0123456789"
 

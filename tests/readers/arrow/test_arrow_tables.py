@@ -166,3 +166,106 @@ def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.delattr("dagster_dataops.readers.arrow.arrow_files")
     with pytest.raises(errors.MissingExtraError, match=r"read_parquet needs .*\[arrow\]"):
         read_parquet("x.parquet")
+
+
+@pytest.mark.parametrize("policy", ["skip", "quarantine"])
+def test_rows_that_json_cannot_hold_are_named_and_passed_over(tmp_path, kind, policy):
+    write, read = kind
+    rows = [{"n": n, "score": float(n), "deep": [{"x": [float(n)]}]} for n in range(3000)]
+    rows[1700]["score"], rows[2900]["deep"][0]["x"][0] = float("nan"), float("inf")
+    write(tmp_path / "t", rows)
+    good = [row for row in rows if row["n"] not in {1700, 2900}]
+
+    stream = read(tmp_path / "t").and_return(on_error=policy)
+
+    assert list(stream) == good
+    assert stream.errors == 2
+    if policy == "quarantine":
+        messages = [one["message"] for one in stream.quarantined]
+        assert all(str(tmp_path / "t") in one for one in messages)
+        assert "row 1701: column 'score' has a value that cannot be read: nan" in messages[0]
+        assert "row 2901: column 'deep' has a value that cannot be read: inf" in messages[1]
+    with pytest.raises(errors.StreamSourceError, match=r"row 1701: .*missing=\['nan'\]"):
+        list(read(tmp_path / "t"))
+
+
+def test_a_stream_that_skips_rows_resumes_anywhere(tmp_path, kind):
+    write, read = kind
+    rows = [{"x": float("nan") if n in {0, 6, 7, 13, 19} else n / 2} for n in range(20)]
+    write(tmp_path / "t", rows, 7)
+    stream = read([tmp_path / "t", tmp_path / "t"]).and_return(on_error="skip")
+    states = [json.loads(json.dumps(stream.state_dict()))]
+    found = []
+    for row in stream:
+        found.append(row)
+        states.append(json.loads(json.dumps(stream.state_dict())))
+    assert stream.errors == 10
+    for number, state in enumerate(states):
+        again = read([tmp_path / "t", tmp_path / "t"]).and_return(on_error="skip")
+        again.load_state_dict(state)
+        assert list(again) == found[number:]
+        assert again.errors == 10
+
+
+def test_numbers_that_json_cannot_hold_become_null_where_asked(tmp_path, kind):
+    write, read = kind
+    rows = [{"a": float("nan"), "b": [float("inf"), 1.5], "c": "NA"}, {"a": 1.0, "b": [], "c": "x"}]
+    write(tmp_path / "t", rows)
+
+    found = list(read(tmp_path / "t", missing=["NaN", "Inf", "NA"]))
+
+    assert found == [{"a": None, "b": [None, 1.5], "c": None}, {"a": 1.0, "b": [], "c": "x"}]
+    with pytest.raises(errors.StreamArgumentError, match="must be a list of texts"):
+        read(tmp_path / "t", missing="nan")
+
+
+def test_a_state_from_before_failures_were_counted_is_taken(tmp_path, kind):
+    write, read = kind
+    write(tmp_path / "t", ROWS[:10])
+    stream = read(tmp_path / "t").and_return()
+    list(islice(stream, 4))
+    state = stream.state_dict()
+    place = state["position"][1]
+    assert place[1:] == [4, 0]
+    state["position"][1] = place[:2]
+    again = read(tmp_path / "t").and_return()
+    again.load_state_dict(state)
+    assert list(again) == ROWS[4:10]
+
+
+def test_the_groups_around_a_damaged_one_are_read(tmp_path):
+    path = tmp_path / "t"
+    rows = [{"n": n, "text": f"text {n} " * 9} for n in range(60)]
+    pq.write_table(
+        pa.Table.from_pylist(rows), path, row_group_size=20, compression="none",
+        use_dictionary=False, write_page_checksum=True,
+    )  # fmt: skip
+    content = bytearray(path.read_bytes())
+    place = pq.read_metadata(path).row_group(1).column(1).data_page_offset
+    content[place : place + 30] = b"\xff" * 30
+    path.write_bytes(content)
+    pq.write_table(pa.Table.from_pylist(rows[:5]), tmp_path / "u")
+    (tmp_path / "v").write_bytes(b"PAR1 not a table PAR1")
+
+    stream = read_parquet([path, tmp_path / "v", tmp_path / "u"]).and_return(on_error="quarantine")
+
+    assert list(stream) == [*rows[:20], *rows[40:], *rows[:5]]
+    first, second = (one["message"] for one in stream.quarantined)
+    assert f"{path}, row group 2 of 3: is not a valid Parquet file" in first
+    assert f"{tmp_path / 'v'}: is not a valid Parquet file" in second
+
+
+def test_columns_of_folders_are_columns_of_the_records(tmp_path):
+    table = pa.table({"text": list("abcd"), "lang": ["de", "en", "a b", None], "y": [1, 2, 2, 1]})
+    pq.write_to_dataset(table, tmp_path / "hive", partition_cols=["lang", "y"])
+
+    def by_text(rows):
+        return sorted(rows, key=lambda row: row["text"])
+
+    assert by_text(read_parquet(tmp_path / "hive")) == table.to_pylist()
+    assert by_text(read_parquet(str(tmp_path / "hive" / "lang=*" / "y=1" / "*"))) == [
+        {"text": "a", "lang": "de", "y": 1}, {"text": "d", "lang": None, "y": 1},
+    ]  # fmt: skip
+    assert by_text(read_parquet(tmp_path / "hive", ["y", "text"]))[1] == {"text": "b", "y": 2}
+    assert by_text(read_parquet(tmp_path / "hive", hive=False))[0] == {"text": "a"}
+    assert_resumes_anywhere(lambda: read_parquet(tmp_path / "hive"))

@@ -74,3 +74,25 @@ def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(errors.MissingExtraError, match=r"dagster-dataops\[huggingface\]"):
         read_huggingface("folder")
+
+
+def test_values_of_the_feature_json_are_what_they_say(tmp_path):
+    features = datasets.Features(
+        {"m": datasets.List({"role": datasets.Value("string"), "content": datasets.Json()})}
+    )
+    rows = [{"m": [{"role": "user", "content": content}]} for content in ["hi", [{"a": 1}], None]]
+    made = datasets.Dataset.from_list(rows, features=features)
+    made.save_to_disk(tmp_path / "saved")
+
+    assert list(read_huggingface(made)) == list(made) == rows
+    assert list(read_huggingface(tmp_path / "saved")) == rows
+
+
+def test_a_row_that_json_cannot_hold_is_named_and_passed_over():
+    made = datasets.Dataset.from_dict({"x": [1.0, float("nan"), 3.0]})
+
+    stream = read_huggingface(made).and_return(on_error="quarantine")
+
+    assert list(stream) == [{"x": 1.0}, {"x": 3.0}]
+    assert "Dataset in memory, row 2: column 'x'" in stream.quarantined[0]["message"]
+    assert list(read_huggingface(made, missing=["nan"]))[1] == {"x": None}

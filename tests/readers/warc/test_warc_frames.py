@@ -50,3 +50,21 @@ def test_records_that_were_packed_together_resume_anywhere(tmp_path):
     path.write_bytes(b"".join(gzip.compress(b"".join(records[at : at + 4])) for at in (0, 4, 8)))
     assert len(list(read_warc(path))) == 5
     assert_resumes_anywhere(lambda: read_warc(path, None))
+
+
+def test_lines_may_end_with_a_line_feed_alone(tmp_path):
+    path = tmp_path / "bare.warc"
+    records = [record for number in range(4) for record in page(number)]
+    heads = [record.partition(b"\r\n\r\n") for record in records]
+    bare = [
+        head.replace(b"\r\n", b"\n") + b"\n\n" + rest.removesuffix(b"\r\n\r\n") + b"\n\n"
+        for head, _, rest in heads
+    ]
+    (tmp_path / "whole.warc").write_bytes(b"".join(records))
+    expected = list(read_warc(tmp_path / "whole.warc", None))
+    for between in (b"", b"\n", b"\r\n\n"):
+        path.write_bytes(between.join(bare))
+        assert list(read_warc(path, None)) == expected
+        path.write_bytes(gzip.compress(between.join(bare)))
+        assert list(read_warc(path, None)) == expected
+    assert_resumes_anywhere(lambda: read_warc(path, None))

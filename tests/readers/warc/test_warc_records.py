@@ -52,3 +52,21 @@ def test_a_damaged_record_is_named(archive):
         for row in read_warc(archive, None):
             found.append(row)  # noqa: PERF402 - to see what came before the error
     assert len(found) == 9
+
+
+def test_the_records_around_a_damaged_one_are_read(archive):
+    expected = list(read_warc(archive, None))
+    stream = read_warc(archive, None).and_return()
+    begins = [stream.state_dict()["position"][1][0] for _ in stream]
+    content = bytearray(archive.read_bytes())
+    for number in (3, 9):
+        damaged = begins[number] + (20 if archive.suffix == ".gz" else 0)
+        content[damaged : damaged + 40] = b"\xff" * 40
+    archive.write_bytes(bytes(content) + b"\x1f\x8b\x08 no end")
+
+    stream = read_warc([archive, archive], None).and_return(on_error="quarantine")
+
+    good = [row for number, row in enumerate(expected) if number not in {3, 9}]
+    assert list(stream) == good * 2
+    assert stream.errors == 6
+    assert f"record at byte {begins[3]}: is" in stream.quarantined[0]["message"]

@@ -144,3 +144,45 @@ def test_a_missing_package_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(errors.MissingExtraError, match=r"dagster-dataops\[zstd\]"):
         list(read_jsonl(path))
+
+
+def test_the_rest_of_a_damaged_file_is_one_failed_item(tmp_path, suffix):
+    packed = PACKERS[suffix](CONTENT)
+    damaged = bytearray(packed if suffix in {"bz2", "xz"} else packed[:-900])
+    if suffix in {"bz2", "xz"}:  # the others have no checksum before the end of the data
+        damaged[len(packed) // 2 : len(packed) // 2 + 60] = b"\xff" * 60
+    for name, content in (("a", packed[:-9]), ("b", packed), ("c", bytes(damaged)), ("d", packed)):
+        (tmp_path / f"{name}.jsonl.{suffix}").write_bytes(content)
+    stream = read_jsonl(tmp_path, file_key="file").and_return(on_error="quarantine")
+
+    by_file = {name: [] for name in "abcd"}
+    for row in stream:
+        by_file[row["file"].removesuffix(f".jsonl.{suffix}")[-1]].append(row["n"])
+
+    numbers = [row["n"] for row in ROWS]
+    assert by_file["b"] == by_file["d"] == numbers
+    assert by_file["a"] == numbers[: len(by_file["a"])]
+    assert by_file["c"] == numbers[: len(by_file["c"])]
+    assert stream.errors == 2
+    for name, one in zip("ac", stream.quarantined, strict=True):
+        assert f"{tmp_path / name}.jsonl.{suffix}: is" in one["message"]
+
+
+def test_a_missing_file_is_no_damaged_one(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'{"n":0}\n')
+    stream = read_jsonl([tmp_path / "a.jsonl", tmp_path / "b.jsonl"]).and_return(on_error="skip")
+    with pytest.raises(errors.StreamSourceError, match=r"b\.jsonl"):
+        list(stream)
+
+
+def test_zstandard_windows_of_any_size_are_read(tmp_path):
+    settings = zstandard.ZstdCompressionParameters.from_level(3, window_log=29)
+    packed = zstandard.ZstdCompressor(compression_params=settings).compressobj()
+    (tmp_path / "a.jsonl.zst").write_bytes(packed.compress(CONTENT) + packed.flush())
+    assert list(read_jsonl(tmp_path / "a.jsonl.zst")) == ROWS
+
+
+def test_xz_streams_may_be_padded(tmp_path):
+    part = lzma.compress(CONTENT)
+    (tmp_path / "a.jsonl.xz").write_bytes(part + b"\0" * 8 + part + b"\0" * 4)
+    assert list(read_jsonl(tmp_path / "a.jsonl.xz")) == ROWS * 2

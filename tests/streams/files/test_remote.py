@@ -57,6 +57,11 @@ def test_a_file_is_read_over_http(server, name):
     assert list(read_jsonl(f"{server.url}/{name}", block_size=4096)) == ROWS
 
 
+def test_a_file_that_the_client_has_decompressed_is_read(server):
+    server.encoded = True
+    assert list(read_jsonl(f"{server.url}/a.jsonl.gz", block_size=4096)) == ROWS
+
+
 def test_a_stream_over_http_resumes_from_its_position(server):
     def made():
         return read_jsonl(f"{server.url}/a.jsonl", block_size=1024).and_return()

@@ -34,7 +34,7 @@ def test_every_record_occurs_once_per_epoch_and_epochs_differ(source):
 def test_shards_read_only_their_own_records(source, uneven, monkeypatch):
     whole = numbers(read_jsonl(source).shuffle(0, seed=1))
     decoded = []
-    monkeypatch.setattr(line_index, "_loads", lambda line: decoded.append(1) or orjson.loads(line))
+    monkeypatch.setattr(line_index, "_parse", lambda line: decoded.append(1) or orjson.loads(line))
 
     for at in range(3):
         decoded.clear()
@@ -64,7 +64,7 @@ def test_resuming_reads_no_earlier_record(source, monkeypatch):
     again = read_jsonl(source).shuffle(0).and_return()
     again.load_state_dict(state)
     decoded = []
-    monkeypatch.setattr(line_index, "_loads", lambda line: decoded.append(1) or orjson.loads(line))
+    monkeypatch.setattr(line_index, "_parse", lambda line: decoded.append(1) or orjson.loads(line))
 
     assert sorted(whole + numbers(again)) == list(range(100))
     assert len(decoded) == 3

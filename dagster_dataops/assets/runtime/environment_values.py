@@ -1,0 +1,49 @@
+"""Values that name environment variables, which are read when a run starts.
+
+So no secret is in the definitions, in the launchpad or in the stored config of a run.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from dagster_dataops.errors import ConfigurationError
+
+
+def from_environment(name: str, value: Any) -> Any:
+    """Return a value with those of environment variables in place of their names, at any depth.
+
+    Args:
+        name: Name of the setting, for errors.
+        value: A value; ``dg.EnvVar("NAME")`` and ``{"env": "NAME"}`` name a variable.
+
+    Raises:
+        ConfigurationError: A variable is not set.
+    """
+    variable = _variable_of(value)
+    if variable is not None:
+        try:
+            return os.environ[variable]
+        except KeyError:
+            allowed = f"set: the environment variable {variable}, which it names, is not"
+            raise ConfigurationError(name, f"EnvVar({variable!r})", allowed) from None
+    if isinstance(value, Mapping):
+        return {key: from_environment(f"{name}.{key}", one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [from_environment(name, one) for one in value]
+    return value
+
+
+def written_values(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the items of a mapping that name no environment variable."""
+    return {key: one for key, one in value.items() if _variable_of(one) is None}
+
+
+def _variable_of(value: Any) -> str | None:
+    if isinstance(value, dg.EnvVar):
+        return value.env_var_name
+    if isinstance(value, Mapping) and set(value) == {"env"} and isinstance(value["env"], str):
+        return value["env"]
+    return None

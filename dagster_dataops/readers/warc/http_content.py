@@ -1,0 +1,138 @@
+"""The content of an HTTP message, without its transfer and content encodings.
+
+Archives of many crawlers hold the content decoded, with the header as it came: content that is not
+in a form it is said to be in stays as it is, as in browsers, if it is text.
+"""
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Final
+
+from warcio.bufferedreaders import ChunkedDataReader
+
+from dagster_dataops.errors import MissingExtraError
+
+_PIECE_BYTES: Final = 64 << 10
+_MAX_BYTES: Final = 1 << 30  # decompressed
+
+
+def http_content(record: Any) -> bytes:
+    """Return the content of a warcio record.
+
+    Raises:
+        MissingExtraError: The package for a content encoding is not installed.
+        ValueError: A content encoding is unknown, or the content is damaged.
+    """
+    headers = record.http_headers
+    if headers is None:
+        return bytes(record.raw_stream.read())
+    chunked = (headers.get_header("Transfer-Encoding") or "").strip().lower() == "chunked"
+    stream = ChunkedDataReader(record.raw_stream) if chunked else record.raw_stream
+    content = bytes(stream.read())
+    named = (headers.get_header("Content-Encoding") or "").lower().split(",")
+    for name in reversed([one.strip() for one in named if one.strip()]):
+        content = _decoded(content, name)
+    return content
+
+
+def _decoded(content: bytes, name: str) -> bytes:
+    """Return content without one content encoding."""
+    try:
+        decode = _DECODE[name]
+    except KeyError:
+        if _is_text(content):
+            return content
+        msg = f"its content encoding {name!r} is unknown; known are {sorted(_DECODE)}"
+        raise ValueError(msg) from None
+    try:
+        return decode(content)
+    except (zlib.error, _NotEncodedError) as error:
+        if _is_text(content):
+            return content
+        msg = f"its content is not valid {name} data: {error}"
+        raise ValueError(msg) from error
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class _NotEncodedError(ValueError):
+    """Content is not in the encoding that is named."""
+
+
+def _gzip(content: bytes) -> bytes:
+    return _parts(content, lambda: zlib.decompressobj(wbits=zlib.MAX_WBITS | 16))
+
+
+def _deflate(content: bytes) -> bytes:
+    """Decompress zlib data, or deflate data alone, which some servers send."""
+    try:
+        return _parts(content, zlib.decompressobj)
+    except zlib.error:
+        return _parts(content, lambda: zlib.decompressobj(wbits=-zlib.MAX_WBITS))
+
+
+def _zstd(content: bytes) -> bytes:
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError("the content encoding zstd", "zstd") from None
+    unpacker = zstandard.ZstdDecompressor(max_window_size=_MAX_BYTES)
+    try:
+        return _parts(content, unpacker.decompressobj)
+    except zstandard.ZstdError as error:
+        raise _NotEncodedError(str(error)) from error
+
+
+def _brotli(content: bytes) -> bytes:
+    try:
+        import brotli
+    except ImportError:
+        raise MissingExtraError("the content encoding br", "warc") from None
+    unpacker, found = brotli.Decompressor(), bytearray()
+    try:
+        for at in range(0, len(content), _PIECE_BYTES):
+            _add(found, unpacker.process(content[at : at + _PIECE_BYTES]))
+    except brotli.error as error:
+        raise _NotEncodedError(str(error)) from error
+    return bytes(found)
+
+
+def _parts(content: bytes, new_unpacker: Callable[[], Any]) -> bytes:
+    """Decompress parts one after another. Content that a crawler has cut is decompressed so far."""
+    found, at = bytearray(), 0
+    while at < len(content):
+        unpacker, begin = new_unpacker(), len(found)
+        try:
+            while at < len(content) and not unpacker.eof:
+                piece = content[at : at + _PIECE_BYTES]
+                _add(found, unpacker.decompress(piece))
+                at += len(piece)
+        except zlib.error:
+            if begin and len(found) == begin:  # what follows the parts is no part
+                break
+            raise
+        at -= len(unpacker.unused_data)
+    return bytes(found)
+
+
+def _add(found: bytearray, part: bytes) -> None:
+    found += part
+    if len(found) > _MAX_BYTES:
+        msg = "its content is over 1 GiB when it is decompressed"
+        raise ValueError(msg)
+
+
+_DECODE: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "br": _brotli,
+    "deflate": _deflate,
+    "gzip": _gzip,
+    "identity": bytes,
+    "x-gzip": _gzip,
+    "zstd": _zstd,
+}
