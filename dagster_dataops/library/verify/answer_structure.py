@@ -14,7 +14,10 @@ EqualValues: TypeAlias = Callable[[str, str, float], bool]
 _OPEN, _CLOSE = "([{", ")]}"
 _DEEPEST: Final = 8
 _MOST_PAIRED: Final = 8  # parts that are compared with each other
-_VARIABLE: Final = re.compile(r"([a-z](?:_(?:\{\w+\}|\w))?(?:\([a-z]\))?)(?:=|\\in(?![A-Za-z]) ?)")
+_VARIABLE: Final = re.compile(
+    r"((?:[a-z]|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|rho|sigma|phi|omega))"
+    r"(?:_(?:\{\w+\}|\w))?(?:\([a-z]\))?|\([a-z](?:,[a-z]){1,4}\))(?:=|\\in(?![A-Za-z]) ?)"
+)
 _RELATION: Final = re.compile(r"[=<>≈]|\\(?:in|leq|geq|neq|approx|equiv)(?![A-Za-z])")
 _MATRIX: Final = re.compile(r"\\begin\{([pbvbBV]?matrix)\}(.*)\\end\{\1\}", re.DOTALL)
 _PM: Final = re.compile(r"\\pm(?![A-Za-z]) ?")

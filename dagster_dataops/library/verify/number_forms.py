@@ -36,6 +36,7 @@ _DROPPED: Final = re.compile(
 )
 _SPACES: Final = re.compile(r"(\\[A-Za-z]+)?\s+")
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+|[^\\]+|\\")
+_PLUS: Final = re.compile(r"(?:^|(?<=[(\[{,]))\+")
 _DOLLARS: Final = re.compile(r"\s*\$([^$]*[^$\\])\$\s*")
 _OTHER_NAMES: Final = {
     r"\dfrac": r"\frac",
@@ -118,11 +119,11 @@ def plain_answer(answer: str) -> PlainAnswer:
     if sign:
         return PlainAnswer(text, _SIGNS[sign])
     for found in _UNIT_STARTS.finditer(marked, max(0, len(marked) - _LONGEST_UNIT)):
-        value, unit = marked[: found.start()], marked[found.end() :]
+        value, unit = marked[: found.start()].replace("\x00", ""), marked[found.end() :]
         name = _unit(unit)
         named = found[0] == "\x00" or len(unit) > 1
         if name and named and (found[0] == "\x00" or number_of(value) is not None):
-            return PlainAnswer(value.replace("\x00", ""), name)
+            return PlainAnswer(value, name)
     return PlainAnswer(text, "deg" if _DEGREES.search(answer) else "")
 
 
@@ -138,7 +139,8 @@ def _unit(text: str) -> str:
 def _without_marks(text: str) -> str:
     text = _DROPPED.sub(r"\1", _ESCAPED.sub(r"\1", text))
     text = _SPACES.sub(_space, text.strip().replace("\\$", "").replace("$", ""))
-    return "".join(map(_lowered, _COMMAND.findall(text.rstrip(".")))).removeprefix("+")
+    lowered = "".join(map(_lowered, _COMMAND.findall(text.rstrip("."))))
+    return _PLUS.sub("", lowered)
 
 
 def _space(found: re.Match[str]) -> str:

@@ -35,8 +35,8 @@ _TOO_LARGE: Final = re.compile(
     r"\^\{?[+-]?[0-9]{5}|[0-9]{5}!|[^0-9]!|binom\{?[0-9]{4}|\^[0-9a-z]\^"
 )
 _CAPITAL: Final = re.compile(r"\\[A-Z][a-z]*")
-# Not read as an expression: an improper mixed number, and the numbers of a date.
-_UNCLEAR: Final = re.compile(r"[0-9] ?\\frac ?\{?[0-9]|(?<![0-9.])0[0-9]")
+# Not read as an expression: an improper mixed number, the numbers of a date, and two numbers.
+_UNCLEAR: Final = re.compile(r"[0-9] ?\\frac ?\{?[0-9]|(?<![0-9.])0[0-9]|(?<![_0-9])[0-9]+ +[0-9]")
 _CHARACTERS: Final = re.compile(r"[A-Za-z0-9+\-*/^_(){}\[\].!|=<> \\]*", re.ASCII)
 _CONSTANTS: Final = frozenset("ei")
 _RELATION: Final = re.compile(r"=|<|>|\\leq(?![A-Za-z]) ?|\\geq(?![A-Za-z]) ?")
@@ -141,6 +141,7 @@ def _value(text: str) -> Any:
     names = "".join(map(str, found.free_symbols))
     if not _CONSTANTS.union(names).issuperset(_LETTER.findall(_COMMAND.sub("", text))):
         return None  # a letter was taken for a unit
+    found = found.subs({one: sympy.I for one in found.free_symbols if str(one) == "i"})
     exact = found.replace(
         lambda part: isinstance(part, sympy.Float), lambda part: sympy.Rational(str(part))
     ).doit()
