@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+import string
 from typing import Final
 
 from dagster_dataops.library.analysis.text_spans import Spans
@@ -10,6 +11,7 @@ from dagster_dataops.library.analysis.text_spans import Spans
 _UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _UNSPACED_CHARACTER: Final = re.compile(f"[{_UNSPACED}]")
 _LOCAL: Final = re.compile(rf"[\w.+'&%~!-](?<![{_UNSPACED}])|[{_UNSPACED}]")
+_ASCII_LOCAL: Final = f"{string.ascii_letters}{string.digits}_.+'&%~!-"
 _LEADING: Final = ".+'&%~!-"
 _LONGEST_LOCAL: Final = 64
 _LABEL: Final = r"[^\W_](?:[^\W_]|-(?=[^\W_]|-)|[\u0300-\u036f\u0900-\u0dff]){0,62}"
@@ -18,6 +20,9 @@ _LITERAL: Final = re.compile(r"\[(?:IPv6:)?([0-9A-Fa-f:.]{2,45})\]")
 _POD: Final = re.compile("<(?:gt|lt|verbar|sol|amp|[0-9]+)>")  # after E, in the documents of Perl
 _ASCII_START: Final = re.compile(r"[a-z]+", re.IGNORECASE)
 
+# Parts of every address. They begin with a character that is found fast.
+_MAYBE_IPV4: Final = re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]")
+_MAYBE_IPV6: Final = re.compile(r":[0-9A-Fa-f]{0,4}:")
 _IPV4: Final = re.compile(
     r"(?<![0-9A-Za-z_.])(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
     r"(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}(?![0-9A-Za-z_]|\.[0-9]|-[0-9A-Za-z])"
@@ -66,8 +71,12 @@ def emails(text: str) -> Spans:
 
 def _local_start(text: str, place: int, at: int) -> int:
     """Return the start of the local part that ends at ``at``; ``at`` if there is none."""
-    start = at
     first = max(place, at - _LONGEST_LOCAL)
+    before = text[first:at]
+    start = at
+    if before.isascii():
+        start = first + len(before.rstrip(_ASCII_LOCAL))
+        first = start
     unspaced = at > first and _UNSPACED_CHARACTER.match(text[at - 1]) is not None
     while start > first and _LOCAL.match(text[start - 1]):
         character = text[start - 1]
@@ -123,7 +132,9 @@ def public_ips(text: str) -> Spans:
 
 
 def _ipv4(text: str) -> Spans:
-    for match in _IPV4.finditer(text) if "." in text else ():
+    if _MAYBE_IPV4.search(text) is None:
+        return
+    for match in _IPV4.finditer(text):
         if _is_ipv4(text, match.start(), match.end()):
             yield match.span()
 
@@ -143,7 +154,9 @@ def _is_ipv4(text: str, start: int, end: int) -> bool:
 
 
 def _ipv6(text: str) -> Spans:
-    for match in _IPV6.finditer(text) if ":" in text else ():
+    if _MAYBE_IPV6.search(text) is None:
+        return
+    for match in _IPV6.finditer(text):
         plain = match[0].partition("%")[0]
         if _address(plain) is not None and _is_ipv6(plain):
             yield match.span()
