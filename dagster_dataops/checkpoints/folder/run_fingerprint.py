@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
+from dagster_dataops.hashing.values import RULES
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 
 _UNKNOWN: Final = "unknown "  # followed by a random number and the reason
@@ -50,8 +51,8 @@ class RunFingerprint:
         return cls(
             format=FORMAT,
             operator=_operator(invocation.spec),
-            options=_options(invocation),
-            code=invocation.spec.code_version,
+            options=_known_or_not(invocation.options_digest, unknown_options(invocation)),
+            code=_known_or_not(invocation.spec.code_version, unknown_constants(invocation)),
             input=input_identity,
             server=invocation.server,
             adopts=invocation.adopts,
@@ -67,8 +68,9 @@ class RunFingerprint:
 
     @property
     def unknown(self) -> str:
-        """The reason why records with these options cannot be reused; empty if they can."""
-        return self.options.split(" ", 2)[2] if self.options.startswith(_UNKNOWN) else ""
+        """The reason why records of this run cannot be reused; empty if they can."""
+        found = [part for part in (self.options, self.code) if is_unknown(part)]
+        return "; ".join(part.split(" ", 2)[2] for part in found)
 
     def to_json(self) -> dict[str, str]:
         """Return the parts by name."""
@@ -87,6 +89,11 @@ class RunFingerprint:
         adopted = other.adopts and not self.server
         return [name for name in found if name != _OPTIONAL or not adopted]
 
+    def compared_anew(self, other: "RunFingerprint") -> list[str]:
+        """Return the parts that one version of the package compares by rules of its own."""
+        pairs = [(part, getattr(self, part), getattr(other, part)) for part in CHANGEABLE]
+        return [part for part, one, two in pairs if one.endswith(RULES) != two.endswith(RULES)]
+
     def differs_from(self, kept: Iterable[Mapping[str, str]]) -> list[str]:
         """Return the parts in which any run of `Manifest.kept_from` differs."""
         return [
@@ -101,15 +108,35 @@ def _operator(spec: OperatorSpec) -> str:
     return f"{spec.qualified_name} with the outputs {', '.join(spec.outputs)}"
 
 
-def _options(invocation: Invocation) -> str:
+def unknown_options(invocation: Invocation) -> str:
+    """Return that options cannot be compared, and what to do; empty if all can."""
     if not invocation.unknown_options:
-        return invocation.options_digest
-    why = (
+        return ""
+    return (
         f"the value of option {' and '.join(invocation.unknown_options)} cannot be compared; pass "
         "plain values to construct it from, or annotate the parameter as "
         "Annotated[..., Operational] if no result depends on it"
     )
-    return f"{_UNKNOWN}{uuid.uuid4().hex} {why}"
+
+
+def unknown_constants(invocation: Invocation) -> str:
+    """Return that constants of the code cannot be compared, and what to do; empty if all can."""
+    found = invocation.spec.code.unknown
+    if not found:
+        return ""
+    return (
+        f"the constant {' and '.join(found)} cannot be compared; construct it in open() or when it "
+        "is first used, or annotate it as Annotated[Any, Operational] if no result depends on it"
+    )
+
+
+def is_unknown(part: str) -> bool:
+    """Return whether a part of a fingerprint equals no other."""
+    return part.startswith(_UNKNOWN)
+
+
+def _known_or_not(digest: str, why: str) -> str:
+    return f"{_UNKNOWN}{uuid.uuid4().hex} {why}" if why else digest
 
 
 def in_words(parts: list[str]) -> str:

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple, cast
 from typing_extensions import override
 
 from dagster_dataops.errors import ChainDefinitionError, OperatorOptionError
-from dagster_dataops.hashing.values import digest_of_form
+from dagster_dataops.hashing.code import CodeFacts
+from dagster_dataops.hashing.values import digest_of_form, end_of_rules
 from dagster_dataops.operators.definition.operator import (
     Operator,
     OperatorMeta,
@@ -91,14 +92,15 @@ class ChainSpec(OperatorSpec):
 
     @cached_property
     @override
-    def code_version(self) -> str:
+    def code(self) -> CodeFacts:
         """A digest of the names of the parts, their operators and their source code."""
-        return digest_of_form(
-            [
-                [part.name, spec.qualified_name, spec.code_version]
-                for part, spec in zip(self.parts, self._specs, strict=True)
-            ]
-        )
+        named = list(zip(self.parts, self._specs, strict=True))
+        form = [[part.name, spec.qualified_name, spec.code_version] for part, spec in named]
+        unknown = [
+            f"{one} in part {part.name!r}" for part, spec in named for one in spec.code.unknown
+        ]
+        rules = end_of_rules(spec.code_version for spec in self._specs)
+        return CodeFacts(digest_of_form(form) + rules, tuple(unknown))
 
     @property
     def _specs(self) -> list[OperatorSpec]:
@@ -116,9 +118,9 @@ class ChainInvocation(Invocation):
         found = [(part.name, part.operator.__dataops__) for part in parts]
         unknown = [f"{one} of part {name!r}" for name, use in found for one in use.unknown_options]
         digests: list[Any] = [[name, use.options_digest] for name, use in found]
-        return digest_of_form([*digests, self._batches] if self._batches else digests), tuple(
-            unknown
-        )
+        form = [*digests, self._batches] if self._batches else digests
+        rules = end_of_rules(use.options_digest for _, use in found)
+        return digest_of_form(form) + rules, tuple(unknown)
 
     @cached_property
     @override
