@@ -28,7 +28,7 @@ _IPV4: Final = re.compile(
     r"(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}(?![0-9A-Za-z_]|\.[0-9]|-[0-9A-Za-z])"
 )
 _VERSION_BEFORE: Final = re.compile(
-    r"(?:[A-Za-z]-|[<>=~^!]=|\^|~>?|[<>]|\b(?:v|versions?|versionen|versión|versione|versão|версия"
+    r"(?:[A-Za-z][-/]|[<>=~^!]=|\^|~>?|[<>]|\b(?:v|rv|\w*versions?|versionen|versión|versione|versão|версия"
     r"|ver|vers|release[ds]?|rel|build|kernel|firmware|driver|update[ds]?|upgrade[ds]?|patch|revision"
     r"|rev|linux|windows|android|ios|since|before|until|sections?|chapters?|clauses?|§|oid|asn)"
     r"[.:#]?\s{0,2}(?:is\s|to\s|from\s|number\s|no\.?\s)?|版本号?\s?:?|バージョン\s?:?|버전\s?:?)"

@@ -75,6 +75,7 @@ NO_ADDRESSES = [
     "2.6.16.60-0.21-smp",
     "install 93.2.1.0 or later",
     "1.2.3.4.5",
+    "Gecko rv:102.0.1.2, Chrome/91.0.44.124, AssemblyVersion 93.2.1.0",
     "// 23.3.3.1 constructors, [23.3.1.3]",
     "Clauses 21.1.3.1 and 21.1.3.2",
     "12.30.45",
