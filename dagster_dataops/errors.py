@@ -83,6 +83,8 @@
  |   `-- RunWaitingError              the operator waits for something that takes long
  `-- MissingExtraError            an optional package is not installed
 
+`UnusedStreamWarning` is a warning.
+
 Errors cross process boundaries. So each stores its facts as constructor arguments and builds its
 message in ``__str__``; a pickled copy equals the original.
 """
@@ -810,6 +812,10 @@ class PathEscapeError(DataOpsError, ValueError):
     sentence = "{store}: the name {name!r} leads out of the store; names are relative, without '..'"
     store: str
     name: object
+
+
+class UnusedStreamWarning(UserWarning):
+    """The result of an operation of a stream is not used, so the operation has no effect."""
 
 
 class UnknownSampleError(DataOpsError, KeyError):
