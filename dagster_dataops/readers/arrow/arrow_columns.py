@@ -13,7 +13,7 @@ from dagster_dataops.readers.arrow.float_values import finite, is_finite, may_ho
 
 # What pyarrow raises for values that Python cannot hold; SystemError if lengths are damaged.
 UNREADABLE: Final = (ValueError, OverflowError, SystemError, pa.ArrowException)
-Settle = Callable[[Any, StreamSourceError], None]
+Settle = Callable[[Any, StreamSourceError], object]
 
 
 class _Column(NamedTuple):
