@@ -17,7 +17,7 @@ from dagster_dataops.assets.automation.schedules import pipeline_schedule
 from dagster_dataops.assets.automation.sensors import NewFiles, new_files_sensor
 from dagster_dataops.assets.executors import Executor, executor_of
 from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager
-from dagster_dataops.assets.planning.asset_plan import IO_MANAGER
+from dagster_dataops.assets.planning.asset_options import DATAOPS, io_manager_key, resource_key_of
 from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.runtime.llm_resource import with_clients
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -151,7 +151,7 @@ def build_definitions(
         ],
         schedules=_schedules(jobs[0], options),
         sensors=[*_sensors(source, jobs[0], assets, options), *batches_sensors(planned)],
-        resources=dataops_resources(dataops),
+        resources=dataops_resources(dataops, planned.resource_key),
     )
 
 
@@ -160,13 +160,18 @@ def _schedules(job: Any, options: PipelineOptions) -> list[Any]:
     return [] if cron is None else [pipeline_schedule(job, cron, options.get("partitions_def"))]
 
 
-def dataops_resources(resource: DataOpsResource | None = None) -> Mapping[str, Any]:
+def dataops_resources(
+    resource: DataOpsResource | None = None, resource_key: str = DATAOPS
+) -> Mapping[str, Any]:
     """Return the resources that assets of operators need: ``dataops`` and ``dataops_io``.
 
     Args:
         resource: Root folder and defaults.
+        resource_key: Key of the resource, as given to the assets; the key of the IO manager is
+            ``<resource_key>_io``.
     """
-    return _resources(resource or DataOpsResource())
+    key = resource_key_of({"resource_key": resource_key})
+    return _resources(resource or DataOpsResource(), key)
 
 
 def _sensors(
@@ -210,8 +215,8 @@ def _sensors(
 
 
 @functools.cache  # merged definitions need the same objects
-def _resources(dataops: DataOpsResource) -> Mapping[str, Any]:
-    """Return both resources. A launch that changes ``dataops`` changes both."""
+def _resources(dataops: DataOpsResource, key: str) -> Mapping[str, Any]:
+    """Return both resources. A launch that changes the first changes both."""
     given = {name: getattr(dataops, name) for name in type(dataops).model_fields}
     shared = type(dataops).configure_at_launch(**given)
-    return {"dataops": shared, IO_MANAGER: DataOpsIOManager(dataops=shared)}
+    return {key: shared, io_manager_key(key): DataOpsIOManager(dataops=shared)}

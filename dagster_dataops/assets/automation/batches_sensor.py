@@ -59,7 +59,7 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
     selected = {key for keys in targets.values() for key in keys}
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        dataops: DataOpsResource = context.resources.dataops
+        dataops: DataOpsResource = getattr(context.resources, planned.resource_key)
         requests, open_ones = [], 0
         for batches in _waiting(context, plans, dataops):
             operator: Any = batches.plan.node.operator
@@ -82,7 +82,7 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
             minimum_interval_seconds=_SECONDS,
             description="Launches a run when the server has answered the batches of a node.",
             default_status=dg.DefaultSensorStatus.RUNNING,
-            required_resource_keys={"dataops"},
+            required_resource_keys={planned.resource_key},
         )
     ]
 

@@ -39,8 +39,10 @@ def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefini
         name=f"estimate_{title}",
         description=f"Estimates the calls of models of {title}. No model is called.",
         config_schema={"sample": sample_field, **first.fields()},
+        required_resource_keys={planned.resource_key},
     )
-    def _estimate(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
+    def _estimate(context: dg.OpExecutionContext) -> None:
+        dataops: DataOpsResource = getattr(context.resources, planned.resource_key)
         partition = first.partition(context, dataops)
         sample = context.op_config["sample"]
         data = _records(first, context, dataops, partition)

@@ -83,8 +83,10 @@ def preview_job(
         name=f"preview_{title}",
         description=f"Previews pipeline {title}.",
         config_schema=LazyField(lambda: dg.Field({**_schema(plans), **first.fields()})),
+        required_resource_keys={planned.resource_key},
     )
-    def _preview(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
+    def _preview(context: dg.OpExecutionContext) -> None:
+        dataops: DataOpsResource = getattr(context.resources, planned.resource_key)
         limit = context.op_config["limit"]
         operators = _operators(plans, context.op_config)  # check all before the first run
         partition = first.partition(context, dataops)

@@ -24,6 +24,8 @@ from dagster_dataops.assets.launchpad.config_schema import config_schema
 from dagster_dataops.assets.planning.asset_options import (
     AssetOptions,
     automation_condition_of,
+    io_manager_key,
+    resource_key_of,
     root_of,
 )
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
@@ -36,7 +38,6 @@ from dagster_dataops.graph.graph import OperatorGraph
 from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 
 PARTITION: Final = "{partition}"  # in the path of an export
-IO_MANAGER: Final = "dataops_io"
 _IO_MANAGER_METADATA: Final = "dagster/io_manager_key"  # of `with_io_manager_key`
 
 _Input: TypeAlias = tuple[dg.AssetKey, str | Path | PathPattern]
@@ -181,6 +182,7 @@ def plan_assets(
     """
     options = options or {}
     root = root_of(options)
+    manager = io_manager_key(resource_key_of(options))
     unpartitioned = options.get("unpartitioned", ())
     condition = options.get("automation_condition")
     named = condition if isinstance(condition, Mapping) else ()
@@ -204,7 +206,9 @@ def plan_assets(
             freshness_policy=options.get("freshness_policy"),
         )
         results = {
-            output: _completed(translator.get_asset_spec(replace(data, output=output)), data, root)
+            output: _completed(
+                translator.get_asset_spec(replace(data, output=output)), data, root, manager
+            )
             for output in node.operator.__dataops__.spec.outputs or ("",)
         }
         spec = next(iter(results.values()))
@@ -266,7 +270,9 @@ def _check_partitions(
             raise PipelineDefinitionError(graph.name, reason)
 
 
-def _completed(spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Path | None) -> dg.AssetSpec:
+def _completed(
+    spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Path | None, manager: str
+) -> dg.AssetSpec:
     """Return ``spec`` with the dependencies of its node.
 
     The IO manager of this package and the address of the result are added, unless the translator
@@ -275,7 +281,7 @@ def _completed(spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Path | Non
     known = {dep.asset_key for dep in spec.deps}
     upstream = (*data.upstream, *data.artefacts)
     missing = dict.fromkeys(key for key in upstream if key not in known)
-    metadata = {_IO_MANAGER_METADATA: IO_MANAGER, **_address(spec, data.node, root)}
+    metadata = {_IO_MANAGER_METADATA: manager, **_address(spec, data.node, root)}
     return spec.merge_attributes(
         deps=list(missing),
         metadata={name: value for name, value in metadata.items() if name not in spec.metadata},

@@ -63,7 +63,7 @@ def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecks
     ]
     if SOURCE in checks:
         assets.insert(0, _checked_source(planned, checks[SOURCE]))
-    return [_check_step(asset) for asset in assets if asset.checks]
+    return [_check_step(asset, planned.resource_key) for asset in assets if asset.checks]
 
 
 def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipeline:
@@ -123,16 +123,16 @@ def _checked_source(planned: PlannedPipeline, checks: Sequence[DeclaredCheck]) -
     return CheckedAsset(origin.key, checks, planned.options.get("partitions_def"), origin.path)
 
 
-def _check_step(asset: CheckedAsset) -> dg.AssetChecksDefinition:
+def _check_step(asset: CheckedAsset, resource_key: str) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(
         name=f"{asset.key.to_python_identifier()}__checks",
         description=f"Checks the published result of {asset.key.to_user_string()}.",
         specs=[check.spec(asset.key) for check in asset.checks],
         can_subset=True,
+        required_resource_keys={resource_key},
     )
-    def _check(
-        context: dg.AssetCheckExecutionContext, dataops: DataOpsResource
-    ) -> Iterator[dg.AssetCheckResult]:
+    def _check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        dataops: DataOpsResource = getattr(context.resources, resource_key)
         yield from declared_results(context, asset, dataops)
 
     return _check

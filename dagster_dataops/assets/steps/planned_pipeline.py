@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import dagster as dg
 
 from dagster_dataops.assets.inputs.source_results import materialize_source
-from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.asset_options import AssetOptions, resource_key_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset, plan_assets
 from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
@@ -42,6 +42,11 @@ class PlannedPipeline:
     def title(self) -> str:
         """The first part of the names of jobs and steps; ``dataops`` for an unnamed pipeline."""
         return self.graph.name or "dataops"
+
+    @property
+    def resource_key(self) -> str:
+        """The key of the `DataOpsResource`."""
+        return resource_key_of(self.options)
 
     @property
     def specs(self) -> list[dg.AssetSpec]:

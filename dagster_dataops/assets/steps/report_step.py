@@ -39,11 +39,11 @@ def report_step(planned: PlannedPipeline) -> dg.AssetsDefinition:
         group_name=first.spec.group_name,
         description=f"A report of pipeline {planned.title} as one HTML file.",
         kinds={"html"},
-        required_resource_keys={"dataops"},
+        required_resource_keys={planned.resource_key},
         automation_condition=None if isinstance(condition, Mapping) else condition,
     )
     def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-        dataops: DataOpsResource = context.resources.dataops
+        dataops: DataOpsResource = getattr(context.resources, planned.resource_key)
         folder = dataops.folder(key.path).path
         places = _places(planned, dataops)
         made = write_report(planned.title, folder.parent, places, folder / FILE_NAME)
