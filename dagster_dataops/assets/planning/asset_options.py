@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from keyword import iskeyword
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias, TypedDict
+from typing import Annotated, Any, Final, TypeAlias, TypedDict, cast
 
 import dagster as dg
 from typing_extensions import Doc
 
 from dagster_dataops.assets.checks.error_rate import ErrorRates
+from dagster_dataops.assets.planning.run_tags import step_tags
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.errors import ConfigurationError
@@ -132,6 +133,16 @@ def resource_key_of(options: AssetOptions) -> str:
         allowed = "a name of ASCII letters, digits and underscores that does not start with a digit"
         raise ConfigurationError("resource_key", key, allowed)
     return key
+
+
+def step_tags_of(options: AssetOptions, node: str) -> dict[str, Any] | None:
+    """Return the tags of a node's step from ``op_tags``, if the options have them by node.
+
+    Raises:
+        ConfigurationError: They are no tags of Dagster.
+    """
+    given: Any = cast("Mapping[str, Any]", options).get("op_tags") or {}
+    return None if node not in given else step_tags(f"op_tags.{node}", given[node])
 
 
 def io_manager_key(resource_key: str) -> str:

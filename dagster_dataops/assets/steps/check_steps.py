@@ -11,7 +11,7 @@ from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import FAILED_RECORDS, check_nodes
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import PipelineDefinitionError
@@ -132,7 +132,7 @@ def _check_step(asset: CheckedAsset, resource_key: str) -> dg.AssetChecksDefinit
         required_resource_keys={resource_key},
     )
     def _check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        dataops: DataOpsResource = getattr(context.resources, resource_key)
+        dataops = resource_of(context, resource_key)
         yield from declared_results(context, asset, dataops)
 
     return _check

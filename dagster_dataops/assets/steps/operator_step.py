@@ -11,6 +11,7 @@ from dagster_dataops.assets.launchpad.config_schema import LazyField
 from dagster_dataops.assets.metadata.materialization import written_once
 from dagster_dataops.assets.planning.asset_options import DATAOPS, AssetOptions, resource_key_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.runtime.resource import resource_of
 from dagster_dataops.assets.runtime.step_context import StepEvent
 from dagster_dataops.assets.steps.step_work import StepWork
 
@@ -114,7 +115,7 @@ def _compute_of(plan: AssetPlan, resource_key: str) -> Any:
         context: dg.AssetExecutionContext, inputs: Mapping[str, Any]
     ) -> Iterator[StepEvent]:
         given = {plan.node.name: context.op_execution_context.op_config}
-        dataops = getattr(context.resources, resource_key)
+        dataops = resource_of(context, resource_key)
         yield from written_once(context, StepWork([plan], given, inputs).run(context, dataops))
 
     return compute

@@ -1,6 +1,7 @@
 """pipeline_step: one step for several operators, which materializes each as it finishes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, TypeAlias
@@ -10,7 +11,7 @@ import dagster as dg
 from dagster_dataops.assets.inputs.io_manager import OPERATOR_INPUT
 from dagster_dataops.assets.metadata.materialization import written_once
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import resource_of
 from dagster_dataops.assets.runtime.step_context import assign
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
@@ -71,7 +72,7 @@ def _by_partitions(plans: Sequence[AssetPlan]) -> list[list[AssetPlan]]:
 
 def _run_all(resource_key: str) -> Body:
     def run_all(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        dataops: DataOpsResource = getattr(context.resources, resource_key)
+        dataops = resource_of(context, resource_key)
         yield from dataops.run(context)
 
     return run_all
@@ -82,7 +83,7 @@ def pipeline_step(
     plans: Sequence[AssetPlan],
     name: str,
     options: StepOptions,
-    resource_keys: Set[str] = frozenset(),
+    resource_keys: AbstractSet[str] = frozenset(),
 ) -> dg.AssetsDefinition:
     """Return the assets of ``plans`` as one step with a body from the user.
 
