@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.checks.severity import Severity, severity_of
+from dagster_dataops.assets.inputs.partitions import named
 from dagster_dataops.assets.metadata.failure_summary import failure_groups, failure_table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_context import StepContext
@@ -124,6 +125,7 @@ def error_rate_results(
     key: dg.AssetKey,
     rate: ErrorRateCheck | None,
     results: Sequence[RunResult],
+    partitions: Sequence[str | None] = (),
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the result of the check if it exists and is selected; in an op it always is.
 
@@ -132,6 +134,7 @@ def error_rate_results(
         key: The key of the operator's asset.
         rate: The check.
         results: The results of the run, one for each partition.
+        partitions: The keys of the partitions of the results.
     """
     if rate is None or not is_selected(context, key):
         return
@@ -141,6 +144,9 @@ def error_rate_results(
     text = "No record failed."
     if failed:
         text = f"{failed:,} of {counted(records, 'records')} failed, {percentage(share)}."
+    if failed and len(results) > 1:
+        bad = [str(key) for (one, _), key in zip(results, partitions, strict=False) if one.failed]
+        text += f" Partitions with failed records: {named(bad)}."
     severity = rate.severity_at(share)
     if share > rate.max_error_rate and rate.blocks and severity is dg.AssetCheckSeverity.ERROR:
         text += _HELD_UP

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.checks.check_partitions import partitions_of_checks, with_partitions
 from dagster_dataops.assets.checks.check_results import CheckedAsset
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import (
@@ -60,6 +61,7 @@ class AssetPlan:
             same step; by the name of the result.
         outputs: The spec of each result of a node with several, by the name of its output.
         artefacts: Specs of the assets whose artefacts are options of the operator, by node.
+        check_partitions: Partitions of the checks, if they have any.
     """
 
     node: OperatorNode
@@ -70,6 +72,7 @@ class AssetPlan:
     checks: Mapping[str, Sequence[DeclaredCheck]] = field(default_factory=dict)
     outputs: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
     artefacts: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
+    check_partitions: dg.PartitionsDefinition | None = None
 
     @property
     def results(self) -> dict[str, dg.AssetSpec]:
@@ -141,7 +144,7 @@ class AssetPlan:
             if self.error_rate is not None:
                 found.append(self.error_rate.spec(asset.key))
             found += [check.spec(asset.key) for check in asset.checks]
-        return found
+        return [with_partitions(spec, self.check_partitions) for spec in found]
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,16 @@ def plan_assets(
         ins, inputs = _inputs_of(data, spec, origin, options)
         outputs = results if len(results) > 1 else {}
         plan = AssetPlan(
-            node, spec, ins, inputs, rates[node.name], outputs=outputs, artefacts=artefacts
+            node,
+            spec,
+            ins,
+            inputs,
+            rates[node.name],
+            outputs=outputs,
+            artefacts=artefacts,
+            check_partitions=partitions_of_checks(
+                spec.partitions_def, options.get("backfill_policy")
+            ),
         )
         plans.append(plan)
         keys |= {name: one.key for name, one in plan.results.items()}

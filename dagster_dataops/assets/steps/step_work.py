@@ -150,7 +150,9 @@ class _WorkRun:
                 continue
             partitions = partitions_to_check(context, asset, self._dataops)
             folders = [self._dataops.folder(key.path, partition) for partition in partitions]
-            yield from error_rate_results(context, key, rate, list(map(_result_in, folders)))
+            yield from error_rate_results(
+                context, key, rate, list(map(_result_in, folders)), partitions
+            )
 
 
 def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
