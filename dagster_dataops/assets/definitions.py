@@ -131,6 +131,7 @@ def build_definitions(
             a node is called ``report`` beside the report.
         ConfigurationError: ``max_error_rate`` is not in [0, 1], or ``new_files`` has no path or no
             dynamic partitions.
+        MissingExtraError: The root or the source needs a package that is not installed.
     """
     dataops = options.get("resource") or DataOpsResource()
     dataops = with_clients(dataops, options.get("clients") or {})

@@ -22,7 +22,7 @@ from dagster_dataops.assets.components.scaffolder import OperatorPipelineScaffol
 from dagster_dataops.assets.components.source_position import NOWHERE, YamlPlace
 from dagster_dataops.assets.definitions import build_definitions
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
-from dagster_dataops.errors import ConfigurationError, DefinitionError
+from dagster_dataops.errors import ConfigurationError, DefinitionError, MissingExtraError
 from dagster_dataops.graph.operator_node import SOURCE
 
 
@@ -95,6 +95,9 @@ class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Compon
             return build_definitions(ppl, source=source, **options)
         except ConfigurationError as error:
             raise self._place_of(error.setting).error(error.setting, error) from None
+        except MissingExtraError as error:
+            field = "resource" if "root" in error.feature else "source"
+            raise self._place.at(field).error(field, error) from None
         except DefinitionError as error:
             raise self._blamed(name, error) from None
 

@@ -10,6 +10,7 @@ from dagster_dataops.assets.inputs.source_results import materialize_source
 from dagster_dataops.assets.planning.asset_options import AssetOptions, resource_key_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset, plan_assets
 from dagster_dataops.assets.planning.option_keywords import takes_options
+from dagster_dataops.assets.planning.required_extras import check_extras
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
@@ -101,11 +102,13 @@ def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> Pl
 
     Raises:
         ConfigurationError: ``ppl`` is no pipeline.
+        MissingExtraError: The root or the source needs a package that is not installed.
     """
     given: object = ppl
     if not isinstance(given, Pipeline):
         wanted = 'a pipeline, such as with pipeline("docs") as ppl: ppl.upper = upper()'
         raise ConfigurationError("ppl", ppl, wanted)
+    check_extras(options.get("resource"), source)
     graph = with_source(ppl.graph, source)
     origin = source_asset(source, graph.name, options)
     translator = options.get("dagster_dataops_translator") or DataOpsTranslator()
