@@ -15,6 +15,9 @@ from dagster_dataops.configuration import input_object
 from dagster_dataops.errors import InputError
 from dagster_dataops.stores.object_file import ObjectFile
 
+_SECOND_NS: Final = 1_000_000_000
+_COARSE_NS: Final = 60 * _SECOND_NS  # two seconds, and the clock of a server may differ from ours
+_TICK_NS: Final = 20_000_000  # the kernel's clock for files moves every 1 to 10 ms
 _PART: Final = re.compile(r"(.+-)(\d{5,})\.jsonl")
 
 
@@ -119,19 +122,25 @@ def open_readable(path: Path) -> Readable:
     """Open a file; close it with `close_readable`.
 
     Raises:
+        InputError: It is a pipe or a device, or an object that cannot be read.
         OSError: It cannot be read, or is a folder of other files than parts.
     """
     if input_object(path) is not None:
         return ObjectFile(path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            return descriptor
-    except BaseException:
-        os.close(descriptor)
-        raise
+    # O_NONBLOCK: opening a pipe without a writer must not block.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
     os.close(descriptor)
+    if not stat.S_ISDIR(mode):
+        raise InputError(str(path), "is a pipe or a device; write it to a file first")
     return PartedFile.at(path)
+
+
+def size_of(source: Readable) -> int:
+    """Return the size of an open file in bytes."""
+    return os.fstat(source).st_size if isinstance(source, int) else source.size
 
 
 def close_readable(source: Readable) -> None:
@@ -166,7 +175,8 @@ def exists(path: Path) -> bool:
 class FileState(NamedTuple):
     """The identity of a file's content in the file system.
 
-    The content cannot be changed without changing at least one of these values. The number of the
+    The content cannot be changed without changing at least one of these values, unless it is
+    changed twice within a tick of the clock of its file system; see `coarse`. The number of the
     device is none of them: it differs between machines, and after a file system is mounted again.
     Of an object on a store, a number made of its entity tag stands for the time of the last change.
 
@@ -230,6 +240,23 @@ class FileState(NamedTuple):
             max(one.st_mtime_ns for one in found),
             max(one.st_ctime_ns for one in found),
         )
+
+    @property
+    def coarse(self) -> bool:
+        """Whether the file system counts whole seconds, or two, as ext3, FAT and some servers do.
+
+        Then two contents of a file may have the same state.
+        """
+        return bool(self.changed_ns) and not self.changed_ns % _SECOND_NS
+
+    def hides_changes(self, since_ns: int) -> bool:
+        """Return whether a file may have changed since a time and still be in this state.
+
+        Args:
+            since_ns: The time, in nanoseconds since 1970.
+        """
+        window = _COARSE_NS if self.coarse else _TICK_NS
+        return bool(self.changed_ns) and self.changed_ns > since_ns - window
 
     def resembles(self, other: tuple[int, ...]) -> bool:
         """Return whether all values but ``changed_ns`` are equal; a new link changes it too."""

@@ -17,6 +17,7 @@
  |       `-- StreamArgumentError          an argument has the wrong type; also a TypeError
  |-- InputError                   the input cannot be read
  |-- MissingColumnError           a selected element is missing; also a ValueError
+ |-- AbsentColumnError            no record has a column that an operator reads; also a ValueError
  |-- NoTextError                  an input key selects a value that is no text; also a TypeError
  |-- UnfitRecordError             a record does not fit an operator; also a ValueError
  |-- SelectedElementError         a function failed on an element; also a RuntimeError
@@ -45,11 +46,15 @@
  |   |   |-- UnreachableError             there was no connection, or it broke
  |   |   |-- CallTimeoutError             no reply came in time
  |   |   `-- BadReplyError                the reply is not what the protocol demands
+ |   |       `-- EmptyReplyError              it has no text
  |   |-- FatalModelError              no other request would succeed; the run stops
  |   |   |-- AuthenticationFailedError    the key is refused
  |   |   |-- QuotaExhaustedError          the account has nothing left
  |   |   |-- ModelMissingError            the server does not have the model
  |   |   |-- BudgetSpentError             max_cost is reached
+ |   |   |-- PriceMissingError            max_cost cannot be kept without a price of the model
+ |   |   |-- WrongServerError             the address is not that of a server of models
+ |   |   |-- UnaddressedRepliesError      it is not known which server made stored replies
  |   |   |-- EndpointFailingError         many calls in a row failed
  |   |   `-- ReplyNotRecordedError        a cassette does not have the reply
  |   |-- BadRequestError              the server refuses the request
@@ -57,6 +62,8 @@
  |   |   `-- ContentFilteredError         a filter stopped the request or the reply
  |   |-- RefusedError                 the model refuses to answer
  |   |-- TruncatedError               the reply was cut at the limit of its length
+ |   |-- UnfinishedReplyError         the reply ended before the answer was complete
+ |   |-- UnaskedToolCallError         the reply calls a tool that was not offered
  |   `-- InvalidOutputError           the replies do not have the form asked for
  |-- OperatorOpenError            open() or close() of an operator failed
  |-- OperatorContextError         an operator asked its context for something that is not there
@@ -70,11 +77,14 @@
  |-- TraceError                   a record cannot be traced
  |   `-- TraceOutdatedError           because a file has changed since
  |-- WorkerError                  worker processes cannot start
+ |   `-- UnprocessedError             because a run ended before all records were processed
  |-- ClusterError                 agents on a cluster cannot run an operator
  |   `-- EnvironmentDiffersError      because a node has another Python, package or operator
  |-- RunStoppedError              a stop was requested; finished records are kept
  |   `-- RunWaitingError              the operator waits for something that takes long
  `-- MissingExtraError            an optional package is not installed
+
+`UnusedStreamWarning` is a warning.
 
 Errors cross process boundaries. So each stores its facts as constructor arguments and builds its
 message in ``__str__``; a pickled copy equals the original.
@@ -401,6 +411,12 @@ class WorkerError(DataOpsError):
     reason: str
 
 
+class UnprocessedError(WorkerError):
+    """A run ended before all records were processed."""
+
+    sentence = "Operator {operator}: {reason}"
+
+
 class ModelError(DataOpsError):
     """A call of a model failed.
 
@@ -411,6 +427,9 @@ class ModelError(DataOpsError):
         connected: Whether there was a connection to the server.
         details: Keys of the record's error line: ``attempts``, ``request_id``, and of a reply that
             is of no use ``reply`` (its text), ``finish_reason`` and ``usage``.
+        body: The JSON of a reply that has an error, with its usage; else ``None``.
+        never_json: Whether the reply is a page of HTML or a stream of events, as of another kind of
+            server.
     """
 
     sentence = "{reason}"
@@ -422,6 +441,8 @@ class ModelError(DataOpsError):
         self.overloaded = False
         self.connected = True
         self.details: dict[str, object] = {}
+        self.body: dict[str, Any] | None = None
+        self.never_json = False
 
 
 class TransientModelError(ModelError):
@@ -448,6 +469,10 @@ class BadReplyError(TransientModelError):
     """The reply is no JSON, or has no answer in it."""
 
 
+class EmptyReplyError(BadReplyError):
+    """The reply has no text, and the operator does not allow that. Its record fails at once."""
+
+
 class FatalModelError(ModelError):
     """A call of a model failed, and no other one would succeed: the run stops resumably."""
 
@@ -466,6 +491,18 @@ class ModelMissingError(FatalModelError):
 
 class BudgetSpentError(FatalModelError):
     """The calls for a result have cost ``max_cost``."""
+
+
+class PriceMissingError(FatalModelError):
+    """The client has ``max_cost``, but no price of the model."""
+
+
+class WrongServerError(FatalModelError):
+    """The address redirects to another one, or answers with pages or events instead of JSON."""
+
+
+class UnaddressedRepliesError(FatalModelError):
+    """Stored replies do not name the server that made them, and the client does not tell."""
 
 
 class EndpointFailingError(FatalModelError):
@@ -494,6 +531,14 @@ class RefusedError(ModelError):
 
 class TruncatedError(ModelError):
     """The reply was cut at the limit of its length."""
+
+
+class UnfinishedReplyError(ModelError):
+    """The reply ended for a reason that is not the end of an answer, such as ``error``."""
+
+
+class UnaskedToolCallError(ModelError):
+    """The reply calls a tool, but the request offers none."""
 
 
 class InvalidOutputError(ModelError):
@@ -591,6 +636,26 @@ class MissingColumnError(DataOpsError, ValueError):
     sentence = "The record has no element at path {path!r}: {found}"
     path: str
     found: str
+
+
+class AbsentColumnError(DataOpsError, ValueError):
+    """No record of an input has a column that an operator reads; nothing was published.
+
+    Attributes:
+        operator: The operator, with the part if it is a chain.
+        column: The key, with the option that names it.
+        records: Which records lack it.
+        known: What they have instead, and what to do.
+    """
+
+    sentence = (
+        "Operator {operator} reads {column}, which none of {records} has; nothing was published. "
+        "{known}"
+    )
+    operator: str
+    column: str
+    records: str
+    known: str
 
 
 class NoTextError(DataOpsError, TypeError):
@@ -768,6 +833,10 @@ class PathEscapeError(DataOpsError, ValueError):
     sentence = "{store}: the name {name!r} leads out of the store; names are relative, without '..'"
     store: str
     name: object
+
+
+class UnusedStreamWarning(UserWarning):
+    """The result of an operation of a stream is not used, so the operation has no effect."""
 
 
 class UnknownSampleError(DataOpsError, KeyError):

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint
+from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import (
     AttemptEntry,
+    format_in,
+    format_of,
     read_journal,
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
@@ -44,6 +47,7 @@ class CheckpointContent:
         retries: Whether the checkpoint was created to retry only failed records.
         result: Digest of the published result that the journal belongs to; empty if there is none.
         digests: Whether outcomes of single records can be found by their digests.
+        format: The format of the journal; empty if it is missing or unknown.
     """
 
     folder: Path
@@ -54,6 +58,12 @@ class CheckpointContent:
     retries: bool = False
     result: str = ""
     digests: bool = False
+    format: str = ""
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another version of this package wrote it, in a format that is not read."""
+        return self.format not in {"", FORMAT}
 
     @classmethod
     def read(cls, folder: Path, name: str = "journal") -> "CheckpointContent":
@@ -68,11 +78,18 @@ class CheckpointContent:
                 content.retries = content.retries or entry.retries
             elif isinstance(entry, AttemptEntry):
                 content.add_attempt(entry)
+        content.format = content.format or format_of(folder / name)
+        if content.foreign:
+            content.table = SpanTable()
         content.table = content.table.without_overlaps()
         return content
 
     def add_attempt(self, entry: AttemptEntry) -> None:
         """Add an attempt. A malformed one makes the fingerprint unknown."""
+        self.format = format_in(entry.content) or self.format
+        if self.foreign:
+            self.fingerprint, self.attempts = None, _runs_in(entry.content or {})
+            return
         try:
             attempt = entry.content or {}
             self.fingerprint = RunFingerprint.from_json(attempt["fingerprint"])
@@ -111,6 +128,12 @@ class CheckpointContent:
         kept_from = self.kept_runs(fingerprint) if self.table.records else []
         attempts = [*self.attempts, run]
         return replace(self, fingerprint=fingerprint, attempts=attempts, kept_from=kept_from)
+
+
+def _runs_in(attempt: dict[str, Any]) -> list[str]:
+    """Return the runs in an attempt of another format, as far as they are known."""
+    runs = attempt.get("attempts", attempt.get("run"))
+    return [str(run) for run in (runs if isinstance(runs, list) else [runs]) if run]
 
 
 class Checkpoint:

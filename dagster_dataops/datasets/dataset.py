@@ -6,24 +6,26 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from dagster_dataops.byte_ranges import FileState, opened
+from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.configuration import input_object, is_url, shown_place
-from dagster_dataops.datasets.formats import HEAD_BYTES, check_json_head, check_json_lines
+from dagster_dataops.datasets.formats import check_json_lines
 from dagster_dataops.datasets.lines import (
     LineCounter,
-    content_interval,
+    interval_of,
     iterate_lines,
-    object_interval,
+    opened_content,
 )
 from dagster_dataops.errors import InputError
-from dagster_dataops.hashing.file_digests import cached_digest
+from dagster_dataops.hashing.file_digests import cached_digest, content_digest
 from dagster_dataops.records import Record, decode
 from dagster_dataops.stores.object_file import ObjectFile
 
 if TYPE_CHECKING:
     from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+
+CHANGED: Final = "changed while it was being processed; run again when no program writes to it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +71,15 @@ class JsonlDataset:
             raise InputError(str(path), str(error)) from None
         if input_object(absolute) is not None:
             return cls._of_object(absolute)
-        size_bytes = content_interval(absolute).end
-        check_json_lines(absolute)
-        return cls(path=absolute, size_bytes=size_bytes)
+        with opened_content(absolute) as (source, interval):
+            check_json_lines(absolute, source)
+        return cls(path=absolute, size_bytes=interval.end)
 
     @classmethod
     def _of_object(cls, path: Path) -> "JsonlDataset":
         found = ObjectFile(path)
-        object_interval(found)
-        check_json_head(path, found.read(0, HEAD_BYTES))
+        interval_of(found, path)
+        check_json_lines(path, found)
         state = FileState.of_readable(found)
         made = cls(path, found.size, fingerprint=found.fingerprint, state=state)
         in_memory = shown_place(path).startswith("memory:")  # only this process has it
@@ -104,13 +106,16 @@ class JsonlDataset:
         """The identity of the content: the digest, or values from the file system.
 
         Without a digest it is made of size, modification time, change time and inode. Programs
-        cannot set the change time, so a rewritten file always has another identity.
+        cannot set the change time, so a rewritten file always has another identity. Where the file
+        system counts whole seconds, it is the digest.
 
         Raises:
             InputError: The file cannot be read, or its content does not match the digest.
         """
         if self.fingerprint is None:
             now = self.stamp()
+            if now.coarse:
+                return cached_digest(self.path, now)
             return f"stat:{now.size}:{now.modified_ns}:{now.changed_ns}:{now.inode}"
         self.check_content()
         return self.fingerprint
@@ -118,13 +123,13 @@ class JsonlDataset:
     def check_content(self) -> None:
         """Check that the file has the content of the digest, if there is one.
 
-        The file is not read if its state is the recorded one.
+        The file is not read if its state is the recorded one, and tells contents apart.
 
         Raises:
             InputError: The content is different, or the file cannot be read.
         """
         now = self.stamp()
-        if self.fingerprint is None or now == self.state:
+        if self.fingerprint is None or (now == self.state and not now.coarse):
             return
         found = f"{now.size:,} bytes, not the {self.size_bytes:,}"
         if now.size == self.size_bytes:
@@ -148,20 +153,27 @@ class JsonlDataset:
         except OSError as error:
             raise InputError(str(self.path), f"cannot be read: {error.strerror}") from error
 
-    def check_unchanged(self, since: FileState) -> None:
+    def check_unchanged(self, since: FileState, read_ns: int = 0) -> None:
         """Check that the content of the file has not changed since `stamp` returned ``since``.
 
-        If only links or permissions may have changed, the digest decides, if it is known.
+        If only links or permissions may have changed, the digest decides, if it is known. So it
+        does if the file system may count too slowly to show a change.
+
+        Args:
+            since: The state before the file was read.
+            read_ns: The time at that moment, in nanoseconds since 1970; 0 if it does not matter.
 
         Raises:
             InputError: The content may have changed, or the file cannot be read.
         """
         now = self.stamp()
         if now == since:
+            hidden = read_ns and since.coarse and since.hides_changes(read_ns)
+            if hidden and self.fingerprint not in {None, content_digest(self.path)}:
+                raise InputError(shown_place(self.path), CHANGED)
             return
         if self.fingerprint is None or not now.resembles(since):
-            reason = "changed while it was being processed; run again when no program writes to it"
-            raise InputError(shown_place(self.path), reason)
+            raise InputError(shown_place(self.path), CHANGED)
         self.check_content()
 
     @property
@@ -175,8 +187,7 @@ class JsonlDataset:
         Raises:
             InputError: A line is not a record; the message names file and line.
         """
-        interval = content_interval(self.path)
-        with opened(self.path) as source:
+        with opened_content(self.path) as (source, interval):
             for line in iterate_lines(source, [interval]):
                 try:
                     yield decode(line.text)
@@ -195,8 +206,7 @@ class JsonlDataset:
 
     def sample(self, count: int) -> list[Record]:
         """Return the records of the first ``count`` lines; invalid lines are skipped."""
-        interval = content_interval(self.path)
-        with opened(self.path) as source:
+        with opened_content(self.path) as (source, interval):
             lines = list(itertools.islice(iterate_lines(source, [interval]), count))
         records = []
         for line in lines:

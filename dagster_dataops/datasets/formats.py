@@ -6,11 +6,11 @@ from typing import Final
 
 import orjson
 
-from dagster_dataops.byte_ranges import opened, read_range
+from dagster_dataops.byte_ranges import Readable, read_range
 from dagster_dataops.configuration import shown_place
 from dagster_dataops.errors import InputError
 
-HEAD_BYTES: Final = 64 << 10
+_HEAD_BYTES: Final = 64 << 10
 _MOST_LINES: Final = 100
 _SHOWN: Final = 60  # bytes of a line in messages
 _BOM: Final = b"\xef\xbb\xbf"
@@ -31,32 +31,23 @@ _ARRAY: Final = "load it with json.load() and pass the list, or write one object
 _DELIMITERS: Final = (("\t", "TSV"), (",", "CSV"), (";", "CSV"), ("|", "CSV"))
 
 
-def check_json_lines(path: Path) -> None:
+def check_json_lines(path: Path, source: Readable) -> None:
     """Raise an error for a file in another format, judged by its first lines.
 
     A file is accepted if one of the first hundred lines looks like a JSON object. Its invalid lines
     are refused one by one when the records are read.
 
     Args:
-        path: An existing file.
+        path: The path of the file, for errors.
+        source: The open file.
 
     Raises:
         InputError: The file has another format; the message names it and the reader for it.
     """
     try:
-        with opened(path) as source:
-            head = read_range(source, 0, HEAD_BYTES)
+        head = read_range(source, 0, _HEAD_BYTES)
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
-    check_json_head(path, head)
-
-
-def check_json_head(path: Path, head: bytes) -> None:
-    """Raise an error for a file in another format, whose first `HEAD_BYTES` are ``head``.
-
-    Raises:
-        InputError: As from `check_json_lines`.
-    """
     lines = _lines(head)
     if not lines or _is_object(lines[0]) or (len(lines) == 1 and lines[0].startswith(b"{")):
         return
@@ -72,7 +63,7 @@ def check_json_head(path: Path, head: bytes) -> None:
 def _lines(head: bytes) -> list[bytes]:
     """Return the first non-blank lines. Only a single line may be incomplete."""
     lines = head.removeprefix(_BOM).split(b"\n")
-    if len(head) == HEAD_BYTES and len(lines) > 1:
+    if len(head) == _HEAD_BYTES and len(lines) > 1:
         lines.pop()
     return [line.strip() for line in lines if line and not line.isspace()][:_MOST_LINES]
 

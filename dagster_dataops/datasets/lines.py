@@ -5,14 +5,21 @@ line needs no newline. Blank lines are skipped. A UTF-8 byte order mark at the s
 """
 
 import io
-import os
-import stat
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from dagster_dataops.byte_ranges import PartedFile, Readable, expect, read_range
-from dagster_dataops.configuration import input_object, shown_place
+from dagster_dataops.byte_ranges import (
+    PartedFile,
+    Readable,
+    close_readable,
+    expect,
+    open_readable,
+    read_range,
+    size_of,
+)
+from dagster_dataops.configuration import shown_place
 from dagster_dataops.errors import InputError
 from dagster_dataops.stores.object_file import ObjectFile
 
@@ -42,8 +49,38 @@ class Interval(NamedTuple):
     end: int
 
 
+@contextmanager
+def opened_content(path: Path) -> Iterator[tuple[Readable, Interval]]:
+    """Yield a file, open inside the block, and the byte range of its lines.
+
+    Both are of the same opening: another file that is put in place meanwhile is not seen.
+
+    Args:
+        path: Of a file, or of a folder with its parts.
+
+    Raises:
+        InputError: As `content_interval`.
+    """
+    _check_name(path)
+    try:
+        source = open_readable(path)
+    except FileNotFoundError:
+        raise InputError(str(path), "there is no such file") from None
+    except IsADirectoryError:
+        reason = "this is a folder; give the path of one jsonl file"
+        raise InputError(str(path), reason) from None
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+    try:
+        yield source, interval_of(source, path)
+    finally:
+        close_readable(source)
+
+
 def content_interval(path: Path) -> Interval:
     """Return the byte range of the lines of ``path``: the whole file without a byte order mark.
+
+    The file may be replaced before it is opened again; `opened_content` opens it once.
 
     Args:
         path: Of a file, or of a folder with its parts.
@@ -52,52 +89,27 @@ def content_interval(path: Path) -> Interval:
         InputError: The file is missing, is not a regular file, cannot be read, is UTF-16, or has a
             path that is not UTF-8.
     """
-    _check_name(path)
+    with opened_content(path) as (_, interval):
+        return interval
+
+
+def interval_of(source: Readable, path: Path) -> Interval:
+    """Return the byte range of the lines of an open file; see `content_interval`.
+
+    Args:
+        source: The file.
+        path: Its path, for errors.
+
+    Raises:
+        InputError: As `content_interval`.
+    """
     try:
-        if input_object(path) is not None:
-            return object_interval(ObjectFile(path))
-        size, head = _file_head(path)
-    except FileNotFoundError:
-        raise InputError(str(path), "there is no such file") from None
+        head = b"" if isinstance(source, PartedFile) else read_range(source, 0, len(_BOM))
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
-    return _interval(path, size, head)
-
-
-def object_interval(source: ObjectFile) -> Interval:
-    """Return the byte range of the lines of an object; see `content_interval`."""
-    return _interval(source.path, source.size, source.read(0, len(_BOM)))
-
-
-def _interval(path: Path, size: int, head: bytes) -> Interval:
     if head.startswith(_UTF16):
         raise InputError(shown_place(path), "is UTF-16; convert it to UTF-8")
-    return Interval(len(_BOM) if head == _BOM else 0, size)
-
-
-def _file_head(path: Path) -> tuple[int, bytes]:
-    """Return the size and the first bytes of a file; of a folder with parts, no bytes."""
-    # O_NONBLOCK: opening a pipe without a writer must not block.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        status = os.fstat(descriptor)
-        if stat.S_ISREG(status.st_mode):
-            return status.st_size, os.pread(descriptor, len(_BOM), 0)
-    finally:
-        os.close(descriptor)
-    if not stat.S_ISDIR(status.st_mode):
-        raise InputError(str(path), "is a pipe or a device; write it to a file first")
-    return _size_of_parts(path), b""
-
-
-def _size_of_parts(path: Path) -> int:
-    try:
-        return PartedFile.at(path).size
-    except IsADirectoryError:
-        reason = "this is a folder; give the path of one jsonl file"
-        raise InputError(str(path), reason) from None
-    except OSError as error:
-        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+    return Interval(len(_BOM) if head == _BOM else 0, size_of(source))
 
 
 def _check_name(path: Path) -> None:

@@ -153,20 +153,30 @@ def is_intact(path: Path, version: str) -> bool:
     return place.name == version and not damage(place)
 
 
-def remove_other_parts(parts: Path, version: str) -> None:
-    """Remove all parts but those of one version: rename them at once, delete in the background.
+def remove_other_parts(parts: Path, *versions: str) -> None:
+    """Remove all parts but those of some versions: rename at once, delete in the background.
 
     Args:
         parts: The folder of the parts of a node; it may be missing.
-        version: The name of the version to keep; empty for none.
+        versions: The names of the versions to keep: the present one, and the one before it, which
+            readers may have begun to read. Empty names are ignored.
 
     Raises:
         OSError: The disk refuses.
     """
     if not parts.exists():
         return
+    kept = {name for one in versions if one for name in (one, f"{one}.jsonl")}
+    left = False
     for path in list(parts.iterdir()):
-        if path.name not in {version, f"{version}.jsonl"}:
+        if path.name in kept:
+            left = True
+        else:
             discard(path)
-    if not version:
+    if not left:
         deleting.run(parts.rmdir)
+
+
+def version_at(path: Path) -> str:
+    """Return the version of the parts that a result links to; empty for any other file."""
+    return path.readlink().name if path.is_symlink() else ""

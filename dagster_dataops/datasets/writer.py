@@ -10,7 +10,6 @@ from typing import IO, Self
 
 import xxhash
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import (
     copy_durably,
@@ -20,7 +19,7 @@ from dagster_dataops.datasets.durable_files import (
     storage,
     sync_folder,
 )
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.errors import InputError, UnencodableError
 from dagster_dataops.hashing.file_digests import has_content
 from dagster_dataops.records import encode
@@ -152,8 +151,8 @@ def first_lines(dataset: JsonlDataset, path: Path, count: int) -> JsonlDataset:
     Raises:
         InputError: The dataset cannot be read.
     """
-    with JsonlWriter(path) as writer, opened(dataset.path) as source:
-        lines = iterate_lines(source, [content_interval(dataset.path)])
+    with JsonlWriter(path) as writer, opened_content(dataset.path) as (source, interval):
+        lines = iterate_lines(source, [interval])
         for line in itertools.islice(lines, count):
             writer.write(line.text + b"\n")
         return writer.publish()

@@ -35,6 +35,7 @@ class Attempt:
         sources: Facts about the given inputs, for the manifest.
         inputs: The datasets that the operator reads.
         stamps: The states of their files before anything was read.
+        read_ns: The time at that moment, in nanoseconds since 1970.
         start: How the attempt starts.
         checkpoint: The argument of `open_checkpoint`; ``None`` if nothing is settled.
         resources: Closed when the result is published, or when the attempt fails.
@@ -49,6 +50,7 @@ class Attempt:
     sources: list[dict[str, Any]] = field(default_factory=list)
     inputs: Sequence[JsonlDataset] = ()
     stamps: list[FileState] = field(default_factory=list)
+    read_ns: int = 0
     start: StartDecision = field(init=False)
     checkpoint: Checkpoint | None = None
     resources: ExitStack = field(default_factory=ExitStack)
@@ -68,6 +70,7 @@ class Attempt:
     def read(self, inputs: Sequence[JsonlDataset]) -> None:
         """Set the datasets that the operator reads, before they are read."""
         self.inputs = inputs
+        self.read_ns = time.time_ns()
         self.stamps = [dataset.stamp() for dataset in inputs]
 
     def note(self, text: str) -> None:
@@ -75,6 +78,11 @@ class Attempt:
         if text:
             self.notes.append(text)
             self.context.progress.note(text)
+
+    def warn(self, text: str) -> None:
+        """Show a line that the user should act on."""
+        self.notes.append(text)
+        self.context.progress.warn(self.folder.name, text)
 
     def open_checkpoint(self, checkpoint: _Checkpoint) -> _Checkpoint:
         """Write to ``checkpoint`` until the attempt ends; return it."""
@@ -121,7 +129,7 @@ class Attempt:
             InputError: An input was replaced or changed while it was read.
         """
         for dataset, stamp in zip(self.inputs, self.stamps, strict=True):
-            dataset.check_unchanged(stamp)
+            dataset.check_unchanged(stamp, self.read_ns)
 
 
 @contextmanager

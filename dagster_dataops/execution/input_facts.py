@@ -23,6 +23,20 @@ def facts_of(dataset: JsonlDataset) -> dict[str, Any]:
     return {**facts, "rows": dataset.rows, "size_bytes": now.size, "modified_ns": now.modified_ns}
 
 
+def told_apart(inputs: Sequence[JsonlDataset]) -> list[JsonlDataset]:
+    """Return the inputs; those whose state does not tell contents apart have a digest.
+
+    Raises:
+        InputError: An input cannot be read.
+    """
+    return [
+        _identified(dataset, None)
+        if dataset.fingerprint is None and dataset.stamp().coarse
+        else dataset
+        for dataset in inputs
+    ]
+
+
 def identified(inputs: Sequence[JsonlDataset], last: Manifest | None) -> list[JsonlDataset]:
     """Return the inputs with digests, so that a copy, or another mount, is the same input.
 
@@ -42,7 +56,7 @@ def identified(inputs: Sequence[JsonlDataset], last: Manifest | None) -> list[Js
 
 def _identified(dataset: JsonlDataset, last: Manifest | None) -> JsonlDataset:
     state, digest = dataset.stamp(), ""
-    if last is not None:
+    if last is not None and not state.coarse:
         if dataset.identity in last.made_from.get("input", "").split():  # unchanged since
             return dataset
         found = (one for one in last.inputs if one.get("state") == list(state))

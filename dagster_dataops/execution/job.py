@@ -13,17 +13,20 @@ from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
 from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.batches import BatchStarts
+from dagster_dataops.datasets.dataset import CHANGED
 from dagster_dataops.datasets.lines import Interval, LineCounter, content_interval, count_records
 from dagster_dataops.errors import (
+    InputError,
     OutageError,
     RecordError,
-    WorkerError,
+    UnprocessedError,
 )
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import Failure, failure_text
 from dagster_dataops.execution.settlement import Settlement
 from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.record_context import shown_counts
 from dagster_dataops.quantities import counted
 
@@ -99,25 +102,25 @@ class Job(Settlement):
     def check_input_unchanged(self) -> None:
         """Check that the input is the same file as at the start.
 
-        If only its links or permissions may have changed, the checksums of the settled spans
-        decide.
+        If only its links or permissions may have changed, or a change may be hidden by the clock of
+        its file system, the checksums of the settled spans decide.
 
         Raises:
             InputError: The file was replaced or changed while it was read.
         """
-        (stamp,), now = self.attempt.stamps, self.dataset.stamp()
-        if now == stamp:
-            return
-        touched = self.check_input and now.resembles(stamp)
-        if touched and holds_settled(self.dataset, self.checkpoint.table):
-            return
-        self.dataset.check_unchanged(stamp)
+        (stamp,), now, read_ns = self.attempt.stamps, self.dataset.stamp(), self.attempt.read_ns
+        compared = self.check_input and now.resembles(stamp)
+        if compared and (now != stamp or stamp.hides_changes(read_ns)):
+            if holds_settled(self.dataset, self.checkpoint.table):
+                return
+            raise InputError(shown_place(self.dataset.path), CHANGED)
+        self.dataset.check_unchanged(stamp, read_ns)
 
     def check_complete(self) -> None:
         """Check that every record has an outcome; blank lines need none.
 
         Raises:
-            WorkerError: The backend left records unprocessed.
+            UnprocessedError: The backend left records unprocessed.
         """
         gaps = self.checkpoint.table.gaps(self.content)
         if not gaps:
@@ -126,7 +129,7 @@ class Job(Settlement):
             undone = sum(count_records(source, gap) for gap in gaps)
         if undone:
             reason = f"not processed: {counted(undone, 'records')}; run again to continue with them"
-            raise WorkerError(self.name, reason)
+            raise UnprocessedError(self.name, reason)
 
     def check_any_succeeded(self) -> None:
         """Check that a record succeeded, unless the settings allow all records to fail.
@@ -144,6 +147,7 @@ class Job(Settlement):
             example = (
                 f"The first, record {index} ({shown_place(self.dataset.path)}, line {line}): "
                 + failure_text(first.row["exception"], first.row["message"], first.row["traceback"])
+                + self._hint(first.row["exception"], first.row["message"])
             )
         raise OutageError(self.name, f"all records failed ({table.failed:,})", example)
 
@@ -172,7 +176,18 @@ class Job(Settlement):
             "were not tried"
         )
         text = failure_text(failure.exception, failure.message, failure.traceback_text)
+        text += self._hint(failure.exception, failure.message)
         return OutageError(self.name, found, f"The last of these failures: {text}")
+
+    def _hint(self, exception: str, message: str) -> str:
+        """Return the columns of the first record if it lacks the key of a `KeyError`, else ""."""
+        records = self.dataset.head(1) if exception == "KeyError" else []
+        key = message.strip("'\"")
+        if not records or key in records[0]:
+            return ""
+        near = nearest(key, records[0])
+        hint = f" Did you mean {near!r}?" if near else ""
+        return f"\nThe first record has: {', '.join(records[0]) or 'no columns'}.{hint}"
 
     def _place_of(self, offset: int) -> tuple[int, int]:
         """Return index, counted from 0, and line, counted from 1, of the record at ``offset``."""

@@ -18,7 +18,7 @@ _LINE_GROWTH: Final = 1.3
 _FIRST_BAR_SECONDS: Final = 0.2  # seconds; shorter runs show the bar once, at the end
 _LONGEST_PAUSE_SECONDS: Final = 600.0
 _COST: Final = "cost"  # the sum that is shown as money
-_UNPRICED: Final = "calls_without_usage"  # if there are any, the cost is too low
+_UNPRICED: Final = "calls_without_usage"  # if there are any, a part of the cost is estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,15 @@ class Progress(Protocol):
         """Show one line that the user should read, such as where the run resumes."""
         ...
 
+    def warn(self, name: str, text: str) -> None:
+        """Show one line that the user should act on, also before the start and after the end.
+
+        Args:
+            name: The name of the node.
+            text: The line.
+        """
+        ...
+
     def update(self, state: ProgressState) -> None:
         """Show the present state; called about ten times a second."""
         ...
@@ -209,7 +218,11 @@ class ConsoleProgress(Progress):
 
     @override
     def note(self, text: str) -> None:
-        _LOG.info("%s: %s", self._name, text)
+        _LOG.info("%s%s", f"{self._name}: " if self._name else "", text)
+
+    @override
+    def warn(self, name: str, text: str) -> None:
+        _LOG.warning("%s: %s", name, text)
 
     @override
     def update(self, state: ProgressState) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from dagster_dataops.byte_ranges import opened, read_blocks
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import LineCounter, content_interval, iterate_lines
+from dagster_dataops.datasets.lines import LineCounter, iterate_lines, opened_content
 from dagster_dataops.records import Record, decode, encode
 
 _BLOCK_BYTES = 8 << 20
@@ -78,10 +78,10 @@ class ExportRecords:
         Raises:
             IndexError: There is no such record.
         """
-        with opened(self.path) as source:
+        with opened_content(self.path) as (source, interval):
             counter = LineCounter(source)
             remaining = index
-            for line in iterate_lines(source, [content_interval(self.path)]):
+            for line in iterate_lines(source, [interval]):
                 try:
                     decode(line.text)
                 except ValueError:

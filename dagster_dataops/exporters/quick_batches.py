@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from dagster_dataops.byte_ranges import opened
-from dagster_dataops.datasets.lines import content_interval, line_blocks
+from dagster_dataops.datasets.lines import line_blocks, opened_content
 
 _BLOCK_BYTES: Final = 4 << 20  # of lines
 _MOST_BYTES: Final = (1 << 31) - 1  # of lines that Arrow reads at once
@@ -52,8 +51,8 @@ def quick_batches(path: Path, schema: Any, size: int) -> Iterator[Any]:
     """
     read = arrow_json.ReadOptions(use_threads=False, block_size=_MOST_BYTES)
     parse = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    with opened(path) as source:
-        for _, block in line_blocks(source, content_interval(path), _BLOCK_BYTES):
+    with opened_content(path) as (source, interval):
+        for _, block in line_blocks(source, interval, _BLOCK_BYTES):
             try:
                 table = arrow_json.read_json(pa.BufferReader(_checked(block)), read, parse)
             except pa.ArrowException as error:

@@ -1,13 +1,14 @@
 """Digests of the content of files, as in `JsonlDataset.fingerprint`."""
 
 import stat
+import time
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 import xxhash
 
-from dagster_dataops.byte_ranges import opened, read_blocks
+from dagster_dataops.byte_ranges import FileState, opened, read_blocks
 from dagster_dataops.errors import InputError
 from dagster_dataops.stores.object_file import ObjectFile
 
@@ -32,9 +33,10 @@ def content_digest(path: Path) -> str:
     return f"xxh3:{digest.hexdigest()}"
 
 
-@lru_cache(maxsize=64)
-def cached_digest(path: Path, state: tuple[int, ...]) -> str:  # noqa: ARG001 - part of the key
+def cached_digest(path: Path, state: tuple[int, ...]) -> str:
     """Return the digest of a file, cached for each state of the file.
+
+    A file that was changed a moment ago is read again: another change may leave its state as it is.
 
     Args:
         path: The file.
@@ -43,6 +45,13 @@ def cached_digest(path: Path, state: tuple[int, ...]) -> str:  # noqa: ARG001 - 
     Raises:
         InputError: The file cannot be read.
     """
+    if FileState(*state).hides_changes(time.time_ns()):
+        return content_digest(path)
+    return _cached_digest(path, state)
+
+
+@lru_cache(maxsize=64)
+def _cached_digest(path: Path, state: tuple[int, ...]) -> str:  # noqa: ARG001 - part of the key
     return content_digest(path)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dagster_dataops.hashing.code_origins import module_spec
 from dagster_dataops.hashing.named_references import codes_in
-from dagster_dataops.hashing.values import digest
+from dagster_dataops.hashing.values import RULES, digest
 
 _WITH_DOCSTRINGS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 _STARTED_AT: Final = time.time()
@@ -29,7 +29,7 @@ def text_of(function: types.FunctionType) -> str:
     known = _texts.get(id(code))
     if known is None:
         tree = _tree(function)
-        text = _instructions(code) if tree is None else tree_digest(tree)
+        text = instructions(code) if tree is None else tree_digest(tree)
         known = _texts[id(code)] = (code, text)
     return known[1]
 
@@ -92,10 +92,27 @@ def _matches_file(code: types.CodeType, lines: list[str]) -> bool:
     return code in known[1]
 
 
-def _instructions(code: types.CodeType) -> str:
-    return digest(
-        [[one.co_code, _without_code(one.co_consts), one.co_names] for one in codes_in(code)]
-    )
+def instructions(code: types.CodeType) -> str:
+    """Return a digest of byte code with its constants and the parameters that count."""
+    parts = [(one, _parameters(one)) for one in codes_in(code)]
+    found = [
+        [one.co_code, _without_code(one.co_consts), one.co_names, *([more] if more else [])]
+        for one, more in parts
+    ]
+    return digest(found) + (RULES if any(more for _, more in parts) else "")
+
+
+def _parameters(code: types.CodeType) -> list[Any]:
+    """Return the names and kinds of parameters; empty if the byte code tells all about them.
+
+    That is so for one plain parameter, and for methods that are generated from the annotations of a
+    class, such as ``__init__`` of a dataclass.
+    """
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    starred = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    kinds = [code.co_kwonlyargcount, code.co_posonlyargcount, starred]
+    plain = len(names) <= 1 and not any(kinds)
+    return [] if plain or code.co_name.startswith("__") else [*names, *kinds]
 
 
 def _without_code(constants: tuple[Any, ...]) -> list[Any]:

@@ -23,6 +23,8 @@ import xxhash
 
 from dagster_dataops.hashing.operational import is_operational
 
+# The end of a digest that version 0.2 of the package would have made by other rules.
+RULES: Final = ".2"
 _MAX_DEPTH: Final = 100
 _LOCKS: Final = frozenset({"_thread", "threading"})
 # Attributes of clients that may be properties.
@@ -60,6 +62,11 @@ def digest(value: object, functions: FunctionDigest = function_name) -> str:
 def digest_of_form(form: Any) -> str:
     """Return the digest of a JSON form."""
     return xxhash.xxh3_128_hexdigest(orjson.dumps(form, option=orjson.OPT_SORT_KEYS))
+
+
+def end_of_rules(digests: Iterable[str]) -> str:
+    """Return the end of a digest that is made of others: `RULES` if one of them has it."""
+    return RULES if any(one.endswith(RULES) for one in digests) else ""
 
 
 class FormBuilder:
@@ -174,12 +181,12 @@ class FormBuilder:
             return {"list": digest_of_form(list(map(inner, tuple.__iter__(value))))}
         if isinstance(value, Mapping):
             return {
-                "mapping": _unordered_digest(
+                "mapping": unordered_digest(
                     [inner(k), inner(v)] for k, v in self._counted_entries(value)
                 )
             }
         if isinstance(value, AbstractSet):
-            return {"set": _unordered_digest(map(inner, sorted(value, key=_name_of)))}
+            return {"set": unordered_digest(map(inner, sorted(value, key=_name_of)))}
         return self.object(value, depth)
 
     def _counted_entries(self, value: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
@@ -195,12 +202,24 @@ class FormBuilder:
         wrapped = read_attribute(value, "__wrapped__") if callable(value) else None
         if wrapped is not None:
             made["wrapped"] = self.form(wrapped, depth)
-        kept = None if _holds_resource(value) else _pickled_state(value)
+        kept = None if self._is_resource(value) else self._state_of(value)
         if kept is None:
             return made | self.public(value, depth, unknown=wrapped is None)
         if wrapped is None or not isinstance(kept[-1], str):
-            made["state"] = digest_of_form([self.form(part, depth) for part in kept])
+            made["state"] = digest_of_form(self._state_forms(value, kept, depth))
         return made
+
+    def _is_resource(self, value: Any) -> bool:
+        """Return whether an object counts by its public attributes, not by its state."""
+        return holds_resource(value)
+
+    def _state_of(self, value: Any) -> list[Any] | None:
+        """Return the parts from which pickle would rebuild ``value``; ``None`` if it cannot."""
+        return _pickled_state(value)
+
+    def _state_forms(self, _value: Any, kept: list[Any], depth: int) -> list[Any]:
+        """Return the forms of the parts that `_state_of` returned."""
+        return [self.form(part, depth) for part in kept]
 
     def public(self, value: Any, depth: int, *, unknown: bool) -> dict[str, Any]:
         """Return the public attributes of an object that have plain values.
@@ -212,12 +231,16 @@ class FormBuilder:
         """
         found = {}
         for name, item in _public_attributes(value):
-            form = self._plain_form(item, depth)
+            form = self._attribute_form(name, item, depth)
             if form is not None and not self._ignored(name):
                 found[name] = form
         if not found and unknown and type(value).__module__ not in _LOCKS:
             self.unknown.add(type_name(value))
         return {"state": digest_of_form(found)}
+
+    def _attribute_form(self, _name: str, value: Any, depth: int) -> Any:
+        """Return the form of a public attribute with a plain value; ``None`` for another."""
+        return self._plain_form(value, depth)
 
     def _plain_form(self, value: Any, depth: int) -> Any:
         """Return the form of a plain value or a list of them; ``None`` for other values."""
@@ -238,7 +261,8 @@ def _name_of(value: object) -> str:
     return str(getattr(value, "__qualname__", ""))
 
 
-def _unordered_digest(forms: Iterable[Any]) -> str:
+def unordered_digest(forms: Iterable[Any]) -> str:
+    """Return the digest of forms whose order does not count."""
     return digest_of_form(sorted(map(digest_of_form, forms)))
 
 
@@ -251,7 +275,8 @@ def _text(text: str) -> Any:
     return f"'{text}"
 
 
-def _holds_resource(value: Any) -> bool:
+def holds_resource(value: Any) -> bool:
+    """Return whether an object is used in a ``with`` statement, as clients and open files are."""
     return callable(getattr(type(value), "__enter__", None))
 
 
@@ -262,6 +287,8 @@ def _public_attributes(value: Any) -> Iterator[tuple[str, Any]]:
             item = read_attribute(value, name)
             # An address may be an object, for example httpx.URL.
             yield name, item if item is None or _is_plain(item) else str(item)
+    if type(value).__module__.startswith("botocore."):
+        yield "endpoint_url", read_attribute(read_attribute(value, "meta"), "endpoint_url")
 
 
 _DESCRIPTORS = types.GetSetDescriptorType | types.MemberDescriptorType
@@ -288,13 +315,19 @@ def attributes_of(value: Any) -> dict[str, Any]:
 def _pickled_state(value: Any) -> list[Any] | None:
     """Return the state from which pickle would rebuild ``value``; ``None`` if it cannot."""
     try:
-        reduced = value.__reduce_ex__(2)
-        if isinstance(reduced, str):
-            return [getattr(value, "__module__", None), reduced]
-        maker, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
-        return [function_name(maker), arguments, state, list(items or ()), list(pairs or ())]
+        return state_parts(value, value.__reduce_ex__(2))
     except Exception:  # noqa: BLE001 - user objects may raise anything when pickled
         return None
+
+
+def state_parts(
+    value: Any, reduced: Any, name_of: Callable[[Any], Any] = function_name
+) -> list[Any]:
+    """Return what ``__reduce_ex__`` gives as five parts, or as the place of a global name."""
+    if isinstance(reduced, str):
+        return [getattr(value, "__module__", None), reduced]
+    maker, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
+    return [name_of(maker), arguments, state, list(items or ()), list(pairs or ())]
 
 
 def type_name(value: object) -> str:

@@ -7,8 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from dagster_dataops.byte_ranges import opened
-from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
+from dagster_dataops.datasets.lines import Line, iterate_lines, opened_content
 from dagster_dataops.errors import OperatorContextError
 from dagster_dataops.models.batches.batch_delivery import BatchDelivery, DeferredRequest
 from dagster_dataops.models.model_session import ModelSession
@@ -68,8 +67,11 @@ async def _round(operator: Asking, context: OperatorContext, batches: BatchDeliv
     """Collect what the server has answered, and submit what is still missing."""
     await batches.advance()
     path = context.input
-    with operator.session.noting(batches.parts()) as requests, opened(path) as source:
-        lines = iterate_lines(source, [content_interval(path)])
+    with (
+        operator.session.noting(batches.parts()) as requests,
+        opened_content(path) as (source, interval),
+    ):
+        lines = iterate_lines(source, [interval])
         while block := list(islice(lines, _AT_ONCE)):
             await asyncio.gather(*[_note(operator, line) for line in block])
     await batches.send(requests)

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.errors import InvalidOutputError, ModelError
+from dagster_dataops.errors import EmptyReplyError, InvalidOutputError, ModelError
+from dagster_dataops.models.json_values import json_texts, json_value
 from dagster_dataops.models.llm_operator import LLMOperator
-from dagster_dataops.models.output_format import json_part
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, encode_anything
 
@@ -34,6 +34,7 @@ class LLMDataJson(LLMOperator):
     is followed by all values as JSON.
     """
 
+    _publishes_text = True
     _default_prompt: str | None = None
     _default_inference_kwargs: ClassVar[Mapping[str, Any]] = {
         "max_new_tokens": 512,
@@ -85,18 +86,50 @@ class LLMDataJson(LLMOperator):
         text = _filled(self.prompt, values)
         faults = []
         for number in range(self.max_retries):
-            reply = await self.ask(text, sample=number, **fields)
             try:
-                output = orjson.loads(json_part(reply.text))
-                if self.verify_output(output, record):
-                    return self.postprocess(output, record)
-                faults.append("verify_output refused it")
+                reply = await self.ask(text, sample=number, **fields)
+                output = self._usable_output(reply.text, record)
+                return self.postprocess(output, record)
+            except EmptyReplyError as error:
+                faults.append(str(error))
             except ModelError:
                 raise
             except Exception as error:  # noqa: BLE001 - the hooks are user code
-                faults.append(f"{type(error).__name__}: {error}")
+                named = (
+                    "" if isinstance(error, _RefusedOutputError) else f"{type(error).__name__}: "
+                )
+                faults.append(f"{named}{error}")
         reason = f"none of {counted(self.max_retries, 'replies')} is usable: {'; '.join(faults)}"
         raise InvalidOutputError(reason[:_MAX_TEXT])
+
+    def _usable_output(self, text: str, record: Record) -> Any:
+        """Return the first JSON value in a text that `verify_output` takes.
+
+        Raises:
+            ValueError: There is no JSON.
+            _RefusedOutputError: It takes none.
+            Exception: What `verify_output` raised for the first one.
+        """
+        first: Exception | None = None
+        for one in json_texts(text, scalars=True):
+            try:
+                output = json_value(one)
+            except ValueError as error:
+                first = first or error
+                continue
+            try:
+                if self.verify_output(output, record):
+                    return output
+                fault: Exception = _RefusedOutputError("verify_output refused it")
+            except Exception as error:  # noqa: BLE001 - the hook is user code
+                fault = error
+            if first is None or isinstance(first, orjson.JSONDecodeError):
+                first = fault
+        raise first or ValueError("the text has no JSON")
+
+
+class _RefusedOutputError(Exception):
+    """The hook does not take the JSON of a reply."""
 
 
 def _filled(prompt: str, values: Any) -> str:

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import (
     ContentFilteredError,
+    EmptyReplyError,
     InvalidOutputError,
     ModelError,
     OperatorOptionError,
@@ -22,7 +23,8 @@ from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
 from dagster_dataops.models.output_format import OutputFormat, output_format, plain
 from dagster_dataops.models.prompt_templates import compiled, rendered
-from dagster_dataops.models.replies.reply import Reply, reply_of
+from dagster_dataops.models.replies.message_parts import without_thinking
+from dagster_dataops.models.replies.reply import Reply, check_text, offers_tools, reply_of
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun
 from dagster_dataops.quantities import counted
@@ -33,6 +35,14 @@ Messages: TypeAlias = str | Sequence[Mapping[str, Any]]
 _REPLY: Final = "reply"  # the key of an example with the answer
 _MAX_TEXT: Final = 2000
 _CHOICES: Final = ("fail", "keep")
+_THINKING: Final = ("keep", "cut")
+_OF_NO_USE: Final = (
+    ContentFilteredError,
+    EmptyReplyError,
+    InvalidOutputError,
+    RefusedError,
+    TruncatedError,
+)
 _DELIVERIES: Final = ("online", "batch")
 _WAITS: Final = ("sensor", "step")
 
@@ -61,6 +71,7 @@ class LLMOperator(ModelOperator):
     prompt: str = ""
     system: str = ""
     response_format: Any = None
+    _publishes_text: bool = False  # so that replies that call tools are of no use
 
     def __init__(  # noqa: PLR0913 - the options of an operator
         self,
@@ -76,6 +87,8 @@ class LLMOperator(ModelOperator):
         params: Mapping[str, Any] | None = None,
         reasks: AtLeastZero = 2,
         truncated: Literal["fail", "keep"] = "fail",
+        empty: Literal["fail", "keep"] = "fail",
+        thinking: Literal["keep", "cut"] = "keep",
         delivery: Annotated[Literal["online", "batch"], Operational] = "online",
         wait: Annotated[Literal["sensor", "step"], Operational] = "sensor",
         cancel: Annotated[bool, Operational] = False,
@@ -97,6 +110,10 @@ class LLMOperator(ModelOperator):
             params: Further fields of the request.
             reasks: How often a reply of the wrong form is asked for again.
             truncated: Whether a reply that was cut at ``max_tokens`` fails or is kept.
+            empty: Whether a reply without a text, or with nothing but white space, fails or is
+                kept.
+            thinking: With ``cut``, the text of a reply is what follows its last ``</think>``; the
+                rest is its ``reasoning``.
             delivery: With ``batch`` the requests of all records are submitted as batches, which the
                 server answers within a day for less. It is not part of the operator's identity.
             wait: What a run does while the server works on batches: with ``sensor`` it ends at
@@ -105,7 +122,8 @@ class LLMOperator(ModelOperator):
             cancel: Whether a run cancels the batches that the server has not answered, and ends;
                 give it to one run, in the launchpad. It is not part of the operator's identity.
             client: Name of a client of the run, or a `ModelClient`, or an object that
-                `ModelClient` takes as ``complete``. It is not part of the operator's identity.
+                `ModelClient` takes as ``complete``. It is not part of the operator's identity, but
+                its address is part of that of results.
             **kwargs: ``keep_replies`` of `ModelOperator`, and execution settings.
         """
         super().__init__(model, client, **kwargs)
@@ -115,6 +133,7 @@ class LLMOperator(ModelOperator):
         self.response_format = response_format or self.response_format
         self.delivery, self.wait, self.cancel = delivery, wait, cancel
         self.examples, self.reasks, self.truncated = list(examples), reasks, truncated
+        self.empty, self.thinking = empty, thinking
         given = {"temperature": temperature, "max_tokens": max_tokens}
         given = {name: value for name, value in given.items() if value is not None}
         self.params: dict[str, Any] = {**(params or {}), **given}
@@ -143,8 +162,14 @@ class LLMOperator(ModelOperator):
         return {**record, "record": record}
 
     def parse(self, record: Record, reply: Reply) -> Any:
-        """Return the result for a record, as ``forward`` of a record operator returns it."""
+        """Return the result for a record, as ``forward`` of a record operator returns it.
+
+        By default the text of the reply is written to ``output_key``; with a ``response_format``
+        the value; and of a reply that calls tools, which ``params`` must offer, its message.
+        """
         value = reply.text if reply.parsed is None else plain(reply.parsed)
+        if reply.tool_calls:
+            value = reply.message
         return {**record, self.output_key: value}
 
     async def ask(
@@ -174,7 +199,7 @@ class LLMOperator(ModelOperator):
         asked: list[dict[str, Any]] = []
         try:
             return await self._asked(request, form, sample, asked)
-        except (ContentFilteredError, InvalidOutputError, RefusedError, TruncatedError):
+        except _OF_NO_USE:
             for reask, one in enumerate(asked):
                 self.session.reject(one, sample, reask)
             raise
@@ -230,8 +255,10 @@ class LLMOperator(ModelOperator):
         for reask in range(self.reasks + 1):
             asked.append(request)
             raw, replayed = await self.call(request, sample, reask)
-            reply = self._usable(reply_of(raw, replayed=replayed))
-            if form is None:
+            offered = offers_tools(request)
+            reply = reply_of(raw, replayed=replayed, offers_tools=offered, empty=True)
+            reply = self._usable(reply)
+            if form is None or reply.tool_calls:
                 return reply
             try:
                 reply.parsed = form.parse(reply.text)
@@ -252,11 +279,19 @@ class LLMOperator(ModelOperator):
         """
         if reply.refusal:
             raise _unusable(RefusedError(reply.refusal[:_MAX_TEXT]), reply)
-        if reply.finish_reason == "content_filter":
+        if reply.filtered:
             reason = "a filter of the server stopped the reply"
             raise _unusable(ContentFilteredError(reason), reply)
-        if reply.finish_reason == "length" and self.truncated == "fail":
+        if reply.cut and self.truncated == "fail":
             raise _unusable(_truncated(reply), reply)
+        if self.thinking == "cut":
+            reply.text, thought = without_thinking(reply.text)
+            reply.reasoning = "\n".join(one for one in (reply.reasoning, thought) if one)
+        if self.empty == "fail":
+            try:
+                check_text(reply)
+            except EmptyReplyError as error:
+                raise _unusable(error, reply) from None
         return reply
 
     def _check(self) -> None:
@@ -270,12 +305,19 @@ class LLMOperator(ModelOperator):
                 compiled(getattr(self, name))
             except ValueError as error:
                 raise OperatorOptionError(spec.qualified_name, name, f"{error}") from None
+        fits = not (self._publishes_text and offers_tools(self.params))
+        reason = "has tools, but this operator takes the text of replies; use llm.Generate"
+        self.require("params", fits=fits, reason=reason)
+        reason = "asks for a stream, but replies are read whole; leave out 'stream'"
+        self.require("params", fits=not self.params.get("stream"), reason=reason)
         self.require("delivery", fits=self.delivery in _DELIVERIES, reason="is online or batch")
         self.require("wait", fits=self.wait in _WAITS, reason="is sensor or step")
         fits = self.delivery == "batch" or not self.cancel
         self.require("cancel", fits=fits, reason="needs delivery='batch'")
         self.require("reasks", fits=self.reasks >= 0, reason="must be 0 or more")
-        self.require("truncated", fits=self.truncated in _CHOICES, reason="is 'fail' or 'keep'")
+        for name in ("truncated", "empty"):
+            self.require(name, fits=getattr(self, name) in _CHOICES, reason="is 'fail' or 'keep'")
+        self.require("thinking", fits=self.thinking in _THINKING, reason="is 'keep' or 'cut'")
         complete = all(_REPLY in one for one in self.examples)
         self.require("examples", fits=complete, reason=f"need the key {_REPLY!r}")
 

@@ -77,6 +77,13 @@ class ModelOperator:
         except FatalModelError as error:
             raise StopRun(f"{type(error).__name__}: {error}") from error
 
+    def __dataops_server__(self, clients: Mapping[str, Any]) -> tuple[str, bool]:
+        """Return the server that is asked; see `Operator`."""
+        client = client_among(self.client, clients)
+        if client.mode == "replay":
+            return "recorded replies", False
+        return client.server.name, client.replies_without_address == "use"
+
     @property
     def session(self) -> ModelSession:
         """The calls of this run.

@@ -13,14 +13,18 @@ import xxhash
 
 from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import (
-    BadReplyError,
     BadRequestError,
     BudgetSpentError,
     EndpointFailingError,
     FatalModelError,
+    InvalidOutputError,
+    ModelError,
+    PriceMissingError,
     RateLimitedError,
     ReplyNotRecordedError,
     TransientModelError,
+    UnaddressedRepliesError,
+    WrongServerError,
 )
 from dagster_dataops.models.batches.batch_delivery import BatchDelivery, DeferredRequest, Parts
 from dagster_dataops.models.calls.client import ModelClient
@@ -29,18 +33,27 @@ from dagster_dataops.models.calls.shared_limits import SharedLimits
 from dagster_dataops.models.calls.transports import transport_of
 from dagster_dataops.models.replies.call_counts import CallCounts
 from dagster_dataops.models.replies.kept_replies import replies_file
-from dagster_dataops.models.replies.reply import reply_of, usage_of
-from dagster_dataops.models.replies.reply_store import ReplyStore, request_key
+from dagster_dataops.models.replies.reply import (
+    finish_reason_of,
+    offers_tools,
+    reply_of,
+    text_of,
+)
+from dagster_dataops.models.replies.reply_store import ReplyStore, StoredReply, request_key
+from dagster_dataops.models.replies.served_by import ServedBy
+from dagster_dataops.models.replies.token_estimates import estimate, reply_tokens
+from dagster_dataops.models.replies.usage import counted_usage, usage_of
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
+from dagster_dataops.quantities import counted
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 _FIRST_PAUSE_SECONDS: Final = 0.25
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 _BREAK_AFTER: Final = 50  # failures in a row
 _BREAK_SECONDS: Final = (1.0, 4.0, 16.0, 64.0)  # the pauses after that; then the run stops
-_CHARACTERS_A_TOKEN: Final = 3.5
 _SEEDS: Final = 1 << 31  # what servers take
-_USUAL_OUTPUT: Final = 256  # tokens of a reply without a limit, until it is there
+_STOP_AFTER: Final = 3  # replies that are no JSON, if none was before
+_MAX_TEXT: Final = 2000
 
 
 class Endpoint(NamedTuple):
@@ -48,15 +61,20 @@ class Endpoint(NamedTuple):
 
     Attributes:
         path: Its path below the address of the server.
-        check: Takes a request and the JSON of its reply, and raises a `BadReplyError` for a reply
-            without an answer, which is not stored.
+        check: Takes a request and the JSON of its reply, and raises a `ModelError` for a reply
+            without an answer, which is not stored. Stored replies are checked as well.
     """
 
     path: str
     check: Callable[[dict[str, Any], dict[str, Any]], object]
 
 
-CHAT: Final = Endpoint("/chat/completions", lambda _, reply: reply_of(reply, replayed=False))
+def check_chat(request: dict[str, Any], reply: dict[str, Any]) -> None:
+    """Raise a `ModelError` for a reply without an answer; an empty text is for the operator."""
+    reply_of(reply, replayed=False, offers_tools=offers_tools(request), empty=True)
+
+
+CHAT: Final = Endpoint("/chat/completions", check_chat)
 
 
 class ModelSession:
@@ -91,7 +109,7 @@ class ModelSession:
         file = folder / f"{name}.{socket.gethostname()}.{number}.limits"
         self._limits = SharedLimits(file, client.rates.share(self._agents))
         file = client.cassette or replies_file(context.folder, keep=keep_replies)
-        self._store = ReplyStore(file)
+        self._store = ReplyStore(file, _served_by(client))
         self._published = _published(context)
         self._store.begin(self._published)
         self._transport = None if self._replays else transport_of(client)
@@ -102,6 +120,8 @@ class ModelSession:
         self._asked: dict[str, asyncio.Event] = {}
         self._counts = CallCounts(context, self._store, client.prices)
         self._fatal: FatalModelError | None = None
+        self._length = 0  # of the vectors of this result; 0 before the first
+        self._not_json: int | None = 0  # replies so far; None once there was JSON
         self._failures_in_a_row = 0
         self._breaks = iter(_BREAK_SECONDS)
         self._paused_at = self._paused_until = 0.0
@@ -153,7 +173,7 @@ class ModelSession:
         while (other := self._asked.get(key)) is not None:
             with self._context.waiting():
                 await other.wait()
-        stored = self._store.get(key, rejected=not self._context.retries_failed)
+        stored = self._stored(endpoint, request, key)
         if stored is not None:
             self._counts.stored(stored, replays=self._replays)
             return stored.reply, True
@@ -163,18 +183,56 @@ class ModelSession:
         if sample and "seed" not in request and not self._context.retries_failed:
             request = {**request, "seed": self._seed_of(key)}
         if self._noted is not None:
+            self._check_open(str(request["model"]))
             self._noted.add(key, self._context.position, request)
             raise DeferredRequest
         self._asked[key] = asyncio.Event()
         try:
-            reply, seconds = await self._tried(endpoint, request)
-            asked = _asked(request) if self._client.cassette else ""
-            position, model = self._context.position, str(request["model"])
-            self._store.put(key, position, model, reply, seconds=seconds, asked=asked)
+            paid = await self._tried(endpoint, request)
+            self._store.put(
+                key,
+                paid.start,
+                paid.model,
+                paid.reply,
+                seconds=paid.seconds,
+                asked=_asked(request) if self._client.cassette else "",
+                estimated=paid.estimated,
+            )
         finally:
             self._asked.pop(key).set()
-        self._counts.paid(reply, model, seconds)
-        return reply, False
+        self._counts.paid(paid)
+        return paid.reply, False
+
+    def _stored(self, endpoint: Endpoint, request: dict[str, Any], key: str) -> StoredReply | None:
+        """Return the stored reply to a request; ``None`` if there is none that is an answer.
+
+        Raises:
+            ModelError: The reply is in a file of the user, and no answer.
+        """
+        try:
+            stored = self._store.get(key, rejected=not self._context.retries_failed)
+        except UnaddressedRepliesError as error:
+            self._fatal = error
+            raise
+        if stored is not None:
+            try:
+                endpoint.check(request, stored.reply)
+            except ModelError:  # version 0.2 stored it
+                if self._replays:
+                    raise
+                return None
+        return stored
+
+    def _paid(
+        self, request: dict[str, Any], reply: dict[str, Any], seconds: float = 0.0
+    ) -> StoredReply:
+        """Return a reply with what is known about its call."""
+        estimated = counted_usage(reply).estimated
+        if estimated is not None:
+            tokens, _ = estimate(request, media=self._client.media_tokens)
+            estimated = counted_usage(reply, tokens).estimated
+        model, position = str(request["model"]), self._context.position
+        return StoredReply(0, position, model, seconds, reply, estimated=estimated)
 
     def reject(self, request: dict[str, Any], sample: int = 0, reask: int = 0) -> None:
         """Record that the reply to a request was of no use.
@@ -183,6 +241,30 @@ class ModelSession:
         """
         if not self._replays:
             self._store.reject(request_key(request, sample, reask))
+
+    def check_length(
+        self, request: dict[str, Any], length: int, length_in: Callable[[dict[str, Any]], int]
+    ) -> None:
+        """Check that the vectors of a reply are as long as others of the result.
+
+        Args:
+            request: The request.
+            length: Numbers in each of its vectors.
+            length_in: Returns the length of the vectors in a reply; 0 if it has none.
+
+        Raises:
+            InvalidOutputError: They are not.
+        """
+        if not self._length:
+            model = str(request["model"])
+            stored = self._store.since(self._store.published)
+            address = self._client.server.address
+            mine = (one for one in stored if (one.model, one.address) == (model, address))
+            earlier = (length_in(one.reply) for one in mine)
+            self._length = next((one for one in earlier if one), length)
+        if length != self._length:
+            reason = f"the vectors have {length} numbers, others of this result {self._length}"
+            raise InvalidOutputError(reason)
 
     async def close(self) -> None:
         """Close connections and files."""
@@ -211,22 +293,21 @@ class ModelSession:
         )
         return ReplyNotRecordedError(reason)
 
-    async def _tried(
-        self, endpoint: Endpoint, request: dict[str, Any]
-    ) -> tuple[dict[str, Any], float]:
+    async def _tried(self, endpoint: Endpoint, request: dict[str, Any]) -> StoredReply:
         """Send a request until there is a reply or another try cannot help.
 
         Returns:
-            The reply, and the seconds of the try that got it.
+            The reply, with the seconds of the try that got it.
         """
         number, begun = 0, time.monotonic()
         while True:
-            self._check_open()
+            self._check_open(str(request["model"]))
             sent = self._dialect.adapted(request)
             try:
                 reply = await self._sent(endpoint, sent)
             except TransientModelError as error:
                 self._context.count(calls_repeated=1)
+                self._stop_if_never_json(error)
                 self._break_if_failing(error)
                 number += 1
                 if not error.connected and begun < self._paused_at:  # the server was down
@@ -246,10 +327,16 @@ class ModelSession:
                 self._succeeded()
                 return reply
 
-    def _check_open(self) -> None:
+    def _check_open(self, model: str) -> None:
         if self._fatal is not None:
             raise self._fatal
         limit = self._client.max_cost
+        if limit and model not in self._client.prices:
+            reason = (
+                f"max_cost of the client is {limit:g}, but it has no price of model {model!r}; "
+                f"its prices are of: {', '.join(self._client.prices) or 'none'}"
+            )
+            raise PriceMissingError(reason)
         if limit and (cost := self._counts.cost()) >= limit:
             reason = (
                 f"the calls for this result have cost {cost:.4f}, and max_cost of the client is "
@@ -257,12 +344,10 @@ class ModelSession:
             )
             raise BudgetSpentError(reason)
 
-    async def _sent(
-        self, endpoint: Endpoint, request: dict[str, Any]
-    ) -> tuple[dict[str, Any], float]:
+    async def _sent(self, endpoint: Endpoint, request: dict[str, Any]) -> StoredReply:
         """Send a request as soon as the limits allow it."""
         assert self._transport is not None  # noqa: S101 - not in a replay
-        reserved = sum(estimate(request))
+        reserved = sum(estimate(request, media=self._client.media_tokens))
         await self._admitted(reserved)
         unused, succeeded = 0.0, False
         unsent = ExitStack()
@@ -270,26 +355,51 @@ class ModelSession:
         begun = time.monotonic()
         try:
             reply = await self._transport.send(endpoint.path, request, unsent.close)
-            usage = usage_of(reply)
-            if usage is not None:
-                unused = reserved - usage.tokens_in - usage.tokens_out
+            paid = self._paid(request, reply, time.monotonic() - begun)
+            unused = reserved - _tokens(paid)
             succeeded = True
-            if self._transport.announced != self._announced:
-                self._announced = self._transport.announced
-                self._limits.lower(*(one / self._agents for one in self._announced))
-            seconds = time.monotonic() - begun
+        except ModelError as error:
+            self._take_error(request, error)
+            raise
         finally:
             unsent.close()
             self._limits.release(unused, succeeded=succeeded)
             self._freed.set()
+        self._not_json = None
+        self._heed_announced()
+        self._check(endpoint, request, reply)
+        return paid
+
+    def _check(self, endpoint: Endpoint, request: dict[str, Any], reply: dict[str, Any]) -> None:
+        """Raise a `ModelError` for a reply without an answer, which is paid nevertheless."""
         try:
             endpoint.check(request, reply)
-        except BadReplyError:  # no answer, but paid
-            if usage is not None:
-                self._store.spend(self._context.position, str(request["model"]), reply)
-            self._counts.without_answer(reply, str(request["model"]))
+        except ModelError as error:
+            _describe(error, reply)
+            self._spend(request, reply)
             raise
-        return reply, seconds
+
+    def _take_error(self, request: dict[str, Any], error: ModelError) -> None:
+        """Take notice of an error that the server answered with status 200."""
+        if error.body is not None:
+            self._not_json = None
+            _describe(error, error.body)
+            self._spend(request, error.body)
+
+    def _heed_announced(self) -> None:
+        """Keep to the limits that the server announces."""
+        assert self._transport is not None  # noqa: S101 - by the caller
+        if self._transport.announced != self._announced:
+            self._announced = self._transport.announced
+            self._limits.lower(*(one / self._agents for one in self._announced))
+
+    def _spend(self, request: dict[str, Any], reply: dict[str, Any]) -> None:
+        """Store and count the cost of a reply without an answer, if it has a usage or a text."""
+        if usage_of(reply) is None and not reply_tokens(reply):
+            return
+        spent = self._paid(request, reply)
+        self._store.spend(spent.start, spent.model, reply, estimated=spent.estimated)
+        self._counts.without_answer(spent)
 
     async def _admitted(self, tokens: float) -> None:
         if not self._turn.locked() and not self._limits.acquire(tokens):
@@ -330,6 +440,19 @@ class ModelSession:
         asked *= random.uniform(1, 1.1)  # noqa: S311
         return asked if number == 1 else max(asked, pause)  # the first wait was too short
 
+    def _stop_if_never_json(self, error: TransientModelError) -> None:
+        """Stop the run if the server has sent pages or events from the start, and no JSON."""
+        if not error.never_json or self._not_json is None:
+            return
+        self._not_json += 1
+        if self._not_json >= _STOP_AFTER:
+            reason = (
+                f"the first {counted(self._not_json, 'replies')} were no JSON; set base_url of the "
+                f"ModelClient to a server with OpenAI's API, usually with /v1 at its end. {error}"
+            )
+            self._fatal = WrongServerError(reason)
+            raise self._fatal
+
     def _succeeded(self) -> None:
         self._failures_in_a_row = 0
         self._breaks = iter(_BREAK_SECONDS)
@@ -368,21 +491,34 @@ def _published(context: OperatorContext) -> str:
     return ""
 
 
+def _served_by(client: ModelClient) -> ServedBy | None:
+    """Return the server whose stored replies count; ``None`` for those of all servers.
+
+    Which replies are in a file of the user, the user knows.
+    """
+    if client.cassette is None:
+        return client.server
+    return None if client.mode == "replay" else client.server._replace(unaddressed="use")
+
+
+def _describe(error: ModelError, reply: dict[str, Any]) -> None:
+    """Add the facts of a reply without an answer to its error."""
+    usage = usage_of(reply)
+    found = {
+        "request_id": reply.get("id"),
+        "reply": text_of(reply)[:_MAX_TEXT],
+        "finish_reason": finish_reason_of(reply),
+        "usage": None if usage is None else usage._asdict(),
+    }
+    error.details |= {name: value for name, value in found.items() if value}
+
+
+def _tokens(paid: StoredReply) -> int:
+    usage = counted_usage(paid.reply, estimated=paid.estimated).usage
+    return usage.tokens_in + usage.tokens_out
+
+
 def _asked(request: dict[str, Any]) -> str:
     """Return the end of the last message, or of the input, of a request."""
     messages = request.get("messages")
-    return str(messages[-1]["content"] if messages else request.get("input"))[-500:]
-
-
-def estimate(request: dict[str, Any], usual_output: float = _USUAL_OUTPUT) -> tuple[float, float]:
-    """Return about how many tokens a request has, and the most that its reply has.
-
-    Args:
-        request: The JSON of the request.
-        usual_output: Tokens of a reply that has no limit.
-    """
-    if "messages" not in request:
-        return len(str(request.get("input"))) / _CHARACTERS_A_TOKEN, 0.0
-    characters = sum(len(str(message["content"])) for message in request["messages"])
-    most = request.get("max_tokens") or request.get("max_completion_tokens") or usual_output
-    return characters / _CHARACTERS_A_TOKEN, float(most)
+    return str(messages[-1].get("content") if messages else request.get("input"))[-500:]

@@ -7,6 +7,7 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops.errors import DefinitionError, MissingExtraError
+from dagster_dataops.models.json_values import LISTS, OBJECTS, json_texts, json_value
 
 _MADE: Final = 128  # forms that are remembered
 _MAX_TEXT: Final = 300
@@ -14,6 +15,9 @@ _MAX_FAULTS: Final = 5
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _ANY_OBJECT: Final = {"type": "object"}
 _OF_SCHEMAS: Final = ("properties", "$defs", "definitions")  # schemas by name
+_TYPES: Final = ("object", "array", "string")
+_KINDS: Final = {OBJECTS: "object", LISTS: "list"}
+_DEEPEST: Final = 20  # references
 _IN_LISTS: Final = ("anyOf", "allOf", "oneOf", "prefixItems")
 
 
@@ -56,7 +60,7 @@ class OutputFormat:
     """
 
     def __init__(self, wanted: Any) -> None:
-        self._model = wanted if hasattr(wanted, "model_json_schema") else None
+        self._model: Any = wanted if hasattr(wanted, "model_json_schema") else None
         if self._model is None and not isinstance(wanted, dict):
             reason = f"response_format is {wanted!r}; give a pydantic model or a JSON Schema"
             raise DefinitionError(reason)
@@ -64,17 +68,36 @@ class OutputFormat:
             schema, self.field = _of_schema(wanted)
             self._validator = _validator(schema)
         else:
-            self.field = _field(self._model.model_json_schema())
+            schema = self._model.model_json_schema()
+            self.field = _field(schema)
+        self._starts, self._scalars = _starts_of(schema)
 
     def parse(self, text: str) -> Any:
-        """Return the value in the text of a reply.
+        """Return the first value in the text of a reply that has the form.
 
         Raises:
-            ValueError: It does not have the form; the message names the place.
+            ValueError: None has it; the message names the place.
         """
-        text = json_part(text)
-        if self._model is None:
-            return self._checked(text)
+        fault: ValueError | None = None
+        for one in json_texts(text, self._starts, scalars=self._scalars):
+            try:
+                return self._checked(one)
+            except ValueError as error:
+                fault = _better(fault, error)
+        wanted = _KINDS.get(self._starts, "value") if not self._scalars else "value"
+        raise fault or ValueError(f"the text has no JSON {wanted}: {text[:_MAX_TEXT]!r}")
+
+    def _checked(self, text: str) -> Any:
+        value = json_value(text)
+        if self._model is not None:
+            return self._instance(text)
+        errors = list(self._validator.iter_errors(value))[:_MAX_FAULTS] if self._validator else []
+        if errors:
+            places = [".".join(map(str, one.instance_path)) for one in errors]
+            raise _OtherFormError(_faults(places, [one.message for one in errors])[:_MAX_TEXT])
+        return value
+
+    def _instance(self, text: str) -> Any:
         from pydantic import ValidationError
 
         try:
@@ -82,15 +105,65 @@ class OutputFormat:
         except ValidationError as error:
             faults = error.errors(include_url=False)[:_MAX_FAULTS]
             places = [".".join(map(str, one["loc"])) for one in faults]
-            raise ValueError(_faults(places, [one["msg"] for one in faults])) from None
+            raise _OtherFormError(_faults(places, [one["msg"] for one in faults])) from None
 
-    def _checked(self, text: str) -> Any:
-        value = orjson.loads(text)
-        errors = list(self._validator.iter_errors(value))[:_MAX_FAULTS] if self._validator else []
-        if errors:
-            places = [".".join(map(str, one.instance_path)) for one in errors]
-            raise ValueError(_faults(places, [one.message for one in errors])[:_MAX_TEXT])
-        return value
+
+class _OtherFormError(ValueError):
+    """The text is JSON, but of another form."""
+
+
+def _better(fault: ValueError | None, other: ValueError) -> ValueError:
+    """Return the fault that says more: the first one of JSON, or else the first one."""
+    said_more = isinstance(other, _OtherFormError) and not isinstance(fault, _OtherFormError)
+    return other if fault is None or said_more else fault
+
+
+def _starts_of(schema: dict[str, Any]) -> tuple[str, bool]:
+    """Return with what the values of a JSON Schema begin, and whether they may be scalars."""
+    kinds = _types_of(schema, schema)
+    starts = (OBJECTS if "object" in kinds else "") + (LISTS if "array" in kinds else "")
+    return starts, bool(kinds - {"object", "array"})
+
+
+def _types_of(schema: Any, root: dict[str, Any], depth: int = 0) -> set[str]:
+    """Return the types that a JSON Schema allows, as far as its top tells."""
+    if not isinstance(schema, dict) or depth > _DEEPEST:
+        return set(_TYPES)
+    inner = [one for name in ("anyOf", "oneOf") for one in schema.get(name) or ()]
+    if "$ref" in schema:
+        inner = [_referred(schema["$ref"], root)]
+    if inner and "type" not in schema:
+        return {kind for one in inner for kind in _types_of(one, root, depth + 1)}
+    return _own_types(schema)
+
+
+def _own_types(schema: dict[str, Any]) -> set[str]:
+    """Return the types that a JSON Schema names, or that its keywords are about."""
+    found = set(_TYPES)
+    given = schema.get("type")
+    if given is not None:
+        found = {given} if isinstance(given, str) else set(given)
+    elif "enum" in schema or "const" in schema:
+        found = {_type_of(one) for one in schema.get("enum") or [schema.get("const")]}
+    elif any(name in schema for name in ("properties", "required", "additionalProperties")):
+        found = {"object"}
+    elif "items" in schema or "prefixItems" in schema:
+        found = {"array"}
+    return found
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, dict):
+        return "object"
+    return "array" if isinstance(value, list) else "string"
+
+
+def _referred(name: Any, root: dict[str, Any]) -> Any:
+    """Return the schema that a reference names; ``None`` if it is not there."""
+    found: Any = root
+    for part in str(name).removeprefix("#/").split("/"):
+        found = found.get(part) if isinstance(found, dict) else None
+    return root if name == "#" else found
 
 
 def _of_schema(wanted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -137,16 +210,6 @@ def strict(schema: Any) -> Any:
         made["additionalProperties"] = False
         made["required"] = list(made["properties"])
     return made
-
-
-def json_part(text: str) -> str:
-    """Return the JSON in a text: without a fence and prose around it. Nothing is repaired."""
-    text = text.strip()
-    if text.startswith(("{", "[")):
-        return text
-    begins = [at for at in (text.find("{"), text.find("[")) if at >= 0]
-    end = max(text.rfind("}"), text.rfind("]"))
-    return text[min(begins) : end + 1] if begins and end > min(begins) else text
 
 
 def _validator(schema: dict[str, Any]) -> Any:

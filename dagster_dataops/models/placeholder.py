@@ -2,13 +2,13 @@
 
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import orjson
 
-from dagster_dataops.models.model_session import estimate
 from dagster_dataops.models.replies.reply_store import request_key
+from dagster_dataops.models.replies.token_estimates import estimate
 
 _USUAL_OUTPUT: Final = 1000  # tokens of a reply without a limit
 _ITEMS: Final = 3  # of a list
@@ -20,11 +20,17 @@ class Placeholder:
 
     The usage that it reports has the tokens of the request by the number of characters, and as many
     tokens of the reply as the request allows.
+
+    Args:
+        media: Tokens of parts by their kind, as of `ModelClient`.
     """
+
+    def __init__(self, media: Mapping[str, float] | None = None) -> None:
+        self._media = media
 
     async def complete(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return a reply to a request for a chat or for vectors."""
-        tokens_in, most = estimate(request, _USUAL_OUTPUT)
+        tokens_in, most = estimate(request, _USUAL_OUTPUT, self._media)
         usage = {"prompt_tokens": round(tokens_in), "completion_tokens": round(most)}
         if "input" in request:
             vectors = [

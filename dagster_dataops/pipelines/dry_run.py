@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.configuration import config
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import content_interval, count_records
+from dagster_dataops.datasets.lines import count_records, opened_content
 from dagster_dataops.datasets.record_samples import spread_sample
 from dagster_dataops.graph.graph import OperatorGraph
 from dagster_dataops.graph.operator_node import OperatorNode
@@ -19,7 +18,7 @@ from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.model_operator import ModelOperator, client_among
 from dagster_dataops.models.placeholder import Placeholder
 from dagster_dataops.models.replies.prices import Price
-from dagster_dataops.models.replies.reply import Usage
+from dagster_dataops.models.replies.usage import Usage
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator, exporting
 from dagster_dataops.pipelines.local_run import as_dataset, materialize
@@ -132,9 +131,8 @@ def _with_placeholder(operator: Operator, clients: Mapping[str, Any]) -> Operato
     if not isinstance(operator, ModelOperator):
         return operator
     made: Any = copy.copy(operator)
-    made.client = ModelClient(
-        complete=Placeholder(), prices=client_among(operator.client, clients).prices
-    )
+    client = client_among(operator.client, clients)
+    made.client = ModelClient(complete=Placeholder(client.media_tokens), prices=client.prices)
     return made  # type: ignore[no-any-return]
 
 
@@ -190,5 +188,5 @@ def _price_of(operator: Operator, clients: Mapping[str, Any]) -> Price | None:
 def _rows_of(dataset: JsonlDataset) -> int:
     if dataset.rows is not None:
         return dataset.rows
-    with opened(dataset.path) as source:
-        return count_records(source, content_interval(dataset.path))
+    with opened_content(dataset.path) as (source, interval):
+        return count_records(source, interval)

@@ -13,6 +13,7 @@ from dagster_dataops.tracing.record_file import FoundLine
 from dagster_dataops.tracing.record_map import failed_indices
 from dagster_dataops.tracing.traced_node import NodeEntry, Ref, TracedNode, lines_of
 from dagster_dataops.tracing.trail import outcome_of, reasons_of
+from dagster_dataops.tracing.unchanged_files import unchanged
 
 _LOOKED_AT: Final = 500  # records of a node
 _LONGEST: Final = 32 << 10  # bytes of a line
@@ -50,13 +51,16 @@ def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
         return _nothing(_STREAM)
     if not all(exists(one.path) for one in node.inputs):
         return _nothing(_GONE)
-    for one in node.inputs:
-        node.check_input(one.path)
-    for result in node.results.values():
-        node.check_result(result)
-    entries = _entries(node, manifest)
-    shown = [[*entry.given[:_LINES], *(ref for ref, _ in entry.made[:_LINES])] for entry in entries]
-    texts = lines_of(chain.from_iterable(shown), _LONGEST)
+    with unchanged(node.results.values(), nodes_before=False):
+        for one in node.inputs:
+            node.check_input(one.path)
+        for result in node.results.values():
+            node.check_result(result)
+        entries = _entries(node, manifest)
+        shown = [
+            [*entry.given[:_LINES], *(ref for ref, _ in entry.made[:_LINES])] for entry in entries
+        ]
+        texts = lines_of(chain.from_iterable(shown), _LONGEST)
     rows = [row for entry in entries if (row := _row(entry, texts)) is not None]
     return {"looked": len(entries), "changed": len(rows), "rows": _chosen(rows), "note": ""}
 

@@ -74,6 +74,12 @@ class ObjectFile:
         if opened is None:
             raise InputError(shown_place(path), "there is no such object")
         (self.size, self.version), block = opened
+        if not (self.version.tag or self.version.number):
+            reason = (
+                "its store gives no entity tag and no version, so that a replaced object cannot be "
+                "told from this one; copy it to a file first"
+            )
+            raise InputError(shown_place(path), reason)
         self._lock = Lock()
         self._window = 0, bytearray()  # of the expected range: a position, and the bytes there
         self._last = 0  # its end
@@ -83,13 +89,18 @@ class ObjectFile:
     @property
     def fingerprint(self) -> str:
         """The identity of the content: the entity tag and the size."""
-        tag = self.version.tag.strip('"')
+        tag = self._tag.strip('"')
         return f"etag:{tag}:{self.size}"
 
     @property
     def mark(self) -> int:
         """A number of 63 bits made of the entity tag."""
-        return xxhash.xxh3_64_intdigest(self.version.tag.encode()) >> 1
+        return xxhash.xxh3_64_intdigest(self._tag.encode()) >> 1
+
+    @property
+    def _tag(self) -> str:
+        """The entity tag; of a store without tags the version."""
+        return self.version.tag or self.version.number
 
     def expect(self, start: int, end: int) -> None:
         """Request [start, end), which will be read in order; wait for the first bytes.

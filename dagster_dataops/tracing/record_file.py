@@ -4,12 +4,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.datasets.lines import (
     BLOCK_BYTES,
     Interval,
-    content_interval,
     next_line_start,
+    opened_content,
     read_lines,
     split_lines,
 )
@@ -99,9 +98,8 @@ class RecordFile:
         return sum(block.lines - block.blank for block in self._blocks())
 
     def _blocks(self) -> Iterator[_LineBlock]:
-        content = content_interval(self._path)
-        start, lines, records = content.start, 0, 0
-        with opened(self._path) as source:
+        with opened_content(self._path) as (source, content):
+            start, lines, records = content.start, 0, 0
             while start < content.end:
                 goal = min(start + BLOCK_BYTES, content.end)
                 cut = next_line_start(source, goal, content.end)

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.byte_ranges import FileState, exists
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
+from dagster_dataops.checkpoints.folder.manifest import (
+    Manifest,
+    NodeFolder,
+    other_format,
+    published,
+)
+from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.configuration import bucket_of, input_object
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT
 from dagster_dataops.datasets.remote_input import place_of
@@ -150,6 +156,19 @@ def _at_hand(path: Path) -> Path:
     return path
 
 
+def _loaded(path: Path) -> Manifest | None:
+    """Return the manifest at a path; ``None`` if it is missing or damaged.
+
+    Raises:
+        TraceError: It is of another version of this package.
+    """
+    manifest = Manifest.load(path)
+    if found := other_format(path):
+        reason = f"the manifest has format {found}; this version reads {FORMAT}; run the node again"
+        raise TraceError(str(path), reason)
+    return manifest
+
+
 def _manifest_of(result: Path) -> Path:
     return result.with_name(f"{result.name}.json")
 
@@ -182,7 +201,7 @@ class TracedNode:
         stream without inputs.
         """
         path = _manifest_of(result)
-        manifest = Manifest.load(path)
+        manifest = _loaded(path)
         if manifest is None or not (manifest.operator and manifest.inputs):
             return None
         if manifest.part_of:
@@ -196,10 +215,16 @@ class TracedNode:
         Raises:
             TraceError: It is missing or malformed.
         """
-        manifest = Manifest.load(path)
+        manifest = _loaded(path)
         if manifest is None:
             raise TraceError(str(path), "the manifest is missing or damaged; run the node again")
         return cls(NodeFolder(path.parent, path.name.removesuffix(MANIFEST)), manifest)
+
+    @property
+    def files(self) -> set[Path]:
+        """The files of the node that a trace may read."""
+        folder, results = self.folder, self.results.values()
+        return {folder.manifest, folder.kept, folder.errors, *results, *map(_manifest_of, results)}
 
     def check_input(self, path: Path) -> None:
         """Check that an input is the one that the node has read.

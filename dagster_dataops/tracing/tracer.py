@@ -20,6 +20,7 @@ from dagster_dataops.tracing.record_file import FoundLine
 from dagster_dataops.tracing.record_map import MOST_LINES
 from dagster_dataops.tracing.traced_node import NodeEntry, Ref, TracedNode, lines_of, records_in
 from dagster_dataops.tracing.trail import Place, Step, Trace, TrailEnd, outcome_of, reasons_of
+from dagster_dataops.tracing.unchanged_files import unchanged
 
 _GONE: Final = (
     "the file is gone; it was temporary: the records that a call in Python was given, the result "
@@ -57,13 +58,14 @@ def trace(
         reason = "give either a line of the result, or source_line, a line of a source"
         raise TraceError(str(folder), reason)
     results = _results_in(folder)
-    if line is not None:
-        if len(results) > 1:
-            names = ", ".join(str(result.parent) for result in results)
-            reason = f"the node has several results; give the folder of one of them: {names}"
-            raise TraceError(str(folder), reason)
-        return _Backward(results[0]).trace(line)
-    return _Forward(results).trace(source_line or 0, source)
+    if line is not None and len(results) > 1:
+        names = ", ".join(str(result.parent) for result in results)
+        reason = f"the node has several results; give the folder of one of them: {names}"
+        raise TraceError(str(folder), reason)
+    with unchanged(results):
+        if line is not None:
+            return _Backward(results[0]).trace(line)
+        return _Forward(results).trace(source_line or 0, source)
 
 
 def _results_in(folder: str | os.PathLike[str]) -> list[Path]:

@@ -9,12 +9,13 @@ from dagster_dataops.checkpoints.checkpoint import (
     fresh,
 )
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.concurrency.background import background
 from dagster_dataops.errors import StorageError
 
-_FINGERPRINT = RunFingerprint("1", "a.b", "options", "code", "input")
+_FINGERPRINT = RunFingerprint(FORMAT, "a.b", "options", "code", "input")
 
 
 def _span(start: int, data: bytes) -> Span:

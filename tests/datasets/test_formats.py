@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.formats import check_json_lines
 from dagster_dataops.errors import InputError
 
 RECORDS = [{"id": n, "text": "a, b", "in": {"x": {}}} for n in range(3)]
@@ -77,7 +76,7 @@ def test_a_file_with_an_object_on_one_of_its_first_lines_is_taken(
 ) -> None:
     path = tmp_path / "input"
     path.write_bytes(content)
-    check_json_lines(path)
+    JsonlDataset.of_file(path)
 
 
 @given(st.binary(max_size=300))
@@ -87,6 +86,6 @@ def test_any_file_content_is_accepted_or_refused_with_a_reason(
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(content)
     try:
-        check_json_lines(path)
+        JsonlDataset.of_file(path)
     except InputError as error:
         str(error).encode()

@@ -1,7 +1,9 @@
 """Operators with named outputs publish the same files in all modes, after kills and retries."""
 
 import random
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from dagster_dataops.checkpoints.folder.manifest import (
 )
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
+from dagster_dataops.datasets.parted_writer import version_at
 from dagster_dataops.errors import RetryRefusedError
 from dagster_dataops.operators.outcomes.named_outputs import To
 from tests.examples import at_most
@@ -239,8 +242,15 @@ def test_results_are_exported_to_a_file_each(tmp_path: Path) -> None:
         assert one.exported.read_bytes() == expected(_MIXED)[name]
 
 
-def joined(folder: NodeFolder) -> dict[str, bytes]:
-    """Return the bytes of each output in parts, after a check of the parts."""
+def joined(
+    folder: NodeFolder, before: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, bytes]:
+    """Return the bytes of each output in parts, after a check of the parts.
+
+    Args:
+        folder: Of the node.
+        before: The version of the parts of each output that was published before.
+    """
     found = {}
     for name, place in folder.outputs.items():
         parts = PartedFile.at(place.result)
@@ -248,7 +258,8 @@ def joined(folder: NodeFolder) -> dict[str, bytes]:
         counts = [path.read_bytes().count(b"\n") for path in parts.paths]
         assert set(counts[:-1]) <= {7}
         assert counts[-1] <= 7
-        present = {parts.folder.name, f"{parts.folder.name}.jsonl"}
+        versions = {parts.folder.name, before.get(name, parts.folder.name)}
+        present = versions | {f"{version}.jsonl" for version in versions}
         assert {path.name for path in place.parts.iterdir()} == present
     return found
 
@@ -278,7 +289,11 @@ def test_outputs_are_split_and_joined_again_without_a_call(tmp_path: Path) -> No
     again = run(operator_for("single"), dataset, folder, reuse_finished=True)
     assert again.reused
     assert written(folder) == expected(_MIXED)
-    assert not any(place.parts.exists() for place in folder.outputs.values())
+    for place in folder.outputs.values():  # the parts before, for readers that have begun
+        (version,) = (path for path in place.parts.iterdir() if path.is_dir())
+        assert b"".join(path.read_bytes() for path in sorted(version.iterdir())) == (
+            place.result.read_bytes()
+        )
     assert again.manifest.fingerprint == first.manifest.fingerprint
 
 
@@ -288,13 +303,14 @@ def test_failed_records_of_outputs_in_parts_land_in_their_places(tmp_path: Path)
     operator = retry(flag=str(tmp_path / "down"), _stop_after_failures=0, _part_records=7)
     run(operator, dataset, folder)
     assert error_rows(folder)
+    before = {name: version_at(place.result) for name, place in folder.outputs.items()}
     (tmp_path / "down").unlink()
 
     run(operator, dataset, folder, resume=ResumePolicy.FAILED_RECORDS, run="next")
 
     whole = splits(tmp_path / "whole")
     run(retry(flag=str(tmp_path / "down"), _stop_after_failures=0), dataset, whole)
-    assert joined(folder) == written(whole)
+    assert joined(folder, before) == written(whole)
 
 
 def test_outputs_in_parts_are_the_same_on_another_machine(tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ from dagster_dataops import data
 from dagster_dataops.byte_ranges import PartedFile
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.parted_writer import version_at
 from dagster_dataops.datasets.record_samples import spread_sample
 from dagster_dataops.errors import InputError, OperatorOptionError, ResultMissingError
 from dagster_dataops.exporters import arrow_types
@@ -110,10 +112,11 @@ def numbered(path: Path, count: int = 20) -> JsonlDataset:
     return write_input(path / "in.jsonl", [{"n": n} for n in range(count)])
 
 
-def is_tidy(folder: NodeFolder) -> bool:
-    """Whether the folder of the parts holds the present ones only."""
-    found = {path.name for path in folder.parts.iterdir()}
-    return found == {folder.result.resolve().name, f"{folder.result.resolve().name}.jsonl"}
+def is_tidy(folder: NodeFolder, before: str = "") -> bool:
+    """Whether the folder of the parts holds only the present ones, and those of one version."""
+    found = {path.name for path in folder.parts.iterdir()} if folder.parts.exists() else set()
+    versions = {version_at(folder.result), before} - {""}
+    return found == versions | {f"{version}.jsonl" for version in versions}
 
 
 @pytest.mark.parametrize("sizes", [TINY, SMALL, USUAL], ids=["tiny", "small", "usual"])
@@ -291,6 +294,7 @@ def test_another_size_splits_again_without_a_call(tmp_path: Path, before: int, a
     folder, listener = node(tmp_path), Listener()
     first = run(noted(_part_records=before, _concurrency_mode="single"), source, folder)
     bytes_before = b"".join(ExportRecords(first.dataset).lines())
+    version = version_at(folder.result)
     errors, called = folder.errors.read_bytes(), len(_calls)
 
     report = run(
@@ -309,10 +313,9 @@ def test_another_size_splits_again_without_a_call(tmp_path: Path, before: int, a
     assert any("published result is" in note for note in listener.notes)
     if after:
         assert rows_of_parts(folder)[0] == after
-        assert is_tidy(folder)
     else:
         assert folder.result.is_file()
-        assert not folder.parts.exists()
+    assert is_tidy(folder, version)
     same = run(noted(_part_records=after), source, folder, run="third", reuse_finished=True)
     assert same.reused
     assert same.manifest == report.manifest
@@ -371,18 +374,40 @@ def test_a_missing_part_is_an_error_and_not_a_shorter_result(tmp_path: Path) -> 
         handle.read()
 
 
-def test_a_reader_of_replaced_parts_gets_no_records_of_others(tmp_path: Path) -> None:
+def test_a_reader_goes_on_with_the_parts_before_until_the_publication_after_the_next(
+    tmp_path: Path,
+) -> None:
     folder, operator = node(tmp_path), noted(_part_records=500, _concurrency_mode="single")
     handle = run(operator, numbered(tmp_path, 10_000), folder).dataset
-    records = iter(handle)
-    stream = iter(handle.stream().and_return())
-    next(records)
-    next(stream)
+    records, late_records = iter(handle), iter(handle)
+    stream, late_stream = (iter(handle.stream().and_return()) for _ in range(2))
+    for begun in (records, late_records, stream, late_stream):
+        assert next(begun)["n"] == 0
+    real = folder.result.resolve()
     run(operator, numbered(tmp_path, 11_000), folder, run="again")
+    assert is_tidy(folder, real.name)
+    assert [record["n"] for record in records] == list(range(1, 10_000))
+    assert [record["n"] for record in stream] == list(range(1, 10_000))
+    raw = [line for path in sorted(real.iterdir()) for line in path.read_bytes().splitlines()]
+    assert [orjson.loads(line)["n"] for line in raw] == list(range(10_000))
+    run(operator, numbered(tmp_path, 12_000), folder, run="third")
     with pytest.raises(InputError):
-        list(records)
+        list(late_records)
     with pytest.raises(Exception, match="cannot be read"):
-        list(stream)
+        list(late_stream)
+
+
+def test_the_parts_before_go_when_the_same_result_is_published_again(tmp_path: Path) -> None:
+    folder = node(tmp_path)
+    run(noted(_part_records=4), numbered(tmp_path), folder)
+    before = version_at(folder.result)
+    for name in ("second", "third"):
+        run(noted(_part_records=5), numbered(tmp_path), folder, run=name)
+        assert is_tidy(folder, before if name == "second" else "")
+    run(noted(), numbered(tmp_path), folder, run="one file")
+    run(noted(), numbered(tmp_path, 3), folder, run="one file again")
+    deleting.finish()
+    assert not folder.parts.exists()
 
 
 def test_a_copied_folder_is_a_result(tmp_path: Path) -> None:

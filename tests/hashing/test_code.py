@@ -4,27 +4,38 @@ import importlib.util
 import itertools
 import sys
 import textwrap
+from typing import Any
 
 import pytest
 
-from dagster_dataops.hashing.code import code_digest
+from dagster_dataops.hashing.code import code_digest, code_facts
 from dagster_dataops.operators.options.settings import SETTING_NAMES
 
 COUNTER = itertools.count()
 
 
 @pytest.fixture
-def version(tmp_path, monkeypatch):
-    """Return the code version of ``target`` in a module with that source."""
+def defined(tmp_path, monkeypatch):
+    """Return ``target`` of a module with that source."""
 
-    def version_of(source: str, target: str = "target") -> str:
+    def target_of(source: str, target: str = "target") -> Any:
         path = tmp_path / f"sample_{next(COUNTER)}.py"
         path.write_text(textwrap.dedent(source))
         spec = importlib.util.spec_from_file_location("sample", path)
         module = importlib.util.module_from_spec(spec)
         monkeypatch.setitem(sys.modules, "sample", module)
         spec.loader.exec_module(module)
-        return code_digest(getattr(module, target), SETTING_NAMES.__contains__)
+        return getattr(module, target)
+
+    return target_of
+
+
+@pytest.fixture
+def version(defined):
+    """Return the code version of ``target`` in a module with that source."""
+
+    def version_of(source: str, target: str = "target") -> str:
+        return code_digest(defined(source, target), SETTING_NAMES.__contains__)
 
     return version_of
 
@@ -114,6 +125,18 @@ SAME = {
         'def forward(self, data):\n        "X"',
     ),
     "how it is run": (CLASS, "_max_workers = 4", "_max_workers: int = 8"),
+    "an unrelated function": (FUNCTION, "UNUSED = 1", "def unused(a):\n    return a"),
+    "an unrelated import": (FUNCTION, "UNUSED = 1", "import decimal"),
+    "the order of definitions": (
+        CLASS,
+        'PATTERN = re.compile("a")\n\ndef helper(text):\n    return text.strip()\n',
+        'def helper(text):\n    return text.strip()\n\nPATTERN = re.compile("a")\n',
+    ),
+    "the order of imports": (CLASS, "import functools, re", "import re\nimport functools"),
+    "how a constant is written": (CLASS, '{"a": 1}', "dict(a=2 - 1)"),
+    "how a text is quoted": (CLASS, 'suffix = "!"', "suffix = '!'"),
+    "a class that nothing uses": (CLASS, "class Base:", "class Other:\n    a = 1\n\nclass Base:"),
+    "a comment in a table": (CLASS, '{"a": 1}', '{  # all\n    "a": 1,\n}'),
     "nothing at all": (CLASS, "TABLE", "TABLE"),
 }
 
@@ -123,6 +146,97 @@ def test_the_version_is_the_same_when_it_changes(version, source, before, after)
     assert before in source
 
     assert version(source) == version(source.replace(before, after))
+
+
+COUNTED = {
+    "the name of a local variable": (
+        FUNCTION,
+        "def helper(text):\n    return text[:LIMIT]",
+        "def helper(word):\n    return word[:LIMIT]",
+    ),
+    "a type hint": (FUNCTION, "def helper(text):", "def helper(text: str):"),
+    "a dunder attribute of the author": (CLASS, 'suffix = "!"', 'suffix = "!"\n    __kind__ = 1'),
+}
+
+
+@pytest.mark.parametrize(("source", "before", "after"), COUNTED.values(), ids=COUNTED)
+def test_the_version_is_another_when_it_changes(version, source, before, after):
+    assert before in source
+
+    assert version(source) != version(source.replace(before, after))
+
+
+USED = """
+import collections, random, types
+RNG = random.Random(1)
+STATE = types.SimpleNamespace(calls=0)
+SEEN = collections.Counter()
+
+class Kept:
+    def __init__(self):
+        self.cache = {}
+KEPT = Kept()
+
+def target(data: dict):
+    STATE.calls += 1
+    SEEN[data["n"]] += 1
+    KEPT.cache[data["n"]] = RNG.random()
+    return data
+"""
+
+
+def test_an_operator_keeps_its_version_while_it_changes_its_constants(registry, defined):
+    target = defined(USED)
+    spec = registry("data.used")(target)().__dataops__.spec
+    before = spec.code_version
+    target({"n": 1})
+    assert spec.code_version == before
+    assert spec.code_version != registry("data.used")(target)().__dataops__.spec.code_version
+
+
+MARKED = """
+import typing
+from typing import Annotated, Any
+from dagster_dataops import Operational
+CLIENT{annotation} = iter([{number}])
+
+def target(data: dict):
+    return CLIENT
+"""
+
+
+@pytest.mark.parametrize(
+    "annotation", [": Annotated[Any, Operational]", ": 'Annotated[Any, Operational]'"]
+)
+def test_a_constant_that_is_annotated_as_operational_does_not_count(version, annotation):
+    one, other = (MARKED.format(annotation=annotation, number=number) for number in (1, 2))
+    assert version(one) == version(other)
+    assert version(one) != version(MARKED.format(annotation="", number=1))
+
+
+def test_what_cannot_be_compared_is_named_with_its_place(defined):
+    text = "TEXTS = (text for text in 'ab')\nclass Held:\n    texts = TEXTS\n"
+    target = defined(f"{text}def target(data):\n    return TEXTS, Held\n")
+    assert code_facts(target).unknown == ("TEXTS of sample (a builtins.generator)",)
+
+
+def test_an_operator_that_code_calls_counts_by_what_it_does_not_by_how_it_is_run(version):
+    source = """
+    from dagster_dataops.operators.registry import OperatorRegistry
+    registry = OperatorRegistry(None)
+
+    @registry("data.inner")
+    def inner(row: dict, add=0):
+        return {{"n": row["n"] + add}}
+
+    INNER = inner(add={add}, _max_workers={workers})
+
+    def target(row):
+        return INNER([row])
+    """
+    before = version(source.format(add=1, workers=1))
+    assert before == version(source.format(add=1, workers=2))
+    assert before != version(source.format(add=2, workers=1))
 
 
 REGISTERED = """

@@ -252,13 +252,16 @@ def answer_to(body: dict[str, Any]) -> str:
 def spoiled(fault: str, text: str) -> tuple[dict[str, Any], str]:
     """Return the message and the finish reason of a reply."""
     message: dict[str, Any] = {"role": "assistant", "content": text}
-    finish = {"truncated": "length", "filtered": "content_filter"}.get(fault, "stop")
+    ends = {"truncated": "length", "filtered": "content_filter", "aborted": "abort"}
+    finish = ends.get(fault, "stop")
     if fault in SPOILED:
         message["content"] = SPOILED[fault](text)
     elif fault == "refusal":
         message |= {"content": None, "refusal": "I cannot help with that."}
     elif fault in {"null", "filtered"}:
         message["content"] = None
+    elif fault == "blank":
+        message["content"] = ""
     return message, finish
 
 
@@ -422,6 +425,8 @@ def line_of_batch(server: Server, asked: dict[str, Any]) -> dict[str, Any]:
     elif adapted_refusal(body, first):
         status = 400
         reply = {"error": {"message": "'max_tokens': use 'max_completion_tokens' instead"}}
+    elif fault == "error200":
+        reply = {"error": {"message": "upstream lost", "code": 502}}
     else:
         message, finish = spoiled(fault, answer_to(body))
         usage = usage_of(body, message["content"] or "")

@@ -397,6 +397,15 @@ def test_a_cassette_answers_without_a_server_and_names_a_missing_request(
     assert "secret" not in cassette.read_text()
 
 
+def test_a_cassette_records_the_replies_of_each_address(tmp_path: Path, server: RunningServer):
+    cassette = tmp_path / "cassette.jsonl"
+    for address in (server.address, server.address, f"{server.address}/", f"{server.address}?v=2"):
+        live = ModelClient(base_url=address, mode="record", replies=cassette)
+        in_session(tmp_path, live, asking("one"))
+
+    assert server.stats()["answered"] == 2
+
+
 class Stub:
     """A client of the user."""
 
@@ -422,7 +431,8 @@ def test_an_object_with_complete_takes_requests(tmp_path: Path):
 
     assert text_of(reply) == "by a stub"
     assert stub.asked == [chat("one")]
-    assert counts == {"calls": 1, "calls_without_usage": 1}
+    estimated = {"tokens_in": 1, "tokens_out": 3, "tokens_estimated": 4}
+    assert counts == {"calls": 1, "calls_without_usage": 1, **estimated}
 
 
 def test_a_function_takes_the_prompt(tmp_path: Path):

@@ -24,6 +24,7 @@ from dagster_dataops.execution.workers.protocol import Range
 from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.stores.object_file import ObjectFile
 from dagster_dataops.stores.open_stores import store_of
+from dagster_dataops.stores.result_store import Status, Version
 from tests.execution.helpers import KINDS, MODES, node, operator_for, run, second_thread
 from tests.object_stores import SECRETS, FakeStore, machine, s3_server, unreliable
 
@@ -365,3 +366,25 @@ def test_temporary_errors_of_the_store_are_retried(bucket, address, monkeypatch,
     assert seen["GET"] > 3
     result = node(tmp_path / "object").result.read_bytes()
     assert result == node(tmp_path / "file").result.read_bytes()
+
+
+def test_an_object_without_tag_and_version_is_refused(recorded, monkeypatch):
+    store, path = recorded
+    real = store.read_start
+
+    def untagged(number: str):
+        def read_start(key, length):
+            (size, _), block = real(key, length)
+            return Status(size, Version("", number)), block
+
+        return read_start
+
+    monkeypatch.setattr(store, "read_start", untagged(""))
+    with pytest.raises(InputError, match="no entity tag and no version"):
+        open_readable(path)
+    monkeypatch.setattr(store, "read_start", untagged("7"))
+    first = open_readable(path)
+    monkeypatch.setattr(store, "read_start", untagged("8"))
+    second = open_readable(path)
+    assert first.fingerprint != second.fingerprint
+    assert FileState.of_readable(first) != FileState.of_readable(second)

@@ -2,9 +2,12 @@
 
 import inspect
 import warnings
+from collections.abc import Sequence
 from typing import Final
 
 import dagster as dg
+
+from dagster_dataops.assets.inputs.partitions import named
 
 _TAKES_PARTITIONS: Final = "partitions_def" in inspect.signature(dg.AssetCheckSpec).parameters
 
@@ -46,3 +49,15 @@ def with_partitions(
             metadata=spec.metadata,
             partitions_def=partitions_def,
         )
+
+
+def partitions_text(what: str, partitions: Sequence[str | None], concerned: Sequence[bool]) -> str:
+    """Return a sentence that names partitions of a run; empty if the run has only one.
+
+    Args:
+        what: What the partitions have, such as ``failed records``.
+        partitions: The partitions of the run.
+        concerned: For each of them, whether it has that.
+    """
+    found = [str(key) for key, one in zip(partitions, concerned, strict=False) if one]
+    return f" Partitions with {what}: {named(found)}." if found and len(concerned) > 1 else ""

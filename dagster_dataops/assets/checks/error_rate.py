@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.checks.check_partitions import partitions_text
 from dagster_dataops.assets.checks.severity import Severity, severity_of
-from dagster_dataops.assets.inputs.partitions import named
 from dagster_dataops.assets.metadata.failure_summary import failure_groups, failure_table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_context import StepContext
@@ -144,9 +144,7 @@ def error_rate_results(
     text = "No record failed."
     if failed:
         text = f"{failed:,} of {counted(records, 'records')} failed, {percentage(share)}."
-    if failed and len(results) > 1:
-        bad = [str(key) for (one, _), key in zip(results, partitions, strict=False) if one.failed]
-        text += f" Partitions with failed records: {named(bad)}."
+    text += partitions_text("failed records", partitions, [one.failed > 0 for one, _ in results])
     severity = rate.severity_at(share)
     if share > rate.max_error_rate and rate.blocks and severity is dg.AssetCheckSeverity.ERROR:
         text += _HELD_UP
@@ -166,11 +164,11 @@ def error_rate_results(
     )
 
 
-def is_selected(context: StepContext, key: dg.AssetKey) -> bool:
-    """Return whether the run selected the check ``failed_records`` of an asset."""
+def is_selected(context: StepContext, key: dg.AssetKey, name: str = FAILED_RECORDS) -> bool:
+    """Return whether the run selected a check of an asset, by default ``failed_records``."""
     if not isinstance(context, dg.AssetExecutionContext):
         return True
-    return dg.AssetCheckKey(key, FAILED_RECORDS) in context.selected_asset_check_keys
+    return dg.AssetCheckKey(key, name) in context.selected_asset_check_keys
 
 
 def _failure_metadata(results: Sequence[RunResult]) -> dict[str, Any]:

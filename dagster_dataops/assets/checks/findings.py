@@ -10,8 +10,9 @@ import dagster as dg
 from dagster_dataops.assets.inputs.partitions import named
 from dagster_dataops.assets.metadata.markdown import plain
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
-from dagster_dataops.byte_ranges import opened
+from dagster_dataops.byte_ranges import FileState, Readable, opened
 from dagster_dataops.datasets.lines import LineCounter
+from dagster_dataops.errors import InputError
 
 EXAMPLES: Final = 10
 _CHARACTERS: Final = 100  # length of a shown value; the UI does not break long words
@@ -47,6 +48,7 @@ class Finding:
         numbers: Counts and shares by name.
         violations: The records that violate the check.
         path: The file, where a violation names its line.
+        state: The state of that file when it was checked.
         partition: The key of the partition, if the asset has partitions.
     """
 
@@ -55,14 +57,20 @@ class Finding:
     numbers: dict[str, int | float] = field(default_factory=dict)
     violations: Violations = field(default_factory=Violations)
     path: Path | None = None
+    state: FileState | None = None
     partition: str | None = None
 
     def rows(self) -> list[dict[str, Cell]]:
-        """Return the first violations with their line numbers, as rows of a table."""
+        """Return the first violations with their line numbers, as rows of a table.
+
+        Raises:
+            InputError: Another result was published since the check.
+        """
         if not self.violations.first or self.path is None:
             return []
         found: list[dict[str, Cell]] = []
         with opened(self.path) as source:
+            check_same(self.path, source, self.state)
             counter = LineCounter(source)
             for start, problem, value in self.violations.first:
                 row: dict[str, Cell] = {"line": counter.line_at(start), "problem": problem}
@@ -71,6 +79,16 @@ class Finding:
 
     def _where(self) -> dict[str, Cell]:
         return {} if self.partition is None else {"partition": self.partition}
+
+
+def check_same(path: Path, source: Readable, state: FileState | None) -> None:
+    """Check that a file that was opened again is the one that was checked.
+
+    Raises:
+        InputError: It was replaced meanwhile.
+    """
+    if state is not None and not FileState.of_readable(source).resembles(state):
+        raise InputError(str(path), "was published again while it was checked; check it again")
 
 
 def unknown(facts: str, reason: str = "the result was edited") -> Finding:

@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 
 from typing_extensions import override
 
-from dagster_dataops.assets.checks.findings import Finding, Violations
-from dagster_dataops.byte_ranges import opened
+from dagster_dataops.assets.checks.findings import Finding, Violations, check_same
+from dagster_dataops.byte_ranges import FileState, Readable
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode
 
@@ -27,11 +27,21 @@ class Inspected:
         dataset: The handle of the file.
         manifest: Its manifest, if an operator published the file and it was not edited since.
         rows: The number of its records.
+        state: The state of the file that was read; ``None`` if none was.
     """
 
     dataset: JsonlDataset
     manifest: Manifest | None
     rows: int
+    state: FileState | None = None
+
+    def check_same(self, source: Readable) -> None:
+        """Check that a file that was opened again is the one that was inspected.
+
+        Raises:
+            InputError: Another result was published meanwhile.
+        """
+        check_same(self.dataset.path, source, self.state)
 
 
 Inspector: TypeAlias = Callable[[Inspected], Finding]
@@ -91,6 +101,7 @@ def finding_of(violations: Violations, inspected: Inspected, fault: str) -> Find
         numbers={"offending_records": count, "rows": rows},
         violations=violations,
         path=inspected.dataset.path,
+        state=inspected.state,
     )
 
 
@@ -106,12 +117,13 @@ def inspect(
     if not readers and dataset.rows is not None:
         return Inspected(dataset, manifest, dataset.rows)
     rows = 0
-    with opened(dataset.path) as source:
-        for line in iterate_lines(source, [content_interval(dataset.path)]):
+    with opened_content(dataset.path) as (source, interval):
+        state = FileState.of_readable(source)
+        for line in iterate_lines(source, [interval]):
             rows += 1
             if readers:
                 _show(line.start, line.text, readers)
-    return Inspected(dataset, manifest, rows)
+    return Inspected(dataset, manifest, rows, state)
 
 
 def _show(start: int, text: bytes, inspectors: Sequence[RecordInspector]) -> None:

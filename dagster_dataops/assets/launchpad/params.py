@@ -11,7 +11,7 @@ import dagster as dg
 
 from dagster_dataops.assets.launchpad.option_fields import options_field
 from dagster_dataops.assets.launchpad.option_types import option_type
-from dagster_dataops.assets.launchpad.shown_values import is_unchanged
+from dagster_dataops.assets.launchpad.shown_values import in_order_of, is_unchanged
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.chains.chain import PartOptions
 from dagster_dataops.operators.definition.operator import Operator
@@ -54,7 +54,13 @@ def _changed(
 ) -> dict[str, Any]:
     """Return the options whose given value is not the shown one, with their values."""
     return {
-        name: _loaded(operator, f"{part}{name}", annotations.get(name, Any), value, shown[name])
+        name: _loaded(
+            operator,
+            f"{part}{name}",
+            annotations.get(name, Any),
+            in_order_of(value, shown[name]),
+            shown[name],
+        )
         for name, value in given.items()
         if not is_unchanged(value, shown[name])
     }

@@ -59,3 +59,24 @@ def as_filled_in(value: Any) -> Any:
 def is_unchanged(given: Any, shown: Any) -> bool:
     """Return whether the launchpad showed ``shown`` and gave it back, as ``given``, unedited."""
     return same_value(given, shown) or same_value(given, as_filled_in(shown))
+
+
+def in_order_of(given: Any, shown: Any) -> Any:
+    """Return a value with the entries of its mappings in the order of the shown value.
+
+    Dagster stores the configuration of a run with sorted keys, so the order in which a launch gave
+    them is lost when another process runs it. New keys are sorted and follow those that are shown.
+
+    Args:
+        given: The value of the launch.
+        shown: The value that the launchpad showed.
+    """
+    if isinstance(given, Mapping):
+        known = shown if isinstance(shown, Mapping) else {}
+        names = [*(key for key in known if key in given), *sorted(given.keys() - known.keys())]
+        return {key: in_order_of(given[key], known.get(key)) for key in names}
+    if isinstance(given, list):
+        items = [*shown] if isinstance(shown, list) else []
+        items += [None] * (len(given) - len(items))
+        return [in_order_of(*pair) for pair in zip(given, items, strict=False)]
+    return given

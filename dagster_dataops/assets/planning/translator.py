@@ -15,6 +15,10 @@ from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.planning.run_tags import operator_tag
 from dagster_dataops.assets.runtime.asset_paths import key_of
+from dagster_dataops.checkpoints.folder.run_fingerprint import (
+    unknown_constants,
+    unknown_options,
+)
 from dagster_dataops.graph.operator_node import OperatorNode
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
@@ -107,12 +111,14 @@ def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
     settings = invocation.resolved
     workers = invocation.settings.max_workers
     options = options_table(invocation)
+    unknown = "; ".join(filter(None, [unknown_options(invocation), unknown_constants(invocation)]))
     return {
         f"{METADATA_PREFIX}/operator": invocation.spec.reference,
         f"{METADATA_PREFIX}/kind": invocation.spec.kind_text,
         **({f"{METADATA_PREFIX}/options": dg.MetadataValue.md(options)} if options else {}),
         f"{METADATA_PREFIX}/concurrency_mode": settings.concurrency_mode,
         f"{METADATA_PREFIX}/max_workers": "automatic" if workers is None else workers,
+        **({f"{METADATA_PREFIX}/cannot_be_resumed": unknown} if unknown else {}),
         **code_references(*invocation.spec.targets),
     }
 

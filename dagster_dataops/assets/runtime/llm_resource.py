@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import dagster as dg
 from pydantic import Field, create_model, field_validator
@@ -16,8 +16,8 @@ from dagster_dataops.models.replies.prices import Price
 class LLMResource(dg.ConfigurableResource[None]):
     """Address, key and limits of a server of language models: a `ModelClient` as a resource.
 
-    The fields have the meaning of those of `ModelClient`. None is part of the identity of
-    operators: a new key or limit discards no finished work. Give it as
+    The fields have the meaning of those of `ModelClient`. The address, or else the deployment, is
+    part of the identity of results; a new key or limit discards no finished work. Give it as
     ``build_definitions(clients={"default": LLMResource(...)})``.
     """
 
@@ -26,6 +26,19 @@ class LLMResource(dg.ConfigurableResource[None]):
         description=(
             "Address of an OpenAI-compatible server, with /v1. Left empty: environment "
             "DATAOPS_LLM_BASE_URL, else OpenAI's address."
+        ),
+    )
+    deployment: str = Field(
+        default="",
+        description=(
+            "A name for what the address serves. Clients with one name use the same stored replies."
+        ),
+    )
+    replies_without_address: Literal["stop", "use", "ignore"] = Field(
+        default="stop",
+        description=(
+            "Replies stored by version 0.2 do not name their server. stop: stop the run and ask; "
+            "use: this address made them; ignore: another one did."
         ),
     )
     api_key: str | None = Field(
@@ -52,6 +65,13 @@ class LLMResource(dg.ConfigurableResource[None]):
         description=(
             "Prices by model: input, output and cached_input, per million tokens. In Python, a "
             "Price."
+        ),
+    )
+    media_tokens: dict[str, float] = Field(
+        default={},
+        description=(
+            "Tokens of a part of a message by its kind: image, audio, video, file. By default "
+            "images count by their size."
         ),
     )
     batch_share: float = Field(

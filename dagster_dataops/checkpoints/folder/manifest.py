@@ -14,6 +14,7 @@ import orjson
 
 from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.configuration import (
     bucket_of,
     config,
@@ -332,7 +333,8 @@ class Manifest:
 
     def finished_by(self, fingerprint: RunFingerprint) -> bool:
         """Return whether such a run published the result, perhaps with kept records."""
-        return RunFingerprint.from_json(self.made_from) == fingerprint
+        made_from = RunFingerprint.from_json(self.made_from)
+        return made_from is not None and not made_from.differences(fingerprint)
 
 
 _KINDS: Final[dict[str, tuple[Any, ...]]] = {
@@ -344,6 +346,26 @@ _OUTPUT_KINDS: Final[dict[str, tuple[Any, ...]]] = {
     **dict.fromkeys(("folder", "name"), (str,)),
     **{fact: _KINDS[fact] for fact in _OWN_FACTS},
 }
+
+
+def other_format(path: Path) -> str:
+    """Return the format of a manifest that this version does not read; else an empty text.
+
+    Args:
+        path: Of the manifest; it may be missing.
+    """
+    try:
+        content = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return ""
+    made_from = content.get("made_from") if isinstance(content, dict) else None
+    if not isinstance(made_from, dict):
+        return ""
+    found = str(made_from.get("format", ""))
+    if found not in {"", FORMAT}:
+        return found
+    unknown = sorted(set(content) - set(_KINDS))
+    return f"unknown (with {', '.join(unknown)})" if unknown else ""
 
 
 def _is_output(facts: object) -> bool:

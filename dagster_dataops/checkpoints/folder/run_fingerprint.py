@@ -2,10 +2,11 @@
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
+from dagster_dataops.hashing.values import RULES
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 
 _UNKNOWN: Final = "unknown "  # followed by a random number and the reason
@@ -15,20 +16,34 @@ _WORDS: Final = {
     "options": "its options",
     "code": "its code",
     "input": "the input",
+    "server": "the server of its model (see ModelClient.deployment)",
 }
+_OPTIONAL: Final = "server"  # left out if there is none, and by version 0.2
 
 CHANGEABLE: Final = ("options", "code")  # records can be kept on request if these have changed
 
 
 @dataclass(frozen=True, slots=True)
 class RunFingerprint:
-    """The facts that must be equal for finished records to be used again."""
+    """The facts that must be equal for finished records to be used again.
+
+    Attributes:
+        format: The format of checkpoints.
+        operator: The operator.
+        options: Its options.
+        code: Its code.
+        input: The input.
+        server: The server of models that it asks; empty for none.
+        adopts: Whether records of version 0.2, which do not name their server, are of this one.
+    """
 
     format: str
     operator: str
     options: str
     code: str
     input: str
+    server: str = ""
+    adopts: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, invocation: Invocation, input_identity: str) -> "RunFingerprint":
@@ -36,32 +51,48 @@ class RunFingerprint:
         return cls(
             format=FORMAT,
             operator=_operator(invocation.spec),
-            options=_options(invocation),
-            code=invocation.spec.code_version,
+            options=_known_or_not(invocation.options_digest, unknown_options(invocation)),
+            code=_known_or_not(invocation.spec.code_version, unknown_constants(invocation)),
             input=input_identity,
+            server=invocation.server,
+            adopts=invocation.adopts,
         )
 
     @classmethod
     def from_json(cls, parts: object) -> "RunFingerprint | None":
         """Return the fingerprint that `to_json` wrote; ``None`` if ``parts`` is malformed."""
-        if not isinstance(parts, Mapping) or set(parts) != set(_WORDS):
+        if not isinstance(parts, Mapping) or {*parts, _OPTIONAL} != set(_WORDS):
             return None
-        return cls(**{name: str(value) for name, value in parts.items()})
+        texts: dict[str, Any] = {str(name): str(value) for name, value in parts.items()}
+        return cls(**{"server": "", **texts})
 
     @property
     def unknown(self) -> str:
-        """The reason why records with these options cannot be reused; empty if they can."""
-        return self.options.split(" ", 2)[2] if self.options.startswith(_UNKNOWN) else ""
+        """The reason why records of this run cannot be reused; empty if they can."""
+        found = [part for part in (self.options, self.code) if is_unknown(part)]
+        return "; ".join(part.split(" ", 2)[2] for part in found)
 
     def to_json(self) -> dict[str, str]:
         """Return the parts by name."""
-        return {name: getattr(self, name) for name in _WORDS}
+        parts = {name: getattr(self, name) for name in _WORDS}
+        return {name: text for name, text in parts.items() if text or name != _OPTIONAL}
 
     def differences(self, other: "RunFingerprint") -> list[str]:
-        """Return the names of the parts that differ. Parts of another format cannot be compared."""
+        """Return the names of the parts that differ. Parts of another format cannot be compared.
+
+        Args:
+            other: The fingerprint of the run that would use these records.
+        """
         if self.format != other.format:
             return ["format"]
-        return [name for name in _WORDS if getattr(self, name) != getattr(other, name)]
+        found = [name for name in _WORDS if getattr(self, name) != getattr(other, name)]
+        adopted = other.adopts and not self.server
+        return [name for name in found if name != _OPTIONAL or not adopted]
+
+    def compared_anew(self, other: "RunFingerprint") -> list[str]:
+        """Return the parts that one version of the package compares by rules of its own."""
+        pairs = [(part, getattr(self, part), getattr(other, part)) for part in CHANGEABLE]
+        return [part for part, one, two in pairs if one.endswith(RULES) != two.endswith(RULES)]
 
     def differs_from(self, kept: Iterable[Mapping[str, str]]) -> list[str]:
         """Return the parts in which any run of `Manifest.kept_from` differs."""
@@ -77,15 +108,35 @@ def _operator(spec: OperatorSpec) -> str:
     return f"{spec.qualified_name} with the outputs {', '.join(spec.outputs)}"
 
 
-def _options(invocation: Invocation) -> str:
+def unknown_options(invocation: Invocation) -> str:
+    """Return that options cannot be compared, and what to do; empty if all can."""
     if not invocation.unknown_options:
-        return invocation.options_digest
-    why = (
+        return ""
+    return (
         f"the value of option {' and '.join(invocation.unknown_options)} cannot be compared; pass "
         "plain values to construct it from, or annotate the parameter as "
         "Annotated[..., Operational] if no result depends on it"
     )
-    return f"{_UNKNOWN}{uuid.uuid4().hex} {why}"
+
+
+def unknown_constants(invocation: Invocation) -> str:
+    """Return that constants of the code cannot be compared, and what to do; empty if all can."""
+    found = invocation.spec.code.unknown
+    if not found:
+        return ""
+    return (
+        f"the constant {' and '.join(found)} cannot be compared; construct it in open() or when it "
+        "is first used, or annotate it as Annotated[Any, Operational] if no result depends on it"
+    )
+
+
+def is_unknown(part: str) -> bool:
+    """Return whether a part of a fingerprint equals no other."""
+    return part.startswith(_UNKNOWN)
+
+
+def _known_or_not(digest: str, why: str) -> str:
+    return f"{_UNKNOWN}{uuid.uuid4().hex} {why}" if why else digest
 
 
 def in_words(parts: list[str]) -> str:

@@ -26,7 +26,7 @@ from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry, 
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 
 FORMAT: Final = f"6-{sys.byteorder}"  # of journals, kept journals and manifests
-_MAGIC: Final = b"DOJ1"
+MAGIC: Final = b"DOJ1"
 _HEAD: Final = struct.Struct("<4sBIQ")
 _PLACE: Final = struct.Struct("<IQI?")  # segment, offset, number of spans, whether notes precede
 _NONE: Final = b"\0"  # a span without notes
@@ -60,7 +60,7 @@ class JournalFrame(NamedTuple):
 
 def frame(kind: FrameKind, payload: bytes) -> bytes:
     """Return one frame as bytes."""
-    return _HEAD.pack(_MAGIC, kind, len(payload), _check(kind, payload)) + payload
+    return _HEAD.pack(MAGIC, kind, len(payload), _check(kind, payload)) + payload
 
 
 def _check(kind: int, payload: bytes) -> int:
@@ -94,16 +94,16 @@ def read_frames(data: bytes) -> Iterator[JournalFrame]:
 
 def _whole_frames(data: bytes) -> Iterator[tuple[int, int, JournalFrame]]:
     """Yield the place of every whole frame, and the frame."""
-    at = data.find(_MAGIC)
+    at = data.find(MAGIC)
     while 0 <= at <= len(data) - _HEAD.size:
         _, kind, length, check = _HEAD.unpack_from(data, at)
         end = at + _HEAD.size + length
         payload = data[at + _HEAD.size : end]
         if len(payload) == length and _check(kind, payload) == check:
             yield at, end, JournalFrame(kind, payload)
-            at = data.find(_MAGIC, end)
+            at = data.find(MAGIC, end)
         else:
-            at = data.find(_MAGIC, at + 1)
+            at = data.find(MAGIC, at + 1)
 
 
 def spans_frame(entry: SpansEntry) -> bytes:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
 from dagster_dataops.checkpoints.journal.frames import (
     ABOUT_SPANS,
+    MAGIC,
     FrameKind,
     read_frames,
     read_reopened,
@@ -15,7 +16,10 @@ from dagster_dataops.checkpoints.journal.frames import (
 )
 from dagster_dataops.checkpoints.journal.positions import Position, unpack_position
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
-from dagster_dataops.datasets.durable_files import read_if_there
+from dagster_dataops.datasets.durable_files import read_if_there, storage
+from dagster_dataops.errors import StorageError
+
+_HEAD_BYTES: Final = 1 << 20  # of a journal; its first frame is that of its first attempt
 
 
 class AttemptEntry(NamedTuple):
@@ -63,6 +67,33 @@ def _entry(kind: int, payload: bytes, before: _Before) -> Entry | None:
         stages = (_object(payload) or {}).get("stages")
         return StagesEntry(stages) if isinstance(stages, list) else None
     return unpack_position(payload) if kind == FrameKind.POSITION else None
+
+
+def format_of(path: Path) -> str:
+    """Return the format of the journal of a checkpoint; empty if it is missing or unknown.
+
+    Raises:
+        StorageError: The file cannot be read.
+    """
+    try:
+        with storage(path, "read the journal"), path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return ""
+        raise
+    for found in read_frames(head):
+        if found.kind == FrameKind.ATTEMPT and (noted := format_in(_object(found.payload))):
+            return noted
+    other = head.startswith(MAGIC[:3]) and not head.startswith(MAGIC)
+    return head[: len(MAGIC)].decode("latin-1") if other else ""
+
+
+def format_in(attempt: dict[str, Any] | None) -> str:
+    """Return the format that an attempt has noted; empty if it has none."""
+    fingerprint = (attempt or {}).get("fingerprint")
+    found = fingerprint.get("format") if isinstance(fingerprint, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:

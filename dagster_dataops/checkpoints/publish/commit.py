@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_here
 from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
+from dagster_dataops.checkpoints.publish.other_versions import keep_other_versions
 from dagster_dataops.configuration import bucket_of
 from dagster_dataops.datasets.artefact import listing_of
 from dagster_dataops.datasets.durable_files import (
@@ -54,6 +55,7 @@ def commit(folder: NodeFolder, manifest: Manifest, publishing: Publishing = _at_
         The published manifest. If the file in place has the same bytes, it is kept, and the
         manifest has its modification time.
     """
+    keep_other_versions(folder)
     with storage(folder.path, "publish the result"):
         manifest = _without_equal_drafts(folder, manifest)
         _sync_folders(folder, manifest)  # the names of the drafts
@@ -167,9 +169,16 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
 
 
 def _remove_other_parts(folder: NodeFolder, manifest: Manifest) -> None:
-    versions = {place.parts: own.parted for place, own in manifest.parts(folder).values()}
-    for parts, version in {folder.parts: "", **versions}.items():
-        remove_other_parts(parts, version)
+    """Remove parts of earlier results, but those of the result before: readers may have begun."""
+    before = Manifest.load(folder.manifest)  # it is replaced last
+    kept = {} if before is None else _versions(folder, before)
+    for parts, version in {folder.parts: "", **_versions(folder, manifest)}.items():
+        remove_other_parts(parts, version, kept.get(parts, ""))
+
+
+def _versions(folder: NodeFolder, manifest: Manifest) -> dict[Path, str]:
+    """Return the version of the parts of each result, by the folder of its parts."""
+    return {place.parts: own.parted for place, own in manifest.parts(folder).values()}
 
 
 def _replace(path: Path) -> None:

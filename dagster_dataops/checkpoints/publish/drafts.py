@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
@@ -19,7 +18,7 @@ from dagster_dataops.checkpoints.publish.result_writer import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage
-from dagster_dataops.datasets.lines import BLOCK_BYTES, content_interval, line_blocks
+from dagster_dataops.datasets.lines import BLOCK_BYTES, line_blocks, opened_content
 from dagster_dataops.datasets.writer import JsonlWriter
 
 _NO_FACTS: Final = {"dataset", "records", "dropped", "summary"}
@@ -93,10 +92,9 @@ def split(lines: Path, folder: NodeFolder) -> SplitDraft:
         InputError: The file cannot be read.
         StorageError: The disk refuses, or the file cannot be opened.
     """
-    content = content_interval(lines)
     with (
         storage(lines, "split it into parts"),
-        opened(lines) as source,
+        opened_content(lines) as (source, content),
         result_writer(folder) as writer,
     ):
         for _, block in line_blocks(source, content, BLOCK_BYTES):

@@ -6,7 +6,7 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFi
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import content_interval
+from dagster_dataops.datasets.lines import opened_content
 
 
 def differing_parts(
@@ -76,9 +76,8 @@ def without_torn(content: CheckpointContent, dataset: JsonlDataset) -> Checkpoin
 
 def _torn(content: CheckpointContent, dataset: JsonlDataset) -> list[int]:
     """Return the starts of the spans that `without_torn` removes."""
-    interval = content_interval(dataset.path)
-    edges = {edge for gap in content.table.gaps(interval) for edge in gap} - {interval.start}
-    with opened(dataset.path) as source:
+    with opened_content(dataset.path) as (source, interval):
+        edges = {edge for gap in content.table.gaps(interval) for edge in gap} - {interval.start}
         within = {at for at in edges if read_range(source, at - 1, 1) != b"\n"}
     if not within:
         return []

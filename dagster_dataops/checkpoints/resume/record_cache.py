@@ -13,7 +13,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import published_manifest
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
@@ -29,7 +28,7 @@ from dagster_dataops.checkpoints.resume.merged_outputs import put_result
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.start_decision import OutcomeSource, StartRequest
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
+from dagster_dataops.datasets.lines import Line, iterate_lines, opened_content
 from dagster_dataops.errors import StorageError
 from dagster_dataops.quantities import counted
 
@@ -154,16 +153,16 @@ def settle_known(
     Returns:
         The line for the log; empty if no outcome is known.
     """
-    gaps = checkpoint.table.gaps(content_interval(dataset.path))
     before = records = checkpoint.table.records
     check_input = dataset.fingerprint is None
     used: set[int] = set()
     made_by: list[CheckpointContent] = []
     with (
-        opened(dataset.path) as source,
+        opened_content(dataset.path) as (source, interval),
         closing(RecordCache(checkpoint.folder / "outcomes.db", sources)) as cache,
         closing(checkpoint.new_segment()) as segment,
     ):
+        gaps = checkpoint.table.gaps(interval)
         for lines in _batches(iterate_lines(source, gaps)):
             records += len(lines)
             known = [(line, *one) for line in lines if (one := cache.find(line.text))]

@@ -3,8 +3,14 @@
 from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
+from dagster_dataops.checkpoints.folder.manifest import (
+    Manifest,
+    NodeFolder,
+    other_format,
+    published_manifest,
+)
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint, in_words
+from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.resume.checkpoint_match import (
     changeable,
     differing_parts,
@@ -103,11 +109,16 @@ def _published(
     if not (folder.result.exists() or any(one.result.exists() for one in folder.outputs.values())):
         return None
     refuse_whole(folder, request.kind)
+    if found := other_format(folder.manifest):
+        what = "the kept journal" if folder.kept.exists() else "the manifest"
+        raise RetryRefusedError(place, _of_format(what, found))
     manifest = published_manifest(folder)
     if manifest is None:
         reason = "it was edited or replaced since it was published"
         raise RetryRefusedError(place, reason)
     kept = CheckpointContent.read(folder.path, folder.kept.name)
+    if kept.foreign:
+        raise RetryRefusedError(place, _of_format("the kept journal", kept.format))
     whole = kept.result == manifest.fingerprint
     if not whole:
         kept.fingerprint = RunFingerprint.from_json(manifest.made_from)
@@ -122,6 +133,13 @@ def _published(
         reason = f"{folder.kept}, the map from records to result lines, is not the file "
         raise RetryRefusedError(place, f"{reason}that run {manifest.run} wrote")
     return kept, manifest
+
+
+def _of_format(what: str, found: str) -> str:
+    return (
+        f"{what} has format {found}; this version reads {FORMAT}. Retry with the version that "
+        "published it, or run all records again"
+    )
 
 
 def _retrying(

@@ -16,11 +16,11 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     StartDecision,
     StartKind,
     StartRequest,
-    have_changed,
     not_used,
     resuming,
     settled_by,
     start_afresh,
+    why_other,
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.quantities import counted
@@ -53,7 +53,10 @@ def _unfinished(request: StartRequest) -> StartDecision:
 
         return resume_stream(request, request.stream)
     if request.records is None:
-        return start_afresh(request)
+        unknown = request.fingerprint.unknown
+        return start_afresh(
+            request, f"its result cannot be used again: {unknown}" if unknown else ""
+        )
     return _resume_records(request, request.records)
 
 
@@ -75,7 +78,7 @@ def _resume_records(request: StartRequest, dataset: JsonlDataset) -> StartDecisi
         reason = unknown
     else:
         differing = differing_anywhere(found[0], fingerprint, dataset)
-        reason = UNKNOWN if differing is None else have_changed(differing)
+        reason = UNKNOWN if differing is None else why_other(found[0], fingerprint, differing)
     return start_afresh(request, not_used(settled_by(found[0], found[0].table.records), reason))
 
 

@@ -175,3 +175,23 @@ def have_changed(parts: list[str]) -> str:
     """Return that these parts of a fingerprint have changed, in words."""
     verb = "have" if len(parts) > 1 or parts == ["options"] else "has"
     return f"{in_words(parts)} {verb} changed since"
+
+
+def why_other(content: CheckpointContent, fingerprint: RunFingerprint, differing: list[str]) -> str:
+    """Return why a checkpoint is that of another run.
+
+    Args:
+        content: The checkpoint.
+        fingerprint: The fingerprint of the run.
+        differing: The parts that differ.
+    """
+    before = content.fingerprint
+    anew = before.compared_anew(fingerprint) if before is not None else []
+    ruled = [part for part in differing if part in anew]
+    changed = [part for part in differing if part not in anew]
+    texts = [have_changed(changed)] if changed else []
+    if ruled:
+        texts.append(
+            f"another version of dagster-dataops compared {in_words(ruled)} by other rules"
+        )
+    return " and ".join(texts)

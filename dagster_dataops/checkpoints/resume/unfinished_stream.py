@@ -74,6 +74,8 @@ def _why_not(request: StartRequest, content: CheckpointContent, other: str) -> s
     if content.fingerprint is None:
         return UNKNOWN
     differing = content.fingerprint.differences(request.fingerprint)
+    if differing and request.fingerprint.unknown:
+        return request.fingerprint.unknown
     names = {"options": "options or seeds"}
     parts = " and ".join(names.get(part, part) for part in differing)
     return f"the stream's {parts} changed since" if differing else ""

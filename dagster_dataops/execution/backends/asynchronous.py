@@ -6,6 +6,7 @@ interrupts reach the main thread at once.
 
 import asyncio
 from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
@@ -13,9 +14,15 @@ from dagster_dataops.execution.backends.collector import Collector
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.async_settle import async_settlers
 from dagster_dataops.execution.records.lifecycle import context_of, opened
+from dagster_dataops.execution.records.record_failures import failure_of
 from dagster_dataops.execution.records.retries import PauseEnded, Retries
-from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
+from dagster_dataops.execution.records.span_draft import Finished
+from dagster_dataops.execution.timeouts.call_task import CallTask
+from dagster_dataops.execution.timeouts.event_loop import LoopClosedError, event_loop, run_through
 from dagster_dataops.operators.outcomes.record_context import StopRun
+
+if TYPE_CHECKING:
+    from dagster_dataops.datasets.lines import Line
 
 
 def run(job: Job) -> None:
@@ -48,31 +55,80 @@ class _Calls:
         self._retries = retries
         self._workers = job.settings.max_workers
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[CallTask[None]] = []
+        self._in_flight: dict[int, list[Line]] = {}  # by the number of the task
+        self._again: list[list[Line]] = []  # in flight when a call closed the loop
 
     def run(self) -> None:
-        context = context_of(self._operator)
         try:
-            with event_loop() as loop:
-                run = partial(run_through, loop)
-                with opened(self._operator, run, context) as own:
-                    self._settlers = async_settlers(own, context, self._retries)
-                    run(self._run())
+            rest = True
+            while rest:
+                rest = bool(self._again)
+                try:
+                    self._run_loop()
+                except LoopClosedError as error:
+                    self._after_closed(error)
+                    rest = True
         except asyncio.CancelledError:
             pass
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
             self._collector.end(error)
 
+    def _run_loop(self) -> None:
+        """Settle lines in one event loop: the next one of `_again` alone, or else all.
+
+        Raises:
+            LoopClosedError: A call closed the loop.
+        """
+        context = context_of(self._operator)
+        with event_loop() as loop:
+            run = partial(run_through, loop)
+            with opened(self._operator, run, context) as own:
+                self._settlers = async_settlers(own, context, self._retries)
+                run(self._run())
+
+    def _after_closed(self, error: LoopClosedError) -> None:
+        """Blame the line that was alone in the closed loop; else settle each call's again, alone.
+
+        The lines of a single call are settled one by one.
+        """
+        calls, self._in_flight = list(self._in_flight.values()), {}
+        if not calls:
+            raise error
+        lines = calls[0]
+        if len(calls) > 1:
+            self._again += calls
+        elif len(lines) > 1:
+            self._again += [[line] for line in lines]
+        else:
+            self._collector.put([Finished(lines[0], failure_of(error))])
+
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._workers)]
-        await asyncio.gather(*self._tasks)
+        main = cast("CallTask[None]", asyncio.current_task())
+        workers = 1 if self._again else self._workers
+        self._tasks = [CallTask(self._work(number)) for number in range(workers)]
+        waiting: set[CallTask[None]] = set(self._tasks)
+        while waiting:
+            try:
+                ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
+            except asyncio.CancelledError:
+                if main.ending:
+                    raise
+                continue  # a thread has cancelled all tasks; they go on
+            for task in ended:
+                task.result()
 
-    async def _work(self) -> None:
+    async def _work(self, number: int) -> None:
         settle = self._settlers()
+        alone = bool(self._again)
         try:
-            while lines := self._collector.take():
+            while lines := self._again.pop() if alone else self._collector.take():
+                self._in_flight[number] = lines
                 self._collector.put(await settle(lines))
+                del self._in_flight[number]
+                if alone:
+                    return
         except (PauseEnded, StopRun) as error:  # the other calls go on
             self._collector.end(error)
 
@@ -82,6 +138,6 @@ class _Calls:
         if loop is not None and not loop.is_closed():
             try:
                 for task in self._tasks:
-                    loop.call_soon_threadsafe(task.cancel)
+                    loop.call_soon_threadsafe(task.end)
             except RuntimeError:  # the loop was closed in the meantime
                 return

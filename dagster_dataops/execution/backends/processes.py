@@ -245,16 +245,18 @@ class _Run:
             case Kind.STALE:
                 self._pool.discard(worker)
                 self._start_worker()
-            case Kind.FAILED | Kind.LAST_FAILED:
-                self._record_failures(message)
+            case Kind.FAILED | Kind.LAST_FAILED | Kind.UNFIT:
+                self._take_note(worker, message)
             case Kind.UNOPENED:
                 raise OperatorOpenError(*protocol.unpack(message))
             case _:
                 self._raise_fault(message[0], *protocol.unpack(message))
 
-    def _record_failures(self, message: bytes) -> None:
-        """Record the failure that ends the run, or the records that failed last in a worker."""
-        if message[0] == Kind.FAILED:
+    def _take_note(self, worker: WorkerProcess, message: bytes) -> None:
+        """Record the failure that ends the run, what failed last in a worker, or why it ends."""
+        if message[0] == Kind.UNFIT:
+            (worker.unfit,) = protocol.unpack(message)
+        elif message[0] == Kind.FAILED:
             self._failed = self._failed or Failure(*protocol.unpack(message))
         else:
             self._last_failed += protocol.unpack(message)
@@ -420,7 +422,7 @@ class _Run:
         if message[0] == Kind.SPAN:
             self._settle(worker, message)
         elif message[0] == Kind.LAST_FAILED:
-            self._record_failures(message)
+            self._take_note(worker, message)
 
 
 def _from_now(until: float) -> float:

@@ -3,19 +3,20 @@
 import copy
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from dagster_dataops.byte_ranges import Readable, close_readable, open_readable
-from dagster_dataops.datasets.lines import Interval, content_interval, count_records
+from dagster_dataops.datasets.lines import Interval, count_records, interval_of
 from dagster_dataops.errors import OperatorOpenError
 from dagster_dataops.execution.records.record_failures import text_and_traceback
 from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.chains.chain_calls import PartTimes
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.outcomes.column_watch import ColumnWatch
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 
 
@@ -35,6 +36,15 @@ def part_times(operator: Operator) -> PartTimes | None:
     return PartTimes(len(operator.parts)) if isinstance(operator, Chain) else None
 
 
+def measured(
+    times: PartTimes | None, watch: ColumnWatch | None
+) -> Callable[[], Mapping[str, float]] | None:
+    """Return the function that takes what was measured around the calls; ``None`` for nothing."""
+    if times is None or watch is None:
+        return times.take if times is not None else None if watch is None else watch.take
+    return lambda: {**times.take(), **watch.take()}
+
+
 class _RecordIndex:
     """Counts the records before a byte position of a file; from the last position it was asked."""
 
@@ -49,16 +59,16 @@ class _RecordIndex:
         with self._lock:
             if self._source is None:
                 self._source = open_readable(self._path)
-                self._begin()
+                self._begin(self._source)
             elif position < self._position:
-                self._begin()
+                self._begin(self._source)
             between = Interval(self._position, position)
             self._records += count_records(self._source, between)
             self._position = position
             return self._records
 
-    def _begin(self) -> None:
-        self._position, self._records = content_interval(self._path).start, 0
+    def _begin(self, source: Readable) -> None:
+        self._position, self._records = interval_of(source, self._path).start, 0
 
     def __del__(self) -> None:
         if self._source is not None:
@@ -107,7 +117,11 @@ def _call(operator: Any, method: str, run: Callable[[Any], Any], *arguments: Any
         returned = function(*arguments)
         if inspect.isawaitable(returned):
             run(returned)
-    except Exception as error:
+    except BaseException as error:
+        from asyncio import CancelledError  # slow to import
+
+        if not isinstance(error, (Exception, CancelledError)):
+            raise
         name = operator.__dataops__.spec.qualified_name
         raise OperatorOpenError(name, method, *text_and_traceback(error, operator)) from error
 

@@ -5,10 +5,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import COPY_BYTES
-from dagster_dataops.datasets.lines import Interval, content_interval, read_lines
+from dagster_dataops.datasets.lines import Interval, opened_content, read_lines
 from dagster_dataops.datasets.writer import JsonlWriter
 
 
@@ -44,8 +43,8 @@ def removed_afterwards(path: Path) -> Iterator[None]:
 def _copy(dataset: JsonlDataset, writer: JsonlWriter) -> None:
     before = dataset.stamp()
     dataset.check_content()
-    position, end = content_interval(dataset.path)
-    with opened(dataset.path) as source:
+    with opened_content(dataset.path) as (source, interval):
+        position, end = interval
         last = b"\n"
         while position < end:
             cut = min(position + COPY_BYTES, end)

@@ -11,10 +11,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
 from dagster_dataops.exporters.delivery import Delivery
@@ -74,10 +73,11 @@ class ExportRunner(DatasetRunner):
             if self._current is None:
                 made = self._write(records)
                 self._rows = made.rows
+                if records.unread and attempt.operator.__dataops__.keys_read():
+                    _read_through(records)  # counts those that lack a column
                 return made.files
             if attempt.inputs[0].rows is None:
-                for _ in records:  # counts them, and finds lines that are not records
-                    pass
+                _read_through(records)  # counts them, and finds lines that are not records
             return self._current.files
 
         return listed
@@ -93,6 +93,11 @@ class ExportRunner(DatasetRunner):
         made_from = " ".join(map(str, self.fingerprint.to_json().values()))
         made_from += columns_text(attempt.operator.__dataops__.columns)
         return Delivery(self._writer, target, folder.receipt, made_from)
+
+
+def _read_through(records: ExportRecords) -> None:
+    for _ in records:
+        pass
 
 
 class _Writer:
@@ -132,9 +137,14 @@ class _Records(ExportRecords):
         first, self._first = self._first, None
         return self._again() if first is None else first
 
+    @property
+    def unread(self) -> bool:
+        """Whether there was no reading yet; some formats read the file themselves."""
+        return self._first is not None
+
     def _again(self) -> Iterator[Record]:
-        with opened(self.path) as source:
-            for line in iterate_lines(source, [content_interval(self.path)]):
+        with opened_content(self.path) as (source, interval):
+            for line in iterate_lines(source, [interval]):
                 try:
                     yield decode(line.text)
                 except ValueError:

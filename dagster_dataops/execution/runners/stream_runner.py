@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint, is_unknown
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, without_stages
 from dagster_dataops.checkpoints.publish.compose import compose_stream
 from dagster_dataops.checkpoints.publish.drafts import Drafts
@@ -31,7 +31,7 @@ from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.runners.given_stream import GivenStream, as_reading
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.ticker import Ticker
-from dagster_dataops.hashing.values import digest
+from dagster_dataops.hashing.values import digest, end_of_rules
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation
@@ -75,11 +75,13 @@ def stream_fingerprint(invocation: Invocation, stream: PositionedStream) -> RunF
     parts = stream.parts
     of = {aspect: [one.get(aspect) for one in parts] for aspect in ("options", "code", "data")}
     options = digest([own.options, of["options"], stream.given_seeds])
+    code = digest([own.code, [one["stage"] for one in parts], of["code"]])
+    codes = [own.code, *filter(None, of["code"])]
     return RunFingerprint(
         format=own.format,
         operator=own.operator,
-        options=own.options if own.unknown else options,
-        code=digest([own.code, [one["stage"] for one in parts], of["code"]]),
+        options=own.options if is_unknown(own.options) else options + end_of_rules([own.options]),
+        code=own.code if is_unknown(own.code) else code + end_of_rules(codes),
         input=digest([of["data"], [_stamps(stage) for stage in stream.stage.ordered()]]),
     )
 

@@ -5,17 +5,27 @@ import threading
 import time
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar, cast
 
 from typing_extensions import override
 
+from dagster_dataops.execution.timeouts.call_task import CallTask
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout, Stuck
 from dagster_dataops.operators.outcomes.record_context import current_waited
 
 T = TypeVar("T")
 _GRACE_SECONDS: Final = 1.0
+_CLOSED: Final = "the operator closed the event loop that all calls share, or a part of it"
+_STOPPED: Final = "stopped before"  # in the text of the exception after ``loop.stop()``
 _left_behind: Final[set[asyncio.Task[Any]]] = set()
+
+
+class LoopClosedError(BaseException):
+    """An operator has closed the event loop that its calls share."""
+
+    def __init__(self) -> None:
+        super().__init__(_CLOSED)
 
 
 class _Threads(ThreadPoolExecutor):
@@ -48,7 +58,8 @@ def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
     finally:
         try:
             _cancel_all(loop)
-            loop.run_until_complete(loop.shutdown_asyncgens())
+            if not loop.is_closed():
+                run_through(loop, loop.shutdown_asyncgens())
         finally:
             loop.close()
             _end(threads)
@@ -56,13 +67,23 @@ def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
     tasks = asyncio.all_tasks(loop)
+    if loop.is_closed():
+        _left_behind.update(tasks)
+        return
     for task in tasks:
-        task.cancel()
+        _end_task(task)
     if tasks:
         ended, running = run_through(loop, asyncio.wait(tasks, timeout=_GRACE_SECONDS))
         for task in ended:
             _ignore(task)
         _left_behind.update(running)  # otherwise asyncio warns when they are collected
+
+
+def _end_task(task: asyncio.Task[Any]) -> None:
+    if isinstance(task, CallTask):
+        task.end()
+    else:
+        task.cancel()
 
 
 def _ignore(task: asyncio.Task[Any]) -> None:
@@ -81,17 +102,44 @@ def _end(threads: _Threads) -> None:
 
 
 def run_through(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run ``coroutine`` to its end, even if a task that it started calls ``sys.exit()``.
+    """Run ``coroutine`` to its end, even if a task that it started stops the loop.
 
-    The loop raises that ``SystemExit`` in its caller at once.
+    A task stops it by ``loop.stop()``, and by ``sys.exit()``, which the loop raises at once.
+
+    Raises:
+        LoopClosedError: An operator has closed or broken the loop.
     """
-    task = loop.create_task(coroutine)
-    while True:
-        try:
-            return loop.run_until_complete(task)
-        except SystemExit:
-            if task.done():
-                return task.result()
+    if loop.is_closed():
+        coroutine.close()
+        raise LoopClosedError
+    task = CallTask(coroutine, loop, within_call=True)
+    while not task.done():
+        _run_on(loop, task)
+        if loop.is_closed() and not task.done():
+            raise LoopClosedError
+    return task.result()
+
+
+def _run_on(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+    """Run a loop until a task has ended, or something has stopped the loop.
+
+    Raises:
+        LoopClosedError: A part of the loop is broken.
+    """
+    try:
+        loop.run_until_complete(task)
+    except SystemExit:
+        pass
+    except KeyboardInterrupt:
+        if threading.current_thread() is threading.main_thread():
+            raise  # else it is an exception of the operator: signals reach the main thread
+    except Exception as error:
+        if not task.done() and _STOPPED not in str(error):
+            with suppress(Exception):
+                loop.close()
+            raise LoopClosedError from error
+    except asyncio.CancelledError:  # of the task, which is done
+        pass
 
 
 async def _ended(coroutine: Coroutine[Any, Any, T]) -> tuple[T | None, BaseException | None]:
@@ -116,7 +164,7 @@ async def within(seconds: float, coroutine: Coroutine[Any, Any, T], stuck: Stuck
         RecordTimeout: The coroutine took longer.
         TooManyStuckError: Too many cancelled coroutines are still running.
     """
-    task = asyncio.ensure_future(_ended(coroutine))
+    task = CallTask(_ended(coroutine), within_call=True)
     try:
         began, left = time.monotonic(), seconds
         done: set[asyncio.Future[Any]] = set()

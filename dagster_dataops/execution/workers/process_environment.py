@@ -36,9 +36,14 @@ def surroundings() -> tuple[object, ...]:
         os.getsid(0),
         os.getpriority(os.PRIO_PROCESS, 0),
         os.sched_getaffinity(0),
-        [resource.getrlimit(limit) for limit in _LIMITS],
+        limits(),
         (os.getresuid(), os.getresgid()),
     )
+
+
+def limits() -> dict[int, tuple[int, int]]:
+    """Return the soft and the hard limit of each resource of this process."""
+    return {limit: resource.getrlimit(limit) for limit in _LIMITS}
 
 
 def circumstances() -> object:

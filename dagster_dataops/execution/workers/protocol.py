@@ -60,6 +60,7 @@ class Kind(IntEnum):
         LAST_FAILED: Byte positions of the records that failed last, without a later success.
         STOPPED: The operator stops the run: the reason.
         UNOPENED: The operator cannot be opened: the values of the `OperatorOpenError`.
+        UNFIT: The operator has damaged the process, which ends: how.
     """
 
     READY = 0
@@ -74,6 +75,7 @@ class Kind(IntEnum):
     LAST_FAILED = 9
     STOPPED = 10
     UNOPENED = 11
+    UNFIT = 12
 
 
 _RANGE: Final = struct.Struct("<QQBd")

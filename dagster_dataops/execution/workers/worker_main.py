@@ -34,10 +34,11 @@ from dagster_dataops.execution.records.settle import Around, line_settling, sett
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm
 from dagster_dataops.execution.workers import protocol
+from dagster_dataops.execution.workers.fitness import Fitness, UnfitError
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
 from dagster_dataops.execution.workers.loaded_modules import LoadedModules
 from dagster_dataops.execution.workers.parent_death import end_with_parent
-from dagster_dataops.execution.workers.process_environment import place
+from dagster_dataops.execution.workers.process_environment import surroundings
 from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
 from dagster_dataops.execution.workers.signals import (
     SIGNALS,
@@ -98,10 +99,11 @@ def serve(
     Returns:
         Whether the parent stopped it, so that all its work is finished.
     """
+    fitness = Fitness()
     with suppress(Terminated, EOFError, ConnectionError):
         try:
             with (
-                _settling(operator, assignment) as means,
+                _settling(operator, assignment, fitness) as means,
                 closing(_Worker(connection, assignment, operator, means, termination)) as worker,
             ):
                 connection.send_bytes(protocol.pack(Kind.READY))
@@ -110,8 +112,11 @@ def serve(
             fault = protocol.pack(Kind.UNOPENED, *error.args)
         except StopRun as stop:
             fault = protocol.pack_fault(stop.reason, Kind.STOPPED)
+        except UnfitError as error:
+            fault = protocol.pack_fault(str(error), Kind.UNFIT)
         except (OSError, DataOpsError) as error:  # the disk, or another input
-            fault = protocol.pack_fault(str(error))
+            unfit = fitness.reason(error)
+            fault = protocol.pack_fault(unfit or str(error), Kind.UNFIT if unfit else Kind.FAULT)
         connection.send_bytes(fault)
     return False
 
@@ -126,7 +131,7 @@ class _Means(NamedTuple):
 
 
 @contextmanager
-def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
+def _settling(operator: Operator, assignment: Assignment, fitness: Fitness) -> Iterator[_Means]:
     """Yield the means to settle lines; there is a heartbeat if there is a time limit.
 
     An alarm ends calls that take too long. It has no effect on code that holds the interpreter:
@@ -148,7 +153,8 @@ def _settling(operator: Operator, assignment: Assignment) -> Iterator[_Means]:
                 around = _both(heartbeat.around, alarm.around)
         made: Any = line_settling if operator.__dataops__.spec.batch else settling
         settle = stack.enter_context(made(operator, interrupts, around, retries, tally))
-        yield _Means(settle, breaker, heartbeat, tally)
+        fitness.note_limits()  # ``open`` may have changed them
+        yield _Means(fitness.checked(settle), breaker, heartbeat, tally)
 
 
 def _both(outer: Around, inner: Around) -> Around:
@@ -317,7 +323,7 @@ def _serve_next(
     heartbeat = receive_streams(connection)
     payload, fields = connection.recv_bytes(), orjson.loads(connection.recv_bytes())
     termination.install()  # the last operator may have changed the handlers
-    before, began = place(), time.time_ns()
+    before, began = surroundings(), time.time_ns()
     if modules.changed():
         connection.send_bytes(protocol.pack(Kind.STALE))
         return False
@@ -329,7 +335,7 @@ def _serve_next(
     fields = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
     stopped = serve(connection, Assignment(**fields), operator, termination)
     modules.take_note(began)  # modules that were imported during the run
-    return stopped and place() == before
+    return stopped and surroundings() == before
 
 
 def _received(connection: "Connection[bytes, bytes]", payload: bytes) -> Operator | None:

@@ -58,6 +58,7 @@ class WorkerProcess:
             rest of the message, and no later message can be read.
         heartbeat: Shared memory with its current record, if there is a time limit.
         overdue: The record for which it was terminated.
+        unfit: Why it ends itself; empty if it does not.
         settled_to: The byte up to which the first range is settled.
     """
 
@@ -104,6 +105,7 @@ class WorkerProcess:
         self.ranges: deque[Range] = deque()
         self.late = False
         self.overdue: Overdue | None = None
+        self.unfit = ""
         self.settled_to = 0
         self._busy_before = 0.0
 
@@ -222,6 +224,8 @@ class WorkerProcess:
     def cause_of_death(self) -> str:
         """The cause of the end of the process, in words."""
         status = self.status or 0
+        if self.unfit:
+            return self.unfit
         if status < 0:
             known = -status in set(signal.Signals)
             return f"killed by {signal.Signals(-status).name if known else f'signal {-status}'}"

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, Final
 
-from dagster_dataops.errors import BadReplyError
+from dagster_dataops.errors import InvalidOutputError
 from dagster_dataops.hashing.operational import Operational
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.text_prompts import llm
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
 from dagster_dataops.models.model_session import Endpoint
+from dagster_dataops.models.replies.vectors import vector_length, vectors_of
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import JsonValue, Record
 
@@ -17,7 +18,8 @@ class Embed(ModelOperator, llm):
 
     Reads ``input_key="text"`` and writes ``output_key="embedding"``, a list of numbers; of
     ``dimensions`` numbers if the model supports that. Each request has the texts of ``batch_size``
-    records. If the server refuses one, it is divided until the bad text is alone.
+    records. If the server refuses one, it is divided until the bad text is alone. All vectors of a
+    result have one length, and their numbers are finite; otherwise the record fails.
 
     Args:
         input_key: Key of the text: a column, or a selector.
@@ -53,34 +55,34 @@ class Embed(ModelOperator, llm):
 
 async def embedded(
     operator: ModelOperator, texts: list[str], dimensions: int | None = None
-) -> list[JsonValue]:
+) -> list[list[JsonValue]]:
     """Return the vectors of texts, by one request.
 
     Args:
         operator: The operator that asks; it is open.
         texts: The texts.
         dimensions: Length of the vectors, if the model supports it.
+
+    Raises:
+        BadReplyError: Vectors are missing.
+        InvalidOutputError: A vector has another length than others of the result, or a number that
+            is not finite.
     """
     request: dict[str, Any] = {"model": operator.model, "input": texts, "encoding_format": "float"}
     if dimensions is not None:
         request["dimensions"] = dimensions
     reply, _ = await operator.call(request, endpoint=_EMBEDDINGS)
-    return _vectors(request, reply)
+    vectors = vectors_of(request, reply)
+    try:
+        operator.session.check_length(request, len(vectors[0]), vector_length)
+    except InvalidOutputError:
+        operator.session.reject(request)
+        raise
+    return vectors
 
 
-def _vectors(request: dict[str, Any], reply: dict[str, Any]) -> list[JsonValue]:
-    """Return the vectors of a reply in the order of the texts.
-
-    Raises:
-        BadReplyError: Some are missing.
-    """
-    count = len(request["input"])
-    items = reply.get("data")
-    found = {one["index"]: one["embedding"] for one in items} if isinstance(items, list) else {}
-    if sorted(found) != list(range(count)):
-        reason = f"the reply has vectors of the texts {sorted(found)[:10]}, not of all {count}"
-        raise BadReplyError(reason)
-    return [found[at] for at in range(count)]
+def _check(request: dict[str, Any], reply: dict[str, Any]) -> None:
+    vectors_of(request, reply)
 
 
-_EMBEDDINGS: Final = Endpoint("/embeddings", _vectors)
+_EMBEDDINGS: Final = Endpoint("/embeddings", _check)

@@ -1,6 +1,6 @@
 """``llm.SemanticDedup``: remove texts that mean the same as another."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,6 +86,10 @@ class SemanticDedup(ModelOperator, llm, writes=cluster_columns):  # type: ignore
     async def open(self, context: OperatorContext) -> None:
         if self._vectors is None:
             await super().open(context)
+
+    @override
+    def __dataops_server__(self, clients: Mapping[str, Any]) -> tuple[str, bool]:
+        return super().__dataops_server__(clients) if self._vectors is None else ("", False)
 
     async def sketch_batch(self, records: list[Record]) -> list[str]:
         if self._vectors is not None:

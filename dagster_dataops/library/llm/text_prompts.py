@@ -23,6 +23,8 @@ class TextPrompt(LLMOperator):
         **kwargs: As of `LLMOperator`.
     """
 
+    _publishes_text = True
+
     def __init__(self, input_key: str = "text", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._column = FieldKey(input_key)

@@ -1,8 +1,9 @@
 """`BatchApi`: the endpoints of a server for batches of requests, which it answers within a day."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, Self
 
@@ -10,8 +11,11 @@ import orjson
 
 from dagster_dataops.errors import TransientModelError, UnreachableError
 from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.models.calls.redirects import following
+from dagster_dataops.models.calls.reply_body import json_object
+from dagster_dataops.models.calls.server_address import shown_address
 from dagster_dataops.models.calls.status_errors import error_of
-from dagster_dataops.models.calls.transports import http_library, json_object
+from dagster_dataops.models.calls.transports import http_library
 
 ENDPOINT: Final = "/v1/chat/completions"
 _PAGE: Final = 100
@@ -50,7 +54,7 @@ class BatchApi:
     async def __aenter__(self) -> Self:
         self._aiohttp = aiohttp = http_library()
         timeout = aiohttp.ClientTimeout(total=None, sock_read=self._client.timeout)
-        self._http = aiohttp.ClientSession(headers=self._client.all_headers, timeout=timeout)
+        self._http = aiohttp.ClientSession(timeout=timeout)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -106,16 +110,18 @@ class BatchApi:
 
     async def lines(self, file: str) -> AsyncIterator[dict[str, Any]]:
         """Yield the lines of a file of replies."""
-        async with self._http.get(f"{self._client.address}/files/{file}/content") as response:
+        address = self._client.url(f"/files/{file}/content")
+        async with self._opened("GET", address, dict) as response:
             if response.status >= 400:
                 raise error_of(response.status, response.headers, await response.read())
             rest = b""
             async for chunk in response.content.iter_any():
                 *whole, rest = (rest + chunk).split(b"\n")
                 for line in whole:
-                    yield orjson.loads(line)
+                    if line.strip():
+                        yield json_object(line, shown_address(address))
             if rest.strip():
-                yield orjson.loads(rest)
+                yield json_object(rest, shown_address(address))
 
     async def _json(
         self, method: str, path: str, *, body: object = None, form: Path | None = None
@@ -137,18 +143,29 @@ class BatchApi:
     async def _once(
         self, method: str, path: str, body: object, form: Path | None
     ) -> dict[str, Any]:
-        address = self._client.address + path
+        address = self._client.url(path)
         try:
-            with form.open("rb") if form is not None else nullcontext() as file:
-                options = {"json": body} if file is None else {"data": self._form(file)}
-                async with self._http.request(method, address, **options) as response:
+            with ExitStack() as files:
+                options = partial(self._options, body, form, files)
+                async with self._opened(method, address, options) as response:
                     raw = await response.read()
         except (self._aiohttp.ClientError, OSError) as error:
-            reason = f"{address}: {type(error).__name__}: {error}"
+            reason = f"{shown_address(address)}: {type(error).__name__}: {error}"
             raise UnreachableError(reason) from None
         if response.status >= 400:
             raise error_of(response.status, response.headers, raw)
-        return json_object(raw, address)
+        return json_object(raw, shown_address(address), response.headers.get("content-type", ""))
+
+    def _opened(
+        self, method: str, address: str, options: Callable[[], Mapping[str, Any]]
+    ) -> AbstractAsyncContextManager[Any]:
+        return following(self._http, method, address, self._client.all_headers, options)
+
+    def _options(self, body: object, form: Path | None, files: ExitStack) -> Mapping[str, Any]:
+        """Return the body of a request; a file is opened anew, because sending closes it."""
+        if form is None:
+            return {"json": body}
+        return {"data": self._form(files.enter_context(form.open("rb")))}
 
     def _form(self, file: IO[bytes]) -> Any:
         fields = self._aiohttp.FormData()

@@ -9,9 +9,9 @@ batch with the mark of the part. So no batch is submitted twice, wherever a proc
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -21,9 +21,11 @@ from dagster_dataops.errors import BadReplyError, BadRequestError, ModelError, T
 from dagster_dataops.models.batches.batch_api import ENDPOINT, BatchApi
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.dialect import Dialect
-from dagster_dataops.models.calls.status_errors import error_of
-from dagster_dataops.models.replies.reply import reply_of
+from dagster_dataops.models.calls.status_errors import error_in, error_of
+from dagster_dataops.models.replies.reply import offers_tools, reply_of
 from dagster_dataops.models.replies.reply_store import ReplyStore
+from dagster_dataops.models.replies.token_estimates import estimate, reply_tokens
+from dagster_dataops.models.replies.usage import counted_usage, usage_of
 from dagster_dataops.operators.outcomes.record_context import StopRun
 from dagster_dataops.quantities import counted
 
@@ -53,6 +55,7 @@ class BatchDelivery:
     ) -> None:
         self._folder = folder / FOLDER
         self._client, self._store = client, store
+        self._address = client.server.address
         make_folder(self._folder)
         self._state = BatchState(folder)
         self._state.begin(published)
@@ -63,9 +66,9 @@ class BatchDelivery:
     def error_of(self, key: str) -> ModelError | None:
         """Return the error with which the server answered a request for good."""
         known = self._state.failed.get(key)
-        if known is None:
+        if known is None or known.get("address", self._address) != self._address:
             return None
-        error = error_of(known["status"], {}, orjson.dumps(known["body"]))
+        error = _error_of(known)
         if isinstance(error, TransientModelError) and known["tries"] < _TRIES:
             return None
         return error
@@ -79,6 +82,7 @@ class BatchDelivery:
         parts = self._state.parts
         if not self._state.open_parts:
             return
+        self._check_addresses()
         async with BatchApi(self._client) as api:
             await self._submit(api)
             for digest, part in parts.items():
@@ -103,7 +107,7 @@ class BatchDelivery:
                 "same in each run"
             )
             raise StopRun(reason)
-        self._state.intend(requests.finish())
+        self._state.intend(requests.finish(), self._address)
         async with BatchApi(self._client) as api:
             await self._submit(api)
         raise self._stop()
@@ -129,29 +133,33 @@ class BatchDelivery:
             raise StopRun(reason)
         if not status.ended:
             return
-        models = dict(_models_in(self._folder / f"{digest}.jsonl"))
+        asked = dict(_asked_in(self._folder / f"{digest}.jsonl", self._client.media_tokens))
         for file in status.files:
             async for line in api.lines(file):
-                self._take(line, models)
+                self._take(line, asked)
         part["collected"] = True
         self._state.save()
         (self._folder / f"{digest}.jsonl").unlink(missing_ok=True)
 
-    def _take(self, line: dict[str, Any], models: dict[str, str]) -> None:
+    def _check_addresses(self) -> None:
+        """Raise `StopRun` if batches wait for another server than that of the client."""
+        for part in self._state.open_parts:
+            there = part.get("address", self._address)
+            if there != self._address:
+                reason = (
+                    f"batch {part['id']} waits at {there}, and the client asks {self._address}; "
+                    "run with a client of that address, or cancel its batches first"
+                )
+                raise StopRun(reason)
+
+    def _take(self, line: dict[str, Any], asked: Mapping[str, "_Asked"]) -> None:
         """Take the reply to one request into the store, or note its error."""
         key, _, start = line["custom_id"].partition("-")
         response = line.get("response") or {}
         status = response.get("status_code") or 500
         body = response.get("body") or {"error": line.get("error")}
         if status < 400:
-            try:
-                reply_of(body, replayed=False)
-            except BadReplyError as bad:
-                self._note_failure(key, 500, {"error": {"message": str(bad)}})
-                return
-            if self._store.get(key) is None:  # else this part was collected in part
-                share = self._client.batch_share
-                self._store.put(key, int(start), models[line["custom_id"]], body, share=share)
+            self._take_reply(key, int(start), asked[line["custom_id"]], body)
             return
         error = error_of(status, {}, orjson.dumps(body))
         if isinstance(error, BadRequestError) and self._dialect.learn(error):
@@ -159,9 +167,26 @@ class BatchDelivery:
             return
         self._note_failure(key, status, body)
 
+    def _take_reply(self, key: str, start: int, asked: "_Asked", body: Any) -> None:
+        """Take a reply into the store; one without an answer counts as a failure, and is paid."""
+        share = self._client.batch_share
+        estimated = counted_usage(body, asked.tokens).estimated if isinstance(body, dict) else None
+        try:
+            _check_reply(body, offers=asked.offers_tools)
+        except ModelError:
+            if isinstance(body, dict) and (usage_of(body) or reply_tokens(body)):
+                self._store.spend(
+                    start, asked.model, body, share=share, estimated=estimated, owed=True
+                )
+            self._note_failure(key, 200, {"offers_tools": asked.offers_tools, "reply": body})
+            return
+        if self._store.get(key) is None:  # else this part was collected in part
+            self._store.put(key, start, asked.model, body, share=share, estimated=estimated)
+
     def _note_failure(self, key: str, status: int, body: object) -> None:
         tries = self._state.failed.get(key, {"tries": 0})["tries"] + 1
-        self._state.failed[key] = {"status": status, "body": body, "tries": tries}
+        noted = {"status": status, "body": body, "tries": tries, "address": self._address}
+        self._state.failed[key] = noted
 
     def progress(self) -> str:
         """Return how much of the requests the server has answered."""
@@ -183,8 +208,11 @@ class BatchState:
 
     Attributes:
         parts: By digest: ``id`` of the batch, its ``mark`` at the server, the number of
-            ``requests``, and ``collected``; ``cancelled`` if the user did so.
-        failed: By key of the request: ``status``, ``body`` and the number of ``tries``.
+            ``requests``, ``collected``, and the ``address`` of the server, which version 0.2 left
+            out; ``cancelled`` if the user did so.
+        failed: By key of the request: ``status``, ``body``, the number of ``tries``, and the
+            ``address`` of the server. With status 200, the body has the ``reply``, and whether the
+            request ``offers_tools``.
         refusals: Messages about fields that the server does not know.
         rounds: How often requests were submitted.
         published: The argument of the last `begin`.
@@ -233,11 +261,12 @@ class BatchState:
         if published != self.published:
             self.failed, self.rounds, self.published = {}, 0, published
 
-    def intend(self, counts: dict[str, int]) -> None:
+    def intend(self, counts: dict[str, int], address: str) -> None:
         """Write down that parts will be submitted.
 
         Args:
             counts: The number of requests by digest.
+            address: The address of the server.
         """
         done = [digest for digest, part in self.parts.items() if part["collected"]]
         for digest in done:  # of the rounds before
@@ -245,7 +274,7 @@ class BatchState:
         for digest, count in counts.items():
             mark = f"{digest}-{os.urandom(8).hex()}"
             new = {"id": None, "mark": mark, "requests": count, "collected": False}
-            self.parts[digest] = new
+            self.parts[digest] = {**new, "address": address}
         self.rounds += 1
         self.save()
 
@@ -312,8 +341,46 @@ class Parts:
             self._lines, self._bytes = [], 0
 
 
-def _models_in(path: Path) -> Iterator[tuple[str, str]]:
+class _Asked(NamedTuple):
+    """A request of a batch.
+
+    Attributes:
+        model: The model.
+        offers_tools: Whether it offers tools.
+        tokens: Its tokens, estimated.
+    """
+
+    model: str
+    offers_tools: bool
+    tokens: float
+
+
+def _asked_in(path: Path, media: Mapping[str, float]) -> Iterator[tuple[str, _Asked]]:
     with storage(path, "read the requests of a batch"), path.open("rb") as file:
         for text in file:
             line = orjson.loads(text)
-            yield line["custom_id"], str(line["body"]["model"])
+            body = line["body"]
+            tokens = estimate(body, media=media)[0]
+            yield line["custom_id"], _Asked(str(body["model"]), offers_tools(body), tokens)
+
+
+def _check_reply(body: Any, *, offers: bool) -> None:
+    """Raise a `ModelError` if the reply of a batch is no answer."""
+    if not isinstance(body, dict):
+        raise BadReplyError(f"the reply is no JSON object: {body!r:.200}")
+    error = error_in(body, {})
+    if error is not None:
+        raise error
+    reply_of(body, replayed=False, offers_tools=offers, empty=True)
+
+
+def _error_of(known: Mapping[str, Any]) -> ModelError:
+    """Return the error that was noted for a request."""
+    body = known["body"]
+    if known["status"] >= 400:
+        return error_of(known["status"], {}, orjson.dumps(body))
+    try:
+        _check_reply(body["reply"], offers=body["offers_tools"])
+    except ModelError as error:
+        return error
+    return BadReplyError("the reply of the batch was no answer")

@@ -4,20 +4,28 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.models.calls.server_address import canonical_address, endpoint_address
 from dagster_dataops.models.calls.shared_limits import Rates
+from dagster_dataops.models.replies.media_tokens import KINDS
 from dagster_dataops.models.replies.prices import Price
+from dagster_dataops.models.replies.served_by import ServedBy, Unaddressed
+from dagster_dataops.operators.options.secret_texts import without_logins
 
 _OPENAI: Final = "https://api.openai.com/v1"
 _MODES: Final = ("live", "record", "replay")
+_UNADDRESSED: Final = get_args(Unaddressed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelClient(Operational):
-    """Address, key and limits of a server of models. No field changes the results of operators.
+    """Address, key and limits of a server of models.
+
+    The address, or else the ``deployment``, is part of the identity of results: stored replies and
+    unfinished runs of one server are not used for another. No other field is.
 
     The limits hold for all processes of this machine whose results are below one root and that use
     the client under one name. Over the agents of a cluster each agent keeps to its share.
@@ -25,6 +33,11 @@ class ModelClient(Operational):
     Attributes:
         base_url: Address of an OpenAI-compatible server, with ``/v1``. By default the environment
             variable DATAOPS_LLM_BASE_URL, or OpenAI's address.
+        deployment: A name for what the address serves. Clients with one name use the same stored
+            replies and unfinished runs, whatever their addresses.
+        replies_without_address: What to do with stored replies that do not name their server, as
+            those of version 0.2: ``stop`` the run and ask you, ``use`` them if this address made
+            them, or ``ignore`` them.
         api_key: The key. By default the environment variable OPENAI_API_KEY.
         complete: Makes the calls instead of HTTP: an object with ``complete(request)``, which takes
             and returns JSON of the chat completions API, or a function that takes the prompt and
@@ -39,6 +52,9 @@ class ModelClient(Operational):
         longest_wait: Most seconds to wait because a server asks for it; a request that would have
             to wait longer fails.
         prices: Prices by model.
+        media_tokens: Tokens of a part of a message by its kind (``image``, ``audio``, ``video``,
+            ``file``), for limits and estimates. By default images count by their size as for
+            OpenAI, sounds 10 tokens a second, others 1,000 tokens.
         batch_share: The share of the price that a reply of a batch costs (``delivery="batch"``).
         max_cost: Most that the calls for one result may cost, over all runs that make it; 0 for no
             limit. The run then stops; it resumes with a larger ``max_cost``. Requests in flight at
@@ -50,6 +66,8 @@ class ModelClient(Operational):
     """
 
     base_url: str | None = None
+    deployment: str = ""
+    replies_without_address: Unaddressed = "stop"
     api_key: str | None = field(default=None, repr=False)
     complete: Any = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -60,6 +78,7 @@ class ModelClient(Operational):
     tries: int = 8
     longest_wait: float = 120.0
     prices: Mapping[str, Price] = field(default_factory=dict)
+    media_tokens: Mapping[str, float] = field(default_factory=dict)
     batch_share: float = 0.5
     max_cost: float = 0.0
     mode: Literal["live", "record", "replay"] = "live"
@@ -76,6 +95,11 @@ class ModelClient(Operational):
         for name in ("max_in_flight", "tries"):
             self._check(name, "a whole number, 1 or more", fits=getattr(self, name) >= 1)
         self._check("timeout", "a number of seconds above 0", fits=self.timeout > 0)
+        known = set(self.media_tokens) <= set(KINDS)
+        fits = known and all(one >= 0 for one in self.media_tokens.values())
+        self._check("media_tokens", f"numbers, 0 or more, by {', '.join(KINDS)}", fits=fits)
+        fits = self.replies_without_address in _UNADDRESSED
+        self._check("replies_without_address", f"one of {', '.join(_UNADDRESSED)}", fits=fits)
         self._check("mode", f"one of {', '.join(_MODES)}", fits=self.mode in _MODES)
         fits = (self.mode == "live") == (self.replies is None)
         self._check("replies", "a file with mode 'record' or 'replay', and else None", fits=fits)
@@ -89,6 +113,41 @@ class ModelClient(Operational):
         """Address of the server, without a slash at the end."""
         found = self.base_url or os.environ.get("DATAOPS_LLM_BASE_URL") or _OPENAI
         return found.rstrip("/")
+
+    def url(self, path: str) -> str:
+        """Return the address of an endpoint.
+
+        Args:
+            path: Its path below the address, such as ``/chat/completions``.
+        """
+        return endpoint_address(self.address, path)
+
+    @property
+    def server(self) -> ServedBy:
+        """The server that is asked. Objects count by the name of their class or function."""
+        if self.complete is None:
+            address = self._canonical()
+        else:
+            named = getattr(self.complete, "__qualname__", type(self.complete).__qualname__)
+            address = f"object {named}"
+        return ServedBy(address, self.deployment, self.replies_without_address)
+
+    def _canonical(self) -> str:
+        """Return the address in its canonical form.
+
+        Raises:
+            ConfigurationError: It is none.
+        """
+        try:
+            found = canonical_address(self.address)
+        except ValueError:
+            found = ""
+        fits = found.startswith(("http://", "https://"))
+        if not fits:
+            shown = without_logins(self.address)
+            allowed = "an address that begins with http:// or https://"
+            raise ConfigurationError("ModelClient.base_url", shown, allowed)
+        return found
 
     @property
     def key(self) -> str | None:

@@ -57,9 +57,9 @@ def _with_schema_in_text(request: dict[str, Any]) -> dict[str, Any]:
     schema = orjson.dumps(_schema_of(request)["schema"]).decode()
     text = f"Reply with JSON alone, an instance of this JSON Schema:\n{schema}"
     *before, last = request["messages"]
-    content = last["content"]
+    content = last.get("content") or ""
     if isinstance(content, str):
-        content = f"{content}\n\n{text}"
+        content = f"{content}\n\n{text}".lstrip()
     else:
         content = [*content, {"type": "text", "text": text}]
     messages = [*before, {**last, "content": content}]

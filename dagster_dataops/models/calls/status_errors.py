@@ -1,10 +1,11 @@
-"""Map the status and body of a failed call to an error."""
+"""Map the status and body of a failed call to an error, also of one with status 200."""
 
+import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -22,11 +23,46 @@ from dagster_dataops.errors import (
 
 _MAX_TEXT: Final = 500
 _OVERLOADED: Final = frozenset({429, 503, 529})
+_STATUSES: Final = range(400, 600)
+_PLAIN: Final = (
+    "message",
+    "detail",
+    "msg",
+    "error_message",
+    "error_description",
+    "title",
+    "errors",
+)
+_ANSWERS: Final = ("choices", "data", "output", "content", "candidates")  # also of other APIs
+_CODES: Final = ("code", "type", "status", "error_code", "reason")
 _BY_CODE: Final[Mapping[str, type[ModelError]]] = {
     "insufficient_quota": QuotaExhaustedError,
+    "insufficient_credits": QuotaExhaustedError,
+    "insufficient_balance": QuotaExhaustedError,
+    "billing_error": QuotaExhaustedError,
+    "billing_hard_limit_reached": QuotaExhaustedError,
+    "payment_required": QuotaExhaustedError,
+    "invalid_api_key": AuthenticationFailedError,
+    "authentication_error": AuthenticationFailedError,
+    "unauthenticated": AuthenticationFailedError,
+    "unauthorized": AuthenticationFailedError,
+    "permission_error": AuthenticationFailedError,
+    "permission_denied": AuthenticationFailedError,
+    "forbidden": AuthenticationFailedError,
+    "rate_limit_exceeded": RateLimitedError,
+    "rate_limit_error": RateLimitedError,
+    "rate_limited": RateLimitedError,
+    "resource_exhausted": RateLimitedError,
+    "too_many_requests": RateLimitedError,
     "context_length_exceeded": ContextTooLongError,
     "content_filter": ContentFilteredError,
     "model_not_found": ModelMissingError,
+}
+# Codes that count only with status 200: with another one, the status says more.
+_BY_CODE_ALONE: Final[Mapping[str, type[ModelError]]] = {
+    "invalid_request_error": BadRequestError,
+    "invalid_argument": BadRequestError,
+    "not_found_error": ModelMissingError,
 }
 _BY_STATUS: Final[Mapping[int, type[ModelError]]] = {
     401: AuthenticationFailedError,
@@ -39,21 +75,61 @@ _BY_STATUS: Final[Mapping[int, type[ModelError]]] = {
 }
 
 
+class _ServerError(NamedTuple):
+    """What a server says about an error.
+
+    Attributes:
+        message: Its words; empty if it has none.
+        codes: Codes and types, in lower case.
+        status: The status that it names; 0 for none.
+    """
+
+    message: str
+    codes: tuple[str, ...]
+    status: int
+
+
 def error_of(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     """Return the error for a reply with a status of 400 or more.
 
     Args:
         status: The status.
         headers: The headers, by name in lower case or of any case-insensitive mapping.
-        body: The body; JSON with an ``error`` of OpenAI's form is understood.
+        body: The body; JSON with an error in one of the usual forms is understood.
     """
-    error = _error_object(body)
-    code = str(error.get("code") or error.get("type") or "")
-    message = error.get("message") or body[:_MAX_TEXT].decode(errors="replace")
-    kind = _BY_CODE.get(code) or _BY_STATUS.get(status)
-    if kind is None:
-        kind = ServerFaultError if status >= 500 else BadRequestError
-    made = kind(f"status {status}: {str(message)[:_MAX_TEXT]}")
+    said = _said(_json(body)) or _ServerError("", (), 0)
+    plain = body[:_MAX_TEXT].decode(errors="replace")
+    message = said.message if b'"error"' in body and said.message else plain
+    known = [_BY_CODE[code] for code in said.codes if code in _BY_CODE]
+    kind = known[0] if known else _kind_of_status(status)
+    return _made(kind, f"status {status}: {message[:_MAX_TEXT]}", status, headers)
+
+
+def error_in(reply: Mapping[str, Any], headers: Mapping[str, str]) -> ModelError | None:
+    """Return the error that a reply with status 200 has; ``None`` if it has none.
+
+    The code or the type decides, as the same status would. An unknown one is a fault of the server.
+
+    Args:
+        reply: The JSON of the reply.
+        headers: As of `error_of`.
+    """
+    said = _said(reply)
+    if said is None:
+        return None
+    known = [_BY_CODE[code] for code in said.codes if code in _BY_CODE]
+    alone = [_BY_CODE_ALONE[code] for code in said.codes if code in _BY_CODE_ALONE]
+    of_status = [_kind_of_status(said.status)] if said.status else []
+    kind = [*known, *of_status, *alone, ServerFaultError][0]
+    codes = f" ({', '.join(said.codes)})" if said.codes else ""
+    status = said.status or (429 if kind is RateLimitedError else 0)
+    return _made(kind, f"an error with status 200: {said.message}{codes}", status, headers)
+
+
+def _made(
+    kind: type[ModelError], reason: str, status: int, headers: Mapping[str, str]
+) -> ModelError:
+    made = kind(reason)
     made.retry_after = retry_after(headers)
     made.overloaded = status in _OVERLOADED
     if request := headers.get("x-request-id"):
@@ -61,15 +137,74 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes) -> ModelError
     return made
 
 
-def _error_object(body: bytes) -> dict[str, Any]:
+def _kind_of_status(status: int) -> type[ModelError]:
+    found = _BY_STATUS.get(status)
+    return found or (ServerFaultError if status >= 500 else BadRequestError)
+
+
+def _json(body: bytes) -> Any:
     with suppress(orjson.JSONDecodeError):
-        found = orjson.loads(body)
-        error = found.get("error") if isinstance(found, dict) else None
-        if isinstance(error, dict):
-            return error
-        if isinstance(error, str):
-            return {"message": error}
-    return {}
+        return orjson.loads(body)
+    return None
+
+
+def _said(found: Any) -> _ServerError | None:
+    """Return the error in the JSON of a reply, or in one of its choices; ``None`` without one."""
+    if isinstance(found, list) and found:  # as of Gemini
+        found = found[0]
+    if not isinstance(found, dict):
+        return None
+    if found.get("error"):
+        return _described(found["error"], found)
+    if any(found.get(name) for name in _ANSWERS):
+        return _said_in_choice(found.get("choices"))
+    return _said_plainly(found)
+
+
+def _said_in_choice(choices: Any) -> _ServerError | None:
+    """Return the error in one of the choices of a reply, as of OpenRouter."""
+    if not isinstance(choices, list):
+        return None
+    errors = [one["error"] for one in choices if isinstance(one, dict) and one.get("error")]
+    return _described(errors[0], {}) if errors else None
+
+
+def _said_plainly(found: Mapping[str, Any]) -> _ServerError | None:
+    """Return the error that an object without an answer is."""
+    errors = found.get("errors")
+    if isinstance(errors, list) and errors:
+        return _described(errors, found)
+    said = _described(found, {})
+    texts = any(isinstance(found.get(name), (str, list)) and found[name] for name in _PLAIN)
+    return said if texts or said.status else None
+
+
+def _described(error: Any, around: Mapping[str, Any]) -> _ServerError:
+    """Return what an error says.
+
+    Args:
+        error: An object, a text or a list.
+        around: The object that has it, which may have the code.
+    """
+    if isinstance(error, list):
+        error = error[0]
+    holders = [one for one in (error, around) if isinstance(one, dict)]
+    plain = [one[name] for one in holders for name in _PLAIN if one.get(name)]
+    texts = [error, *plain] if isinstance(error, str) else plain
+    given = [one[name] for one in holders for name in _CODES if one.get(name)]
+    if isinstance(error, str) and " " not in error:
+        given.append(error)
+    words = [one.lower() for one in given if isinstance(one, str) and not one.isdigit()]
+    numbers = [int(one) for one in given if type(one) is int or str(one).isdigit()]
+    return _ServerError(
+        message="; ".join(dict.fromkeys(_shown(one) for one in texts or [error]))[:_MAX_TEXT],
+        codes=tuple(one for one in dict.fromkeys(words) if one != "error"),
+        status=next((one for one in numbers if one in _STATUSES), 0),
+    )
+
+
+def _shown(said: Any) -> str:
+    return said if isinstance(said, str) else json.dumps(said, default=str, ensure_ascii=False)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

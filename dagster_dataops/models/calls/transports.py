@@ -16,10 +16,15 @@ from dagster_dataops.errors import (
     UnreachableError,
 )
 from dagster_dataops.models.calls.client import ModelClient
-from dagster_dataops.models.calls.status_errors import error_of
+from dagster_dataops.models.calls.redirects import following
+from dagster_dataops.models.calls.reply_body import json_object
+from dagster_dataops.models.calls.server_address import shown_address
+from dagster_dataops.models.calls.status_errors import error_in, error_of
+from dagster_dataops.operators.options.secret_texts import without_logins
 
 _REQUESTS: Final = "x-ratelimit-limit-requests"
 _TOKENS: Final = "x-ratelimit-limit-tokens"
+_JSON_TYPE: Final = {"content-type": "application/json"}
 
 
 class Transport(Protocol):
@@ -43,7 +48,8 @@ class Transport(Protocol):
             sent: Called once it has a connection and is written; at once without a limit a minute.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: There is no usable reply, or it has an error. An error in a reply with
+                status 200 has it as `ModelError.body`.
         """
         ...
 
@@ -91,36 +97,45 @@ class _HttpTransport:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
             timeout=aiohttp.ClientTimeout(total=client.timeout),
-            headers={"content-type": "application/json", **client.all_headers},
+            headers=_JSON_TYPE,
             trace_configs=[trace] if self._is_traced else [],  # it costs a tenth of a call
         )
 
     async def send(
         self, path: str, request: dict[str, Any], sent: Callable[[], object]
     ) -> dict[str, Any]:
-        url = self._client.address + path
+        url = self._client.url(path)
         if not self._is_traced:
             sent()
         try:
-            body = orjson.dumps(request)
-            async with self._session.post(url, data=body, trace_request_ctx=sent) as response:
-                body = await response.read()
+            status, headers, body = await self._posted(url, orjson.dumps(request), sent)
         except TimeoutError:
-            reason = f"no reply of {url} within {self._client.timeout:g} s"
+            reason = f"no reply of {shown_address(url)} within {self._client.timeout:g} s"
             raise CallTimeoutError(reason) from None
         except self._failures as error:
-            reason = f"{url}: {type(error).__name__}: {error}"
+            reason = f"{shown_address(url)}: {type(error).__name__}: {without_logins(str(error))}"
             unreachable = UnreachableError(reason)
             unreachable.connected = not isinstance(error, self._no_connection)
             raise unreachable from None
-        if response.status >= 400:
-            raise error_of(response.status, response.headers, body)
-        if _REQUESTS in response.headers or _TOKENS in response.headers:
-            self.announced = (
-                _limit(response.headers, _REQUESTS),
-                _limit(response.headers, _TOKENS),
-            )
-        return json_object(body, url)
+        if status >= 400:
+            raise error_of(status, headers, body)
+        if _REQUESTS in headers or _TOKENS in headers:
+            self.announced = (_limit(headers, _REQUESTS), _limit(headers, _TOKENS))
+        found = json_object(body, shown_address(url), headers.get("content-type", ""))
+        return _without_error(found, headers)
+
+    async def _posted(
+        self, url: str, body: bytes, sent: Callable[[], object]
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Return status, headers and body of a reply; redirects are followed with the body.
+
+        Raises:
+            WrongServerError: The server redirects to where the request must not go.
+        """
+        options = {"data": body, "trace_request_ctx": sent}
+        headers = self._client.all_headers
+        async with following(self._session, "POST", url, headers, lambda: options) as response:
+            return response.status, response.headers, await response.read()
 
     async def close(self) -> None:
         await self._session.close()
@@ -138,20 +153,17 @@ def _limit(headers: Mapping[str, str], name: str) -> float:
         return 0.0
 
 
-def json_object(body: bytes, url: str) -> dict[str, Any]:
-    """Return the JSON object in a reply.
+def _without_error(reply: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
+    """Return a reply.
 
     Raises:
-        BadReplyError: The reply is something else.
+        ModelError: It has an error.
     """
-    try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict):
-        reason = f"the reply of {url} is no JSON object: {body[:200].decode(errors='replace')!r}"
-        raise BadReplyError(reason)
-    return found
+    error = error_in(reply, headers)
+    if error is None:
+        return reply
+    error.body = reply
+    raise error
 
 
 class _ObjectTransport:
@@ -187,7 +199,7 @@ class _ObjectTransport:
             raise
         except Exception as error:
             raise _known_error(error) from error
-        return _reply_json(returned)
+        return _without_error(_reply_json(returned), {})
 
     async def close(self) -> None:
         return None
@@ -202,7 +214,7 @@ def _prompt_of(path: str, request: dict[str, Any]) -> str:
     if "messages" not in request:
         reason = f"a client that is a function of a prompt cannot answer {path}"
         raise DefinitionError(reason)
-    return str(request["messages"][-1]["content"])
+    return str(request["messages"][-1].get("content") or "")
 
 
 def _known_error(error: Exception) -> Exception:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dagster_dataops.models.replies.reply import Usage
+from dagster_dataops.models.replies.usage import Usage
 
 _MILLION = 1e6
 

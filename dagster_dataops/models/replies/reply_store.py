@@ -4,7 +4,9 @@ Each line is a JSON object of one of four forms:
 
 * ``{"key": ..., "start": ..., "model": ..., "seconds": ..., "reply": ...}`` is a reply: the digest
   of its request, the byte position of the record that asked, the model that it asked, the duration
-  of the call, and the JSON of the server. A recorded reply also has ``asked``, the last message.
+  of the call, and the JSON of the server. ``address`` and ``deployment`` name the server; lines of
+  version 0.2 have neither. ``estimated`` are the tokens of request and reply that the server does
+  not report. A recorded reply also has ``asked``, the last message.
 * ``{"spent": start, "model": ..., "reply": ...}`` is a reply without an answer, and its cost.
 * ``{"key": ..., "rejected": at}`` says that the reply at a position of the file was of no use.
 * ``{"published": ...}`` says that all replies before it were made for results of earlier runs.
@@ -25,6 +27,9 @@ import orjson
 
 from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
+from dagster_dataops.models.replies.reply import text_of
+from dagster_dataops.models.replies.served_by import ServedBy
+from dagster_dataops.models.replies.usage import usage_of
 
 _CHUNK: Final = 1 << 20
 _READ: Final = 8 << 10
@@ -45,6 +50,9 @@ class StoredReply(NamedTuple):
         seconds: Duration of the call; 0 for a reply of a batch.
         reply: The JSON of the server.
         share: The share of the usual price that it cost.
+        estimated: The tokens of request and reply that the server did not report, as estimated
+            then; ``None`` if it did, and for a reply that version 0.2 stored.
+        address: The server that made it; empty for a reply that version 0.2 stored.
     """
 
     at: int
@@ -53,12 +61,13 @@ class StoredReply(NamedTuple):
     seconds: float
     reply: dict[str, Any]
     share: float = 1.0
+    estimated: tuple[int, int] | None = None
+    address: str = ""
 
     @property
     def text(self) -> str:
         """The text of the reply; empty for one without text, such as vectors."""
-        choices = self.reply.get("choices") or [{}]
-        return str((choices[0].get("message") or {}).get("content") or "")
+        return text_of(self.reply)
 
 
 def stored_replies(path: Path) -> Iterator[StoredReply]:
@@ -91,6 +100,10 @@ def request_key(request: dict[str, Any], sample: int = 0, reask: int = 0) -> str
 class ReplyStore:
     """The replies in a file, which is created with its folder.
 
+    Args:
+        path: The file.
+        server: The server whose replies count; ``None`` for those of all.
+
     Attributes:
         opened: Size of the file when it was opened.
         published: Byte position after the last replies made for results of earlier runs.
@@ -99,12 +112,13 @@ class ReplyStore:
         StorageError: The file cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, server: ServedBy | None = None) -> None:
         self._path = path
+        self._server = server
         make_folder(path.parent)
         self._index = _KeyTable()
         self.published = 0
-        self._opening = True
+        self._notes_spent = True
         self._published_run = b""
         self._spent_before: dict[int, list[int]] = {}
         self._read_to = 0
@@ -113,7 +127,7 @@ class ReplyStore:
             self._file = os.open(path, flags, 0o600)
             self._refresh()
         self.opened = self._read_to
-        self._opening = False
+        self._notes_spent = False
 
     def get(self, key: str, *, rejected: bool = True) -> StoredReply | None:
         """Return the last reply to a request; ``None`` if there is none.
@@ -129,11 +143,8 @@ class ReplyStore:
             found = self._find(key)
         if found is None:
             return None
-        at, line = found
-        if "rejected" in line:
-            at = line["rejected"]
-            return _stored(at, self._line(at)) if rejected else None
-        return _stored(at, line)
+        at, line, is_rejected = found
+        return None if is_rejected and not rejected else _stored(at, line)
 
     def put(  # noqa: PLR0913 - the fields of a line
         self,
@@ -145,6 +156,7 @@ class ReplyStore:
         seconds: float = 0.0,
         share: float = 1.0,
         asked: str = "",
+        estimated: tuple[int, int] | None = None,
     ) -> None:
         """Keep a reply; it is there after a kill once this returns.
 
@@ -156,6 +168,7 @@ class ReplyStore:
             seconds: Duration of the call.
             share: The share of the usual price that it cost.
             asked: The message, for `nearest`; empty if it is not recorded.
+            estimated: The tokens of request and reply that the server does not report.
 
         Raises:
             StorageError: It cannot be written.
@@ -167,7 +180,9 @@ class ReplyStore:
             line["share"] = share
         if asked:
             line["asked"] = asked
-        self._append(line)
+        if estimated is not None:
+            line["estimated"] = estimated
+        self._append(line if self._server is None else line | self._server.facts())
 
     def nearest(self, asked: str) -> str:
         """Return the recorded message that is most like a text; empty if there is none."""
@@ -179,9 +194,30 @@ class ReplyStore:
         """Let the replies so far count as those that a stopped run was waiting for."""
         self.opened = self._read_to
 
-    def spend(self, start: int, model: str, reply: dict[str, Any]) -> None:
-        """Store the cost of a reply without an answer; see `put`."""
-        self._append({"spent": start, "model": model, "reply": {"usage": reply.get("usage")}})
+    def spend(
+        self,
+        start: int,
+        model: str,
+        reply: dict[str, Any],
+        *,
+        share: float = 1.0,
+        estimated: tuple[int, int] | None = None,
+        owed: bool = False,
+    ) -> None:
+        """Store the cost of a reply without an answer; see `put`.
+
+        With ``owed``, `take_spent` returns it, as what a stopped run got.
+        """
+        usage = usage_of(reply)
+        told = None if usage is None else usage.reported()
+        line: dict[str, Any] = {"spent": start, "model": model, "reply": {"usage": told}}
+        if share != 1:
+            line["share"] = share
+        if estimated is not None:
+            line["estimated"] = estimated
+        self._notes_spent = owed
+        self._append(line)
+        self._notes_spent = False
 
     def take_spent(self, start: int) -> list[StoredReply]:
         """Return the replies without an answer that a stopped run got for a record, only once."""
@@ -192,7 +228,7 @@ class ReplyStore:
     def reject(self, key: str) -> None:
         """Record that the reply to a request was of no use."""
         found = self._find(key)
-        if found is not None and "rejected" not in found[1]:
+        if found is not None and not found[2]:
             self._append({"key": key, "rejected": found[0]})
 
     def begin(self, published: str) -> None:
@@ -237,12 +273,18 @@ class ReplyStore:
         write_all(self._file, b"\n" + line if torn else line)
         self._refresh()
 
-    def _find(self, key: str) -> tuple[int, dict[str, Any]] | None:
-        """Return the position of the last line of a key, and the line."""
-        for at in self._index.positions(int(key[:16], 16)):
-            line = self._line(at)
-            if line is not None and line.get("key") == key:
-                return at, line
+    def _find(self, key: str) -> tuple[int, dict[str, Any], bool] | None:
+        """Return position and line of the last reply to a request, and whether it is rejected."""
+        for position in self._index.positions(int(key[:16], 16)):
+            at, line = position, self._line(position)
+            if line is None or line.get("key") != key:
+                continue
+            is_rejected = "rejected" in line
+            if is_rejected:
+                at = line["rejected"]
+                line = self._line(at)
+            if line is not None and (self._server is None or self._server.made(line)):
+                return at, line, is_rejected
         return None
 
     def _line(self, at: int) -> dict[str, Any] | None:
@@ -270,7 +312,7 @@ class ReplyStore:
         elif text.startswith(_PUBLISHED):
             self.published, self._published_run = self._read_to, text.rstrip()
             self._spent_before.clear()
-        elif text.startswith(_SPENT) and self._opening:
+        elif text.startswith(_SPENT) and self._notes_spent:
             start = int(text[len(_SPENT) : text.index(b",")])
             self._spent_before.setdefault(start, []).append(at)
 
@@ -300,8 +342,16 @@ def _stored(at: int, line: dict[str, Any] | None) -> StoredReply | None:
     if line is None or not isinstance(line.get("reply"), dict):
         return None
     start = line["spent"] if "spent" in line else line["start"]
-    seconds, share = line.get("seconds", 0.0), line.get("share", 1.0)
-    return StoredReply(at, start, line["model"], seconds, line["reply"], share)
+    return StoredReply(
+        at,
+        start,
+        line["model"],
+        line.get("seconds", 0.0),
+        line["reply"],
+        line.get("share", 1.0),
+        tuple(line["estimated"]) if "estimated" in line else None,
+        line.get("address", ""),
+    )
 
 
 class _KeyTable:

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple, cast
 from typing_extensions import override
 
 from dagster_dataops.errors import ChainDefinitionError, OperatorOptionError
-from dagster_dataops.hashing.values import digest_of_form
+from dagster_dataops.hashing.code import CodeFacts
+from dagster_dataops.hashing.values import digest_of_form, end_of_rules
 from dagster_dataops.operators.definition.operator import (
     Operator,
     OperatorMeta,
@@ -18,6 +19,7 @@ from dagster_dataops.operators.definition.operator import (
 )
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.options.declared_columns import ColumnDeclarations, column_types
+from dagster_dataops.operators.options.read_columns import columns_needed
 from dagster_dataops.operators.options.secret_options import secrets_of
 from dagster_dataops.operators.options.secret_texts import Secrets
 from dagster_dataops.operators.options.settings import ExecutionSettings
@@ -91,14 +93,15 @@ class ChainSpec(OperatorSpec):
 
     @cached_property
     @override
-    def code_version(self) -> str:
+    def code(self) -> CodeFacts:
         """A digest of the names of the parts, their operators and their source code."""
-        return digest_of_form(
-            [
-                [part.name, spec.qualified_name, spec.code_version]
-                for part, spec in zip(self.parts, self._specs, strict=True)
-            ]
-        )
+        named = list(zip(self.parts, self._specs, strict=True))
+        form = [[part.name, spec.qualified_name, spec.code_version] for part, spec in named]
+        unknown = [
+            f"{one} in part {part.name!r}" for part, spec in named for one in spec.code.unknown
+        ]
+        rules = end_of_rules(spec.code_version for spec in self._specs)
+        return CodeFacts(digest_of_form(form) + rules, tuple(unknown))
 
     @property
     def _specs(self) -> list[OperatorSpec]:
@@ -116,9 +119,9 @@ class ChainInvocation(Invocation):
         found = [(part.name, part.operator.__dataops__) for part in parts]
         unknown = [f"{one} of part {name!r}" for name, use in found for one in use.unknown_options]
         digests: list[Any] = [[name, use.options_digest] for name, use in found]
-        return digest_of_form([*digests, self._batches] if self._batches else digests), tuple(
-            unknown
-        )
+        form = [*digests, self._batches] if self._batches else digests
+        rules = end_of_rules(use.options_digest for _, use in found)
+        return digest_of_form(form) + rules, tuple(unknown)
 
     @cached_property
     @override
@@ -154,7 +157,9 @@ class Chain(Operator):
         made: Chain = object.__new__(type(self))
         options = ChainOptions({name: one.__dataops__.options for name, one in parts})
         made.__dataops__ = replace(
-            self.__dataops__, spec=replace(spec, parts=parts), options=options
+            self.__dataops__,
+            spec=replace(spec, parts=parts, declared=_declared(parts)),
+            options=options,
         )
         return made
 
@@ -169,6 +174,14 @@ class Chain(Operator):
             reconfigured(part.operator, options.get(part.name, {}), ExecutionSettings())
             for part in self.parts
         )
+
+    @override
+    def __dataops_server__(self, clients: Mapping[str, Any]) -> tuple[str, bool]:
+        """Return the servers of the parts."""
+        found = [part.operator.__dataops_server__(clients) for part in self.parts]
+        named = [(server, adopts) for server, adopts in found if server]
+        adopts = bool(named) and all(adopts for _, adopts in named)
+        return " ".join(server for server, _ in named), adopts
 
     @override
     def __repr__(self) -> str:
@@ -339,7 +352,8 @@ def _declared(parts: Sequence[Part]) -> ColumnDeclarations:
     for part in parts:
         read, writes, columns = (_types(part, one) for one in ("reads", "writes", "columns"))
         if known and not complete:
-            reads |= {name: kind for name, kind in (read or {}).items() if name not in made}
+            needed = {name for name, column in columns_needed(read or {}) if column not in made}
+            reads |= {name: kind for name, kind in (read or {}).items() if name in needed}
         if columns is not None:
             made, complete, known = columns, True, True
         elif writes is not None:

@@ -158,8 +158,7 @@ class OperatorMeta(type):
         """
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is None:
-            group = getattr(cls, "__dataops_group__", cls.__name__)
-            raise OperatorDefinitionError(f"data.{group}", "it is a group; construct its operators")
+            raise _not_an_operator(cls)
         try:
             return cls._constructed(spec, positional, given)
         except Exception as error:
@@ -286,6 +285,18 @@ class Operator(metaclass=OperatorMeta):
         """Return the operator constructed with some options replaced."""
         return type(self)(**{**self.__dataops__.options, **options})
 
+    def __dataops_server__(self, clients: Mapping[str, Any]) -> tuple[str, bool]:
+        """Return the server of models that the operator asks in a run.
+
+        Args:
+            clients: Objects of the user, by name.
+
+        Returns:
+            A text that names the server, empty for none, and whether records that do not name
+            their server, as those of version 0.2, are of this one.
+        """
+        return "", False
+
     @override
     def __repr__(self) -> str:
         """Return the call that constructs the operator, without options that have their default."""
@@ -376,7 +387,8 @@ def in_run(operator: Operator, link: RunLink) -> Operator:
     """Return the operator as part of a run; itself if it does not ask for a context."""
     if not operator.__dataops__.spec.contextual:
         return operator
-    return _changed(copy.copy(operator), link=link)
+    server, adopts = operator.__dataops_server__(link.clients)
+    return _changed(copy.copy(operator), link=link, server=server, adopts=adopts)
 
 
 def exporting(operator: Operator, output: Path | None) -> Operator:
@@ -576,6 +588,19 @@ def _init_arguments(
     own = init_parameters(cls)
     named = {name: value for name, value in settings.items() if name in own}
     return {name: value for name, value in options.items() if name in own} | named
+
+
+def _not_an_operator(cls: type) -> OperatorDefinitionError:
+    """Return the error of constructing a class that was not registered."""
+    group = getattr(cls, "__dataops_group__", None)
+    if group is not None:
+        return OperatorDefinitionError(f"data.{group}", "it is a group; construct its operators")
+    name = "MyOperator" if cls is Operator else cls.__name__
+    reason = (
+        "it belongs to no group, so it was not registered; inherit from a group in place of "
+        f"Operator: class {name}(data_register.new_group('my_group'))"
+    )
+    return OperatorDefinitionError(cls.__name__, reason)
 
 
 def _further_options(

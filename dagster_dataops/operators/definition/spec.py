@@ -2,22 +2,29 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.datasets.artefact import path_form
-from dagster_dataops.hashing.code import code_digest
-from dagster_dataops.hashing.operational import is_annotated_operational, is_operational
-from dagster_dataops.hashing.values import FormBuilder, digest_of_form
+from dagster_dataops.hashing.code import CodeFacts, code_facts
+from dagster_dataops.hashing.exact_forms import EntryRules, ExactForms
+from dagster_dataops.hashing.operational import Operational, is_annotated_operational
+from dagster_dataops.hashing.values import digest_of_form
 from dagster_dataops.operators.options.artefact_options import referenced, with_references
-from dagster_dataops.operators.options.declared_columns import NOTHING, ColumnDeclarations
-from dagster_dataops.operators.options.secret_options import (
-    is_credential,
+from dagster_dataops.operators.options.declared_columns import (
+    NOTHING,
+    ColumnDeclarations,
+    column_types,
+)
+from dagster_dataops.operators.options.endpoint_credentials import (
+    holds_credentials,
+    is_endpoint_credential,
     is_inner_credential,
     is_operational_option,
-    secrets_of,
 )
+from dagster_dataops.operators.options.read_columns import ReadKey, keys_of
+from dagster_dataops.operators.options.secret_options import is_hidden, secrets_of
 from dagster_dataops.operators.options.secret_texts import Secrets
 from dagster_dataops.operators.options.settings import (
     SETTING_NAMES,
@@ -153,7 +160,12 @@ class OperatorSpec:
     @cached_property
     def code_version(self) -> str:
         """A digest of the source code."""
-        return code_digest(self.target, _is_operational, self.target.__module__)
+        return self.code.digest
+
+    @cached_property
+    def code(self) -> CodeFacts:
+        """The code version, and the constants that it cannot compare."""
+        return _code_of(self.target, self.target.__module__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +180,8 @@ class Invocation:
         output: The export path of the result, if any; of an export operator its first option.
         columns: The declared types of the columns that are exported to ``output``, by name.
         link: The run that it is part of; ``None`` outside a run.
+        server: In a run, the server of models that it asks; empty for none.
+        adopts: In a run, whether records that do not name their server are of this one.
     """
 
     spec: OperatorSpec
@@ -177,6 +191,8 @@ class Invocation:
     output: Path | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
     link: RunLink | None = None
+    server: str = ""
+    adopts: bool = False
 
     @cached_property
     def artefacts(self) -> tuple[str, ...]:
@@ -206,9 +222,31 @@ class Invocation:
         """The options with an object that has no digest, each with the class of the object."""
         return self._known_options[1]
 
+    @property
+    def names_read(self) -> tuple[str, ...]:
+        """The names that the operator declares to read, perhaps as `ReadName`.
+
+        Raises:
+            OperatorDefinitionError: The declaration is malformed.
+        """
+        declaration = self.spec.declared.reads
+        if declaration is None:
+            return ()
+        return tuple(column_types(self.spec.qualified_name, "reads", declaration, self.options))
+
+    def keys_read(self, number: int = 0) -> list[ReadKey]:
+        """Return the keys that the operator declares to read of one of its inputs, each once.
+
+        Args:
+            number: The number of the input, from 0.
+
+        Raises:
+            OperatorDefinitionError: The declaration is malformed.
+        """
+        return keys_of(self.names_read, number)
+
     @cached_property
     def _known_options(self) -> tuple[str, tuple[str, ...]]:
-        code = partial(code_digest, ignored=_is_operational, home=self.spec.target.__module__)
         marked = {
             option.name
             for option in self.spec.options
@@ -218,13 +256,19 @@ class Invocation:
         nodes = {node: {"artefact of": node} for node in self.artefacts}
         forms: dict[str, Any] = {}
         unknown: list[str] = []
+        rules = ""
         for name, value in {**self.options, **self.passed_up}.items():
-            if name in marked or is_operational(value) or is_operational_option(name, value):
+            if (
+                name in marked
+                or isinstance(value, Operational)
+                or is_operational_option(name, value)
+            ):
                 continue
-            former = FormBuilder(code, is_inner_credential, path_form)
-            forms[name] = former.form(with_references(value, nodes))
+            former = _OptionForms(self.spec.target.__module__)
+            forms[name] = former.named(name, with_references(value, nodes))
             unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
-        return digest_of_form(forms | self._batches), tuple(unknown)
+            rules = rules or former.rules
+        return digest_of_form(forms | self._batches) + rules, tuple(unknown)
 
     @property
     def _batches(self) -> dict[str, int]:
@@ -232,5 +276,29 @@ class Invocation:
         return {"_batch_size": self.resolved.batch_size} if self.spec.batch else {}
 
 
+_ENTRIES: Final = EntryRules(is_inner_credential, holds_credentials, is_hidden)
+
+
+class _OptionForms(ExactForms):
+    """Converts an option; what the code of a function in it cannot compare is unknown.
+
+    Args:
+        home: The module of the operator.
+    """
+
+    def __init__(self, home: str) -> None:
+        super().__init__(self._code, is_inner_credential, path_form, _ENTRIES)
+        self._home = home
+
+    def _code(self, target: Any) -> str:
+        found = _code_of(target, self._home)
+        self.unknown.update(found.unknown)
+        return found.digest
+
+
+def _code_of(target: Any, home: str) -> CodeFacts:
+    return code_facts(target, _is_operational, home, _ENTRIES)
+
+
 def _is_operational(name: str) -> bool:
-    return name in SETTING_NAMES or is_credential(name)
+    return name in SETTING_NAMES or is_endpoint_credential(name)

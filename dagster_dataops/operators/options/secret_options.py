@@ -1,10 +1,7 @@
-"""Detect secret options, show values without secrets, and detect options that change no result.
+"""Detect secret options, and show values without secrets.
 
-Both decisions use the words in a name:
-
-- `is_secret`: the value must not be shown. In doubt it is hidden.
-- `is_credential`: the value gives access and changes no result. In doubt it is not a credential:
-  ``eos_token``, ``license_key`` and ``mask_password`` change the result of an operator.
+The words in a name decide; in doubt a value is hidden. Whether an option counts for the identity of
+an operator is another question, which `endpoint_credentials` answers.
 """
 
 import os
@@ -18,14 +15,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from dagster_dataops.operators.options.secret_names import (
-    ACCESS_KEYS,
-    ACCESS_TOKENS,
-    PASSWORDS,
-    STORES,
-    USERS,
     is_secret,
     names_password,
-    words_of,
 )
 from dagster_dataops.operators.options.secret_texts import (
     HIDDEN,
@@ -35,10 +26,6 @@ from dagster_dataops.operators.options.secret_texts import (
     without_logins,
 )
 
-_OPERATIONAL: Final = re.compile(
-    r"((request|connect|connection|read|write|http|api|call)_)?timeout(_(s|secs?|seconds|ms))?"
-    r"|((max|num)_)?retries|retry_delay|(retry_)?backoff"
-)
 _NAME: Final = re.compile(r"-{0,2}[\w.-]{1,64}")  # of a header, an option or a flag
 _MAX_DEPTH: Final = 20
 _MAX_OBJECTS: Final = 10_000  # the maximum number of inspected containers and objects
@@ -46,42 +33,11 @@ _MAX_TEXTS: Final = 100_000  # texts of containers that are searched for secrets
 _LONGEST_SEARCHED: Final = 1 << 16  # characters of such a text
 
 
-def is_credential(name: str) -> bool:
-    """Return whether a name marks its value as a credential, which changes no result."""
-    words = words_of(name)
-    if not words:
-        return False
-    before = words[-2] if len(words) > 1 else None
-    match words[-1]:
-        case "key" | "keys":
-            return before in ACCESS_KEYS
-        case "token" | "tokens":
-            return before in ACCESS_TOKENS
-        case "authorization" | "jwt":
-            return True
-    known = ACCESS_KEYS | ACCESS_TOKENS | STORES | USERS
-    return words[-1] in PASSWORDS and (before is None or before in known)
-
-
-def is_inner_credential(name: str) -> bool:
-    """Return whether a key or attribute inside an option is a credential.
-
-    One word alone is not enough here: a table of texts may have an entry ``password``.
-    """
-    return is_credential(name) and (len(words_of(name)) > 1 or name.lower() == "authorization")
-
-
-def is_operational_option(name: str, value: object) -> bool:
-    """Return whether an option is a credential, or limits the time or number of attempts.
-
-    A boolean is neither: ``hide_password=True``.
-    """
-    if isinstance(value, bool):
-        return False
-    number = value is None or isinstance(value, (int, float))
-    if _OPERATIONAL.fullmatch(name):
-        return number or isinstance(value, tuple)
-    return is_credential(name) and not isinstance(value, (int, float))
+def is_hidden(name: str, value: Any) -> bool:
+    """Return whether a value is hidden by its name, or is a text with a login."""
+    if is_secret(name):
+        return redacted(name, value) is HIDDEN
+    return type(value) is str and without_logins(value) != value
 
 
 def redacted(name: str, value: Any, depth: int = 0) -> Any:

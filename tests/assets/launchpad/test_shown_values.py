@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dagster_dataops.assets.launchpad.operator_config import configured
+from dagster_dataops.assets.launchpad.shown_values import in_order_of
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.launchpad.options import Client, fields_of, operator_of, params_of, scaffolded
 
@@ -35,3 +36,15 @@ def test_nothing_that_a_launchpad_drops_of_a_mapping_changes_an_option() -> None
     operator = operator_of(dict[str, Any], {"a": None, "b": {}, "c": 1})
     again = configured(operator, scaffolded(operator))
     assert again.__dataops__.options == {"option": {"a": None, "b": {}, "c": 1}}
+
+
+def test_the_order_of_entries_is_that_of_the_pipeline_whatever_dagster_makes_of_it() -> None:
+    shown = {"b": 1, "a": {"z": 1, "y": 2}, "c": [{"f": 1, "e": 2}]}
+    stored = {"a": {"x": 5, "y": 3, "z": 1}, "b": 1, "c": [{"e": 2, "f": 1}, {"h": 1, "g": 2}]}
+    for given in (stored, dict(reversed(stored.items()))):
+        made = in_order_of(given, shown)
+        assert made == given
+        assert list(made) == ["b", "a", "c"]
+        assert list(made["a"]) == ["z", "y", "x"]
+        assert [list(one) for one in made["c"]] == [["f", "e"], ["g", "h"]]
+    assert in_order_of([1], {"a": 1}) == [1]

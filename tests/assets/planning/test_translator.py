@@ -18,6 +18,8 @@ from dagster_dataops.operators.options.secret_names import is_secret
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
 
+_TEXTS = (text for text in "ab")
+
 
 class Client:
     """An object whose repr contains a secret."""
@@ -89,6 +91,18 @@ def test_the_code_version_follows_code_and_options_but_not_how_it_is_run(
 
     assert version(upper()) == version(upper(_max_workers=7))
     assert len({version(upper()), version(upper(input_key="body")), version(lower())}) == 3
+
+
+def test_the_page_says_what_cannot_be_compared(registry: OperatorRegistry, root: Path) -> None:
+    @registry("data.text")
+    def ask(record: dict, texts: Any = None) -> dict:
+        return record if _TEXTS else {}
+
+    node = pipeline_of(node=ask(texts=(text for text in "ab")))
+    metadata = spec_of(definitions_of(node, "texts.jsonl", root), "docs", "node").metadata
+    said = metadata["dagster_dataops/cannot_be_resumed"]
+    assert "option 'texts' (a builtins.generator) cannot be compared" in said
+    assert f"the constant _TEXTS of {__name__} (a builtins.generator) cannot be compared" in said
 
 
 @pytest.mark.parametrize(

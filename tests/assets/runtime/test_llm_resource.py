@@ -85,6 +85,25 @@ def test_operators_use_the_client_and_the_cost_is_on_the_page(
     assert shown["cost"] == pytest.approx((stats["tokens_in"] + 4 * stats["tokens_out"]) / 1e6)
 
 
+def test_estimated_costs_are_on_the_page_as_such(
+    echo: Any, source: Path, root: Path, server: RunningServer
+):
+    source.write_text('{"text": "[[fault:nousage]] a"}\n{"text": "b"}\n')
+    client = LLMResource(base_url=server.address, prices={"rule": Price(1.0, 4.0)})
+
+    done = executed(echo(model="rule"), source, root, default=client)
+
+    (event,) = [
+        one for one in done.get_asset_materialization_events() if one.asset_key.path[-1] == "city"
+    ]
+    shown = {
+        name.split("/")[-1]: value.value for name, value in event.materialization.metadata.items()
+    }
+    assert shown["calls_without_usage"] == 1
+    assert 0 < shown["tokens_estimated"] < shown["tokens_in"] + shown["tokens_out"]
+    assert 0 < shown["cost_estimated"] < shown["cost"]
+
+
 def test_a_refused_key_fails_the_run_without_error_rows(
     echo: Any, source: Path, root: Path, server: RunningServer
 ):

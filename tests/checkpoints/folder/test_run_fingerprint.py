@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint, in_words
@@ -37,3 +39,20 @@ def test_differences_are_named(other: RunFingerprint, parts: list[str], words: s
 def test_how_an_operator_is_run_is_no_part_of_it(mode: str) -> None:
     operator = act(tag="a", _concurrency_mode=mode, _max_workers=9, _ignore_errors=False)
     assert RunFingerprint.of(operator.__dataops__, "xxh3:1") == _ONE
+
+
+def test_the_server_of_a_model_is_a_part_if_there_is_one() -> None:
+    one, other = (replace(_ONE, server=server) for server in ("http://a", "http://b"))
+
+    assert "server" not in _ONE.to_json()
+    assert RunFingerprint.from_json(one.to_json()) == one
+    assert one.differences(other) == _ONE.differences(one) == one.differences(_ONE) == ["server"]
+    assert in_words(["server"]).startswith("the server of its model")
+
+
+def test_records_that_name_no_server_are_of_the_one_that_adopts_them() -> None:
+    adopting = replace(_ONE, server="http://a", adopts=True)
+
+    assert _ONE.differences(adopting) == []
+    assert replace(_ONE, server="http://b").differences(adopting) == ["server"]
+    assert RunFingerprint.from_json(adopting.to_json()) == adopting

@@ -4,7 +4,7 @@ import types
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -15,11 +15,25 @@ from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.hashing.file_digests import content_digest
+from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.execution.helpers import TINY, cut_by, lines, node, run, write_input
 
 _RECORDS = [{"n": n} for n in range(20)]
-_SWITCH = types.SimpleNamespace(stop_at=None, calls=[])
+_SWITCH: Annotated[Any, Operational] = types.SimpleNamespace(stop_at=None, calls=[])
+
+
+class Sum(tuple):
+    """Numbers that are added; version 0.2 did not tell it from a list."""
+
+    __slots__ = ()
+
+    def __new__(cls, *numbers: int) -> Any:
+        return super().__new__(cls, numbers)
+
+    def __radd__(self, other: int) -> int:
+        return other + sum(self)
 
 
 class Unknown:
@@ -282,7 +296,7 @@ def test_a_checkpoint_of_another_format_is_not_used(
         patch.setattr(run_fingerprint, "FORMAT", "0-middle")
         _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(registry), dataset, tmp_path)
-    assert "because the checkpoint format has changed since" in report.notes[0]
+    assert "of run killed has format 0-middle; this version reads" in report.notes[0]
 
 
 def test_a_checkpoint_of_another_format_stays_until_the_new_result_is_published(
@@ -321,6 +335,48 @@ def test_an_option_without_known_content_never_equals_another(
     assert node(tmp_path).result.read_bytes() == _expected()
     first = run(operator(), dataset, node(tmp_path / "other"))
     assert "this run cannot be resumed" in first.notes[0]
+
+
+_TEXTS = (text for text in "ab")
+
+
+def test_a_constant_without_known_content_never_equals_another(
+    tmp_path: Path, registry, calls
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+
+    @registry("data.naming", _concurrency_mode="single")
+    def name(record: dict) -> dict:
+        if record["n"] == _SWITCH.stop_at:
+            raise KeyboardInterrupt
+        _SWITCH.calls.append(record["n"])
+        return record if _TEXTS else {}
+
+    told = f"the constant _TEXTS of {__name__} (a builtins.generator) cannot be compared"
+    _interrupt(name(), dataset, tmp_path, 12)
+    report = _go_on(name(), dataset, tmp_path)
+    assert "starting afresh, without 12 records" in report.notes[0]
+    assert told in report.notes[0]
+    assert "Annotated[Any, Operational]" in report.notes[0]
+    assert calls == list(range(20))
+    first = run(name(), dataset, node(tmp_path / "other"))
+    assert "this run cannot be resumed: the constant _TEXTS" in first.notes[0]
+    _interrupt(name(), dataset, tmp_path / "kept", 12)
+    kept = _go_on(name(), dataset, tmp_path / "kept", ResumePolicy.ACROSS_CODE)
+    assert "resuming: 12 records" in kept.notes[0]
+
+
+def test_the_log_says_that_another_version_compared_by_other_rules(
+    tmp_path: Path, registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+    with monkeypatch.context() as patch:  # as version 0.2 wrote it
+        patch.setattr(Invocation, "options_digest", "0123456789abcdef0123456789abcdef")
+        _interrupt(_operator(registry, add=Sum(1, 2)), dataset, tmp_path, 12)
+    report = _go_on(_operator(registry, add=Sum(1, 2)), dataset, tmp_path)
+    assert "without 12 records" in report.notes[0]
+    told = "another version of dagster-dataops compared its options by other rules"
+    assert told in report.notes[0]
 
 
 def test_a_checkpoint_that_lost_its_fingerprint_is_not_used(

@@ -2,7 +2,7 @@
 
 import types
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -14,11 +14,12 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     StartRequest,
 )
 from dagster_dataops.execution import executor
+from dagster_dataops.hashing.operational import Operational
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.execution.helpers import TINY, cut_by, node, run, write_input
 
 _RECORDS = [{"n": n} for n in range(10)]
-_SWITCH = types.SimpleNamespace(stop_at=None, fail_at=None)
+_SWITCH: Annotated[Any, Operational] = types.SimpleNamespace(stop_at=None, fail_at=None)
 
 
 @pytest.fixture

@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 
 from dagster_dataops.cluster.local_cluster import LocalCluster
+from dagster_dataops.data import data_register
+from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import Interval
-from dagster_dataops.errors import ClusterError, EnvironmentDiffersError, StorageError
+from dagster_dataops.errors import (
+    ClusterError,
+    EnvironmentDiffersError,
+    RecordError,
+    StorageError,
+)
 from dagster_dataops.execution.agent_pool import (
     AgentOrder,
     Command,
@@ -24,6 +31,8 @@ from dagster_dataops.execution.agent_pool import (
 )
 from dagster_dataops.execution.agents.agent import Agent
 from dagster_dataops.execution.leases import head
+from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.operators.pickling import receive
 from tests.execution.helpers import act, lines, node, operator_for, plan, run, write_input
 
 
@@ -133,6 +142,26 @@ def test_no_two_agents_have_a_segment_number_in_common(tmp_path: Path) -> None:
     assert len(numbers) == len(set(numbers)) > 10_000
 
 
+def _all_of(order: AgentOrder) -> Said:
+    """Return the report of an agent that settles the whole input, line by line."""
+    agent = Agent(order)
+    said: list[Message] = []
+    thread = threading.Thread(target=agent.run)
+    thread.start()
+    while not any(isinstance(one, Ready) for one in said):
+        said += agent.receive(1.0)
+    for start, end in _lines_of(order.input):
+        agent.follow(Lease([Interval(start, end)], []))
+    agent.follow(Command.FINISH)
+    thread.join()
+    said += agent.receive(0.0)
+    batches = [batch for one in said if isinstance(one, Said) for batch in one.batches]
+    spans = [span for batch in batches for span in batch.spans]
+    notes = [note for batch in batches for note in batch.notes]
+    first = batches[0]
+    return Said([SpanBatch(first.segment, first.offset, spans, notes)], [], [])
+
+
 def test_a_batch_of_which_only_some_spans_count_keeps_their_places(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,26 +171,8 @@ def test_a_batch_of_which_only_some_spans_count_keeps_their_places(
     dataset = write_input(tmp_path / "input.jsonl", records)
     made: list[Said] = []
 
-    def all_of(order: AgentOrder) -> Said:
-        agent = Agent(order)
-        said: list[Message] = []
-        thread = threading.Thread(target=agent.run)
-        thread.start()
-        while not any(isinstance(one, Ready) for one in said):
-            said += agent.receive(1.0)
-        for start, end in _lines_of(dataset.path):
-            agent.follow(Lease([Interval(start, end)], []))
-        agent.follow(Command.FINISH)
-        thread.join()
-        said += agent.receive(0.0)
-        batches = [batch for one in said if isinstance(one, Said) for batch in one.batches]
-        spans = [span for batch in batches for span in batch.spans]
-        notes = [note for batch in batches for note in batch.notes]
-        first = batches[0]
-        return Said([SpanBatch(first.segment, first.offset, spans, notes)], [], [])
-
     def behave(order: AgentOrder, number: int) -> list[Message]:
-        said = all_of(order)
+        said = _all_of(order)
         made.append(said)
         if number:
             return [_ready(order), said]
@@ -185,3 +196,72 @@ def _lines_of(path: Path) -> list[tuple[int, int]]:
         found.append((start, start + len(line)))
         start += len(line)
     return found
+
+
+def test_agents_of_a_complete_run_finish_and_are_closed_after_the_publication(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(head, "_GRACE_SECONDS", 0.1)
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
+    result = node(tmp_path).result
+    closed: list[bool] = []
+
+    class Closing(_Cluster):
+        def close(self) -> None:
+            closed.append(draft_of(result).exists() or result.exists())
+
+    def behave(order: AgentOrder, number: int) -> list[Message]:
+        return [_ready(order)] if number else [_ready(order), _all_of(order)]
+
+    cluster = Closing(behave, agents=2)
+    run(act(), dataset, node(tmp_path), cluster=cluster)
+    assert Command.FINISH in cluster.started[0].orders
+    assert all(Command.STOP not in agent.orders for agent in cluster.started)
+    assert closed == [True]
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_agents_of_a_failed_run_are_stopped(tmp_path: Path, settled: bool) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
+
+    def behave(order: AgentOrder, number: int) -> list[Message]:
+        if number:
+            return [_ready(order)]
+        said: list[Message] = [_all_of(order)] if settled else []
+        return [_ready(order), *said, Ended(failure=Failure("ValueError", "no", "", offset=0))]
+
+    cluster = _Cluster(behave, agents=2)
+    with pytest.raises(RecordError, match="no"):
+        run(act(_ignore_errors=False), dataset, node(tmp_path), cluster=cluster)
+    assert Command.STOP in cluster.started[1].orders
+    assert Command.FINISH not in cluster.started[1].orders
+
+
+@data_register("data.head_tests", _concurrency_mode="process", _max_workers=1)
+def numbered(record, context):
+    return {**record, "agent": context.agent}
+
+
+def test_each_agent_knows_its_number(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"]))
+    numbers: list[tuple[int, int]] = []
+
+    def dies(order: AgentOrder, _: int) -> list[Message]:
+        numbers.append(receive(order.operator).__dataops__.link.facts.agent)
+        return [Lost("killed")]
+
+    with pytest.raises(ClusterError):
+        run(numbered(), dataset, node(tmp_path), cluster=_Cluster(dies, agents=3))
+    assert numbers[:4] == [(0, 3), (1, 3), (2, 3), (0, 3)]
+
+
+def test_agents_of_a_run_that_ends_with_an_error_are_stopped(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
+    error = StorageError("/shared", "write", "disk full")
+    cluster = _Cluster(
+        lambda order, number: [_ready(order), *([] if number else [Ended(error=error)])], agents=2
+    )
+    with pytest.raises(StorageError, match="disk full"):
+        run(act(), dataset, node(tmp_path), cluster=cluster)
+    assert Command.STOP in cluster.started[1].orders
+    assert Command.FINISH not in cluster.started[1].orders

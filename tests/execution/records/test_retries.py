@@ -1,10 +1,11 @@
 import asyncio
 import builtins
+import json
 import math
 import socket
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -16,8 +17,10 @@ from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.execution.records.retries import PauseEnded, Retries, matches
 from dagster_dataops.execution.records.settle import line_settling, settling
 from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.operators.outcomes.named_outputs import To
 from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import ContractError
+from dagster_dataops.tracing.tracer import trace
 from tests.execution.helpers import (
     MODES,
     Listener,
@@ -312,3 +315,49 @@ def test_without_retries_the_first_failure_stands_and_nothing_is_reported() -> N
     listener = Listener()
     retries.report(listener)
     assert listener.notes == []
+
+
+MODES_TRIED: Final = ("single", "thread", "process")
+
+
+@pytest.mark.parametrize("mode", MODES_TRIED)
+def test_outputs_of_records_that_succeed_at_a_later_try_are_theirs(
+    tmp_path: Path, mode: str
+) -> None:
+    @data_register(_GROUP, outputs=("train", "test", "both"), _retries=1, _backoff=0)
+    def routes(record, folder: str):
+        _fail_first(Path(folder), record["n"])
+        name = ("train", "test", "both")[record["n"] % 3]
+        return [To("train", record), To("test", record)] if name == "both" else To(name)
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(9)])
+    report = run(routes(folder=str(tmp_path), _concurrency_mode=mode), dataset, node(tmp_path))
+    found = {name: [one["n"] for one in made.dataset] for name, made in report.outputs.items()}
+    assert found == {"train": [0, 2, 3, 5, 6, 8], "test": [1, 2, 4, 5, 7, 8], "both": []}
+
+
+@pytest.mark.parametrize("mode", MODES_TRIED)
+def test_reasons_of_records_that_are_dropped_at_a_later_try_are_counted(
+    tmp_path: Path, mode: str
+) -> None:
+    @data_register(_GROUP, _retries=1, _backoff=0)
+    def drops(record, context, folder: str):
+        _fail_first(Path(folder), record["n"])
+        if record["n"] % 3 == 0:
+            return context.drop("third")
+        return [record, record] if record["n"] % 3 == 1 else record
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(9)])
+    report = run(drops(folder=str(tmp_path), _concurrency_mode=mode), dataset, node(tmp_path))
+    assert [one["n"] for one in report.dataset] == [1, 1, 2, 4, 4, 5, 7, 7, 8]
+    assert (report.manifest.dropped, report.manifest.drops) == (3, {"third": 3})
+    source = [json.loads(str(place.text))["n"] for place in trace(node(tmp_path).path, 3).sources]
+    assert source == [2]  # the map knows the records of both lines and of none
+
+
+def _fail_first(folder: Path, number: int) -> None:
+    """Fail at the first try of a record, in whichever process."""
+    mark = folder / f"tried {number}"
+    if not mark.exists():
+        mark.touch()
+        raise ValueError(number)

@@ -1,9 +1,11 @@
 """Tests of dagster_dataops.models.batches.batch_delivery, batch_round and batch_api."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from dagster_dataops.models import batch_round
 from dagster_dataops.models.batches import batch_delivery
 from dagster_dataops.models.replies.reply_store import ReplyStore
 from tests.faults.crashing import HANG_SECONDS, wait_until
+from tests.models.odd_server import Answer, Sent, chat_reply, odd_server
 from tests.models.running_server import RunningServer
 from tests.subprocesses import killed_at_exit
 
@@ -292,3 +295,104 @@ def test_a_kill_at_any_point_submits_no_batch_twice(
     (manifest,) = tmp_path.rglob("Echo_results.jsonl.json")
     counts = json.loads(manifest.read_bytes())["counts"]
     assert (counts["calls"], counts["tokens_in"]) == (RECORDS, stats["tokens_in"])
+
+
+def error_rows(root: Path) -> dict[str, dict[str, Any]]:
+    (path,) = root.rglob("*_error.jsonl")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return {row["input"]["n"]: row for row in rows}
+
+
+def test_a_reply_of_a_batch_counts_only_if_it_is_an_answer(
+    client: ModelClient, server: RunningServer, root: Path
+):
+    names = ("fine", "[[fault:aborted]]", "[[fault:blank]]", "[[fault:error200*1]]")
+    given = [{"n": name} for name in names]
+    echo = Echo(model="rule", delivery="batch", wait="step", _stop_after_failures=0)
+
+    rows = echo(given)
+
+    assert [row["n"] for row in rows] == ["fine", "[[fault:error200*1]]"]
+    errors = error_rows(root)
+    assert errors["[[fault:aborted]]"]["exception"] == "UnfinishedReplyError"
+    assert "'abort'" in errors["[[fault:aborted]]"]["message"]
+    assert errors["[[fault:blank]]"]["exception"] == "EmptyReplyError"
+    stats = server.stats()
+    assert stats["batches"] == 2  # only what passes is sent again
+    (path,) = root.rglob("replies.jsonl")
+    store = ReplyStore(path)
+    spent = [one for one in store.since(0) if "choices" not in one.reply]
+    assert len(spent) == 1
+    store.close()
+    counts = manifest_in(root)["counts"]
+    assert (counts["tokens_in"], counts["tokens_out"]) == (stats["tokens_in"], stats["tokens_out"])
+
+
+def test_no_further_batch_is_submitted_once_max_cost_is_spent(
+    client: ModelClient, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(config.clients, "default", replace(client, max_cost=1e-9))
+    two = Two(model="rule", delivery="batch", wait="step")
+
+    with pytest.raises(RunStoppedError, match="max_cost"):
+        two(records())
+    assert server.stats()["batches"] == 1
+
+
+def test_batches_follow_redirects_with_their_files(root: Path, monkeypatch: pytest.MonkeyPatch):
+    with odd_server() as server:
+        paths: list[tuple[str, str, bool]] = []
+
+        def answer(sent: Sent) -> Any:
+            paths.append((sent.method, sent.path, "authorization" in sent.headers))
+            if sent.path.startswith("/v1"):
+                return Answer(b"", 307, (("location", sent.path.replace("/v1", "/v2", 1)),))
+            if sent.path.endswith("/content"):
+                key = re.search(rb'"custom_id":"([^"]+)"', uploads[-1])
+                assert key is not None
+                body = {"status_code": 200, "body": chat_reply("Paris")}
+                return {"custom_id": key[1].decode(), "response": body}
+            return {"id": "b", "status": "completed", "output_file_id": "f", "data": []}
+
+        uploads = server.uploads
+        server.answer = answer
+        monkeypatch.setitem(
+            config.clients, "default", ModelClient(base_url=server.address, api_key="k")
+        )
+
+        (row,) = Echo(model="m", delivery="batch", wait="step")([{"n": 1}])
+
+    assert row["answer"] == "Paris"
+    assert len(uploads[-1]) == len(uploads[-2]) > 100
+    assert all(authorized for *_, authorized in paths)
+    assert ("POST", "/v2/files", True) in paths
+
+
+def test_batches_of_another_address_are_named_and_not_asked_for(
+    client: ModelClient, server: RunningServer, root: Path
+):
+    server.reset(batches="in_progress")
+    waiting(Echo(model="rule", delivery="batch"), records())
+    (path,) = root.rglob("state.json")
+    path.write_text(path.read_text().replace(server.address, "http://elsewhere/v1"))
+
+    with pytest.raises(RunStoppedError, match="waits at http://elsewhere/v1"):
+        Echo(model="rule", delivery="batch")(records())
+    assert server.stats()["batches"] == 1
+
+
+def test_batches_of_version_0_2_which_name_no_address_are_collected(
+    client: ModelClient, server: RunningServer, root: Path
+):
+    server.reset(batches="in_progress")
+    echo = Echo(model="rule", delivery="batch")
+    waiting(echo, records())
+    (path,) = root.rglob("state.json")
+    state = json.loads(path.read_bytes())
+    for part in state["parts"].values():
+        del part["address"]
+    path.write_text(json.dumps(state))
+    server.finish()
+
+    assert len(echo(records())) == 5
+    assert server.stats()["batches"] == 1

@@ -38,8 +38,8 @@ def test_a_reply_is_found_again_by_another_store(path: Path):
     other = ReplyStore(path)
     store.put(key_of(1), 40, "rule", {"text": "one\n"}, seconds=1.5)
 
-    assert store.get(key_of(1)) == (0, 40, "rule", 1.5, {"text": "one\n"}, 1.0)
-    assert other.get(key_of(1)) == (0, 40, "rule", 1.5, {"text": "one\n"}, 1.0)
+    assert store.get(key_of(1)) == (0, 40, "rule", 1.5, {"text": "one\n"}, 1.0, None, "")
+    assert other.get(key_of(1)) == (0, 40, "rule", 1.5, {"text": "one\n"}, 1.0, None, "")
     assert store.get(key_of(2)) is None
 
 

@@ -1,12 +1,14 @@
 """Tests of spec: the parts of an operator's options that count."""
 
+import dataclasses
+import datetime
 import importlib.util
 import itertools
 import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import httpx
 import pydantic
@@ -16,6 +18,23 @@ from dagster_dataops import Operational
 from dagster_dataops.operators.registry import OperatorRegistry
 
 _COUNTER = itertools.count()
+
+
+@dataclasses.dataclass
+class Login:
+    api_key: str
+    model: str
+    password: str = ""
+
+
+class Pair(NamedTuple):
+    api_key: str
+    model: str
+    password: str = ""
+
+
+def Settings(key: str) -> pydantic.BaseModel:  # noqa: N802 - a class with an API key
+    return pydantic.create_model("Settings", api_key=(Any, ...))(api_key=key)
 
 
 class Model(Operational):
@@ -69,7 +88,6 @@ HOW = {
     "a key": ({"api_key": "a"}, {"api_key": "b"}),
     "several keys": ({"api_keys": ["a"]}, {"api_keys": ["b", "c"]}),
     "a key of another provider": ({"deepseek_api_key": "a"}, {"deepseek_api_key": "b"}),
-    "a password": ({"password": "a"}, {"password": "b"}),
     "a token that gives access": ({"hf_token": "a"}, {"hf_token": "b"}),
     "a timeout": ({"timeout": 30}, {"timeout": None}),
     "a timeout in seconds": ({"request_timeout_seconds": 3.5}, {"request_timeout_seconds": 4}),
@@ -79,10 +97,29 @@ HOW = {
         {"headers": {"Authorization": "b", "x": "1"}},
     ),
     "a key of a model": ({"model": {"api_key": "a"}}, {"model": {"api_key": "b"}}),
-    "a value that is secret by its type": (
-        {"login": pydantic.SecretStr("a")},
-        {"login": pydantic.SecretStr("b")},
+    "a key that is secret by its type": (
+        {"api_key": pydantic.SecretStr("a")},
+        {"api_key": pydantic.SecretStr("b")},
     ),
+    "a key in a dataclass": ({"value": Login("a", "m")}, {"value": Login("b", "m")}),
+    "a key in a named tuple": ({"value": Pair("a", "m")}, {"value": Pair("b", "m")}),
+    "a key in a pydantic model": ({"value": Settings("a")}, {"value": Settings("b")}),
+    "a key in an object in a list": ({"value": [Login("a", "m")]}, {"value": [Login("b", "m")]}),
+    "keys in an environment": (
+        {"env": {"OPENAI_API_KEY": "a", "HF_TOKEN": "a", "LANG": "C"}},
+        {"env": {"OPENAI_API_KEY": "b", "HF_TOKEN": "b", "LANG": "C"}},
+    ),
+    "a key in a nested configuration": (
+        {"value": {"client": [{"kwargs": {"access_token": "a"}}]}},
+        {"value": {"client": [{"kwargs": {"access_token": "b"}}]}},
+    ),
+    "headers as pairs": (
+        {"value": [("Authorization", "a"), ("X-Api-Key", "a"), ("x", "1")]},
+        {"value": [("Authorization", "b"), ("X-Api-Key", "b"), ("x", "1")]},
+    ),
+    "several keys in a dict": ({"config": {"api_keys": ["a"]}}, {"config": {"api_keys": ["b"]}}),
+    "bytes": ({"api_key": b"a"}, {"api_key": b"b"}),
+    "a login of a request": ({"http_auth": ("u", "a")}, {"http_auth": ("u", "b")}),
     "a type that declares itself operational": ({"model": Model("a")}, {"model": Model("b")}),
     "a parameter that is marked": ({"endpoint": "https://a"}, {"endpoint": "https://b"}),
 }
@@ -98,7 +135,67 @@ def test_a_marked_parameter_of_a_class_does_not_count(options):
     assert options(cls=True, model="a") != options(cls=True, model="b")
 
 
+def _nested(depth: int, value: Any) -> Any:
+    for _ in range(depth):
+        value = [{"k": value}]
+    return value
+
+
 WHAT = {
+    **{
+        f"{name} is a secret of a result": ({name: "a"}, {name: "b"})
+        for name in (
+            *("password", "zip_password", "passphrase", "secret", "encryption_key", "signing_key"),
+            *("private_key", "hmac_key", "salt", "pepper", "seed", "secret_key", "cipher_key"),
+        )
+    },
+    "a password by its type": (
+        {"password": pydantic.SecretStr("a")},
+        {"password": pydantic.SecretStr("b")},
+    ),
+    "a secret of an unknown name": (
+        {"login": [pydantic.SecretStr("a")]},
+        {"login": [pydantic.SecretStr("b")]},
+    ),
+    "a password in a dataclass": (
+        {"model": Login("", "", "a")},
+        {"model": Login("", "", "b")},
+    ),
+    "a password in a named tuple": ({"model": Pair("", "", "a")}, {"model": Pair("", "", "b")}),
+    "a key of an environment": (
+        {"env": {"SIGNING_KEY": "a"}},
+        {"env": {"SIGNING_KEY": "b"}},
+    ),
+    "a signature in headers": (
+        {"headers": {"X-Signing-Key": "a"}},
+        {"headers": {"X-Signing-Key": "b"}},
+    ),
+    "several passwords": ({"passwords": ["a", "b"]}, {"passwords": ["b", "a"]}),
+    "a password in a number": ({"password": 1}, {"password": 2}),
+    "bytes of a key": ({"encryption_key": b"a"}, {"encryption_key": b"b"}),
+    "a login in a URL": (
+        {"url": "https://u:a@h/x"},
+        {"url": "https://u:b@h/x"},
+    ),
+    "a renamed column that is named as a key": (
+        {"rename": {"api_key": "a"}},
+        {"rename": {"api_key": "b"}},
+    ),
+    "a value for a column that is named as a key": (
+        {"values": {"access_token": "a"}},
+        {"values": {"access_token": "b"}},
+    ),
+    "two columns, one named as a key": (
+        {"columns": [("api_key", "a")]},
+        {"columns": [("api_key", "b")]},
+    ),
+    "the order of a dict": ({"f": {"a": 1, "b": 2}}, {"f": {"b": 2, "a": 1}}),
+    "a list and a tuple": ({"f": [1, 2]}, {"f": (1, 2)}),
+    "another hour of the same name": (
+        {"f": datetime.time(2, fold=0)},
+        {"f": datetime.time(2, fold=1)},
+    ),
+    "a value nested deeply": ({"f": _nested(150, 1)}, {"f": _nested(150, 2)}),
     "a token of a text": ({"eos_token": "<a>"}, {"eos_token": "<b>"}),
     "a token": ({"token": "<a>"}, {"token": "<b>"}),
     "the name of a field": ({"license_key": "a"}, {"license_key": "b"}),

@@ -8,7 +8,6 @@ import pydantic
 import pytest
 
 from dagster_dataops.operators.options.secret_options import (
-    is_credential,
     redacted,
     shown,
     without_secrets,
@@ -79,8 +78,3 @@ def test_an_excerpt_of_yaml_loses_the_values_of_secret_keys() -> None:
     assert _KEY not in seen
     assert "max_tokens: 5" in seen
     assert "key: text" in seen
-
-
-@pytest.mark.parametrize("name", ["eos_token", "token", "license_key", "mask_password", "cookie"])
-def test_names_that_may_describe_behaviour_are_not_credentials(name: str) -> None:
-    assert not is_credential(name)

@@ -28,8 +28,7 @@ from dagster_dataops.assets.checks.inspectors import (
     finding_of,
 )
 from dagster_dataops.assets.checks.severity import Severity
-from dagster_dataops.byte_ranges import opened
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
+from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.records import Record, decode
 
 _DIGEST_BYTES: Final = 16
@@ -85,7 +84,7 @@ class _Duplicates(RecordInspector):
             shown = list(islice(repeats, EXAMPLES))
             further = sum(1 for _ in repeats)
         violations = Violations()
-        for start, record in _records_at(inspected.dataset.path, shown):
+        for start, record in _records_at(inspected, shown):
             values = {column: record[column] for column in self._columns}
             value = values if len(values) > 1 else next(iter(values.values()))
             violations.add(start, "an earlier record has the same", value)
@@ -99,10 +98,11 @@ def _read(file: IO[bytes]) -> Iterator[bytes]:
             yield block[start : start + _DIGEST_BYTES]
 
 
-def _records_at(path: Path, positions: Sequence[int]) -> Iterator[tuple[int, Record]]:
+def _records_at(inspected: Inspected, positions: Sequence[int]) -> Iterator[tuple[int, Record]]:
     """Yield the records at ascending ``positions``, counted from 0, each with its line's start."""
-    with opened(path) as source:
-        lines = iterate_lines(source, [content_interval(path)])
+    with opened_content(inspected.dataset.path) as (source, interval):
+        inspected.check_same(source)
+        lines = iterate_lines(source, [interval])
         done = 0
         for position in positions:
             line = next(islice(lines, position - done, None))

@@ -1,0 +1,103 @@
+"""Keep what another version of this package has written: checkpoints and a published result.
+
+This version cannot use them. They are moved to a folder of the node before a result is published,
+so that nothing is lost. A user deletes that folder.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder, other_format
+from dagster_dataops.checkpoints.journal.frames import FORMAT
+from dagster_dataops.checkpoints.journal.journal_reader import format_of
+from dagster_dataops.datasets.durable_files import make_folder, storage
+
+
+def notes_on(folder: NodeFolder, found: Iterable[CheckpointContent]) -> Iterator[str]:
+    """Yield a line for the log about each thing of another version.
+
+    Args:
+        folder: Of the node.
+        found: Its checkpoints of other versions.
+    """
+    for content in found:
+        runs = f" of run {content.attempts[-1]}" if content.attempts else ""
+        yield _note(f"the checkpoint {content.folder}{runs}", content.format, folder)
+    if format_ := other_format(folder.manifest):
+        yield _note(f"the published result {folder.result}", format_, folder)
+
+
+def _note(what: str, format_: str, folder: NodeFolder) -> str:
+    return (
+        f"{what} has format {format_}; this version reads {FORMAT}, and does not use it. It is "
+        f"kept in {_place(folder, format_)} when this run's result is published; delete that "
+        "folder when no other version needs it"
+    )
+
+
+def keep_other_versions(folder: NodeFolder) -> None:
+    """Move checkpoints of other versions out of the way, and link a result of one.
+
+    Call it before the publication begins; safe to do twice.
+
+    Raises:
+        StorageError: The disk refuses.
+    """
+    with storage(folder.path, "keep what another version has written"):
+        for checkpoint in folders(folder.checkpoints):
+            format_ = format_of(checkpoint / "journal")
+            if format_ not in {"", FORMAT}:
+                place = _made(folder, format_)
+                checkpoint.rename(_free(place / f"checkpoint-{checkpoint.name}"))
+        format_ = other_format(folder.manifest)
+        if format_:
+            _link_result(folder, _made(folder, format_))
+
+
+def _link_result(folder: NodeFolder, place: Path) -> None:
+    """Give the files of a result a second name; those of an earlier result are replaced."""
+    files = {
+        "result.jsonl": folder.result,
+        "error.jsonl": folder.errors,
+        "kept": folder.kept,
+        "manifest.json": folder.manifest,
+        **{f"{name}.jsonl": output.result for name, output in folder.outputs.items()},
+    }
+    for name, path in files.items():
+        kept = place / name
+        if kept.is_dir():
+            shutil.rmtree(kept)
+        kept.unlink(missing_ok=True)
+        if path.is_dir():  # a result in parts
+            shutil.copytree(path, kept, copy_function=_link)
+        elif path.exists():
+            _link(path, kept)
+
+
+def _link(path: str | Path, kept: str | Path) -> None:
+    try:
+        os.link(path, kept)
+    except OSError:  # a file system without links
+        shutil.copy2(path, kept)
+
+
+def _place(folder: NodeFolder, format_: str) -> Path:
+    return folder.path / ".other_versions" / f"format-{re.sub(r'[^0-9A-Za-z-]+', '_', format_)}"
+
+
+def _made(folder: NodeFolder, format_: str) -> Path:
+    place = _place(folder, format_)
+    make_folder(place)
+    return place
+
+
+def _free(path: Path) -> Path:
+    number, free = 1, path
+    while os.path.lexists(free):
+        number += 1
+        free = path.with_name(f"{path.name}.{number}")
+    return free

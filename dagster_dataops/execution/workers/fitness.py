@@ -1,0 +1,88 @@
+"""Fitness: whether this worker can still work after what its operator has done to the process.
+
+An operator may lower a limit of the process or close files that are not its own. A worker that
+fails for such a reason ends, like one that was killed: another one takes its lines.
+"""
+
+import errno
+import resource
+from collections.abc import Callable
+from typing import Any, Final, ParamSpec, TypeVar
+
+from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.execution.workers.process_environment import limits
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_LIMITED: Final = {errno.EMFILE, errno.EFBIG, errno.EAGAIN, errno.ENOMEM}  # by a limit
+_OWN: Final = {errno.EMFILE, errno.EFBIG, errno.EBADF}  # faults of the process, never of a disk
+_NAMES: Final = {  # of two names of a limit the first one
+    value: name
+    for name, value in sorted(vars(resource).items(), reverse=True)
+    if name.startswith("RLIMIT_")
+}
+
+
+class UnfitError(Exception):
+    """The worker cannot go on; the message says why."""
+
+
+class Fitness:
+    """Notes the limits of this process, and finds those that are lower later."""
+
+    def __init__(self) -> None:
+        self.note_limits()
+
+    def note_limits(self) -> None:
+        """Compare with the present limits from now on."""
+        self._before = limits()
+
+    def checked(self, settle: Callable[P, T]) -> Callable[P, T]:
+        """Return ``settle``, which raises `UnfitError` if a lowered limit made a record fail."""
+
+        def fit(*args: P.args, **named: P.kwargs) -> T:
+            settled = settle(*args, **named)
+            for error in _errors_in(settled):
+                limited = isinstance(error, MemoryError) or (
+                    isinstance(error, OSError) and error.errno in _LIMITED
+                )
+                if limited and (lowered := self._lowered()):
+                    raise UnfitError(lowered)
+            return settled
+
+        return fit
+
+    def reason(self, error: BaseException) -> str:
+        """Return why the worker is unfit after an exception of its own work; empty if it is not."""
+        found: BaseException | None = error
+        while found is not None:
+            if isinstance(found, OSError) and found.errno in _OWN:
+                return self._lowered() or f"one of the worker's own files fails: {found.strerror}"
+            found = found.__cause__ or found.__context__
+        return ""
+
+    def _lowered(self) -> str:
+        """Return which limits are lower than before, in words."""
+        now = limits()
+        lower = [
+            f"{_NAMES[limit]} from {_shown(before)} to {_shown(now[limit][0])}"
+            for limit, (before, _) in self._before.items()
+            if _size(now[limit][0]) < _size(before)
+        ]
+        return f"a call lowered {', '.join(lower)} in its worker" if lower else ""
+
+
+def _size(limit: int) -> float:
+    return float("inf") if limit == resource.RLIM_INFINITY else limit
+
+
+def _shown(limit: int) -> str:
+    return "no limit" if limit == resource.RLIM_INFINITY else f"{limit:,}"
+
+
+def _errors_in(settled: Any) -> list[BaseException | None]:
+    """Return the exceptions of the failed records in what a settling function returned."""
+    if isinstance(settled, list):
+        return [one.outcome.error for one in settled if isinstance(one.outcome, Failure)]
+    failure = getattr(settled, "failure", None)
+    return [] if failure is None else [failure.error]

@@ -1,0 +1,82 @@
+"""Read the body of a reply as JSON, and say what else it is."""
+
+import json
+import math
+from typing import Any, Final
+
+import orjson
+
+from dagster_dataops.errors import BadReplyError
+
+_SHOWN: Final = 200  # characters
+_PAGES: Final = (b"<!doctype html", b"<html")
+_EVENTS: Final = (b"data:", b"event:", b"id:", b":")
+_MARK: Final = b"\xef\xbb\xbf"
+_BLANK: Final = b" \t\r\n"
+_LARGEST: Final = 1 << 63
+
+
+def json_object(body: bytes, url: str, content_type: str = "") -> dict[str, Any]:
+    """Return the JSON object in a reply.
+
+    A byte order mark and blank lines may come before it. Numbers that JSON does not have, such as
+    NaN, are ``None``.
+
+    Args:
+        body: The body.
+        url: Where it is from.
+        content_type: Its type, as the server names it.
+
+    Raises:
+        BadReplyError: The reply is something else.
+    """
+    text = body.removeprefix(_MARK).strip(_BLANK)
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        found = _lenient(text)
+    if isinstance(found, dict):
+        return found
+    kind = "no JSON object"
+    if _is_events(text, content_type):
+        kind = "a stream of events, no JSON"
+    elif _is_page(text, content_type):
+        kind = "a page of HTML, no JSON"
+    shown = text[:_SHOWN].decode(errors="replace")
+    error = BadReplyError(f"the reply of {url} is {kind}: {shown!r}")
+    error.never_json = kind != "no JSON object"
+    raise error
+
+
+def _is_events(text: bytes, content_type: str) -> bool:
+    return content_type.startswith("text/event-stream") or text.startswith(_EVENTS)
+
+
+def _is_page(text: bytes, content_type: str) -> bool:
+    page = content_type.startswith(("text/html", "application/xhtml"))
+    return bool(text) and (page or text[:20].lower().startswith(_PAGES))
+
+
+def _lenient(text: bytes) -> Any:
+    """Return the value of JSON with NaN, large numbers or halves of characters; else ``None``."""
+    try:
+        return _plain(json.loads(text.decode()))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that can be stored."""
+    if isinstance(value, dict):
+        return {_text(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int):
+        return value if -_LARGEST <= value < 2 * _LARGEST else float(value)
+    return _text(value) if isinstance(value, str) else value
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
