@@ -29,7 +29,7 @@ def _none() -> dg.Definitions:
     return dg.Definitions()
 
 
-_Lazy: Final[type] = type(_none)  # of functions with ``@dg.definitions``; it has no public name
+_Lazy: Final[Any] = type(_none)  # of functions with ``@dg.definitions``; it has no public name
 
 
 @dataclass(frozen=True, slots=True)

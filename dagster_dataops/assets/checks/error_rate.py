@@ -23,7 +23,8 @@ from dagster_dataops.quantities import counted, percentage
 FAILED_RECORDS: Final = "failed_records"
 _HELD_UP: Final = (
     " The assets downstream are stopped. Repair the cause and retry the failed records alone (the "
-    "job ..._retry_failed_records), or raise max_error_rate."
+    "job ..._retry_failed_records, or a run with the tag dagster_dataops/retry_failed_records: "
+    "true), or raise max_error_rate."
 )
 _WHOLE_INPUTS: Final = {"dataset", "stream", "artefact", "export"}  # kinds without a check
 _MAX_WARN_SHARE: Final = 0.5  # a larger share of failed records is an error that blocks

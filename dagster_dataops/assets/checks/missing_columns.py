@@ -64,7 +64,8 @@ def missing_columns_results(
     records = sum(manifest.rows_in for manifest, _ in results)
     texts = [lacking_text(column, number, records) for column, number in lacking.items()]
     text = "; ".join(texts) or "No record was counted that lacks a column."
-    text += partitions_text("missing columns", partitions, list(map(bool, tables)))
+    if where := partitions_text("missing columns", partitions, list(map(bool, tables))):
+        text += f".{where}"
     yield dg.AssetCheckResult(
         passed=not lacking,
         asset_key=key,

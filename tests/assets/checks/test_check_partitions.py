@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import checks
+from dagster_dataops import checks, data
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of
 
@@ -156,3 +156,55 @@ def test_a_run_of_several_partitions_names_those_that_failed(
         "6 of 30 records failed, 20.0 %. Partitions with failed records: p1, p1b."
     )
     assert "2 of 3 partitions did not pass (p1, p1b), first p1:" in (texts["no_nulls_n"] or "")
+
+
+def some_lack_it(key: str) -> list[dict[str, Any]]:
+    """Give 3 records, of which 2 lack the text in partitions that begin with p1."""
+    first = key.startswith("p1")
+    return [{"text": "a"}, *({"n": 1} if first else {"text": "b"} for _ in range(2))]
+
+
+def test_missing_columns_are_kept_for_each_partition(
+    root: Any, instance: dg.DagsterInstance
+) -> None:
+    ppl = pipeline_of(half=data.text.Normalize(input_key="text"))
+    definitions = definitions_of(ppl, some_lack_it, root, partitions_def=STATIC)
+    job = definitions.resolve_job_def("docs_pipeline")
+    for key in KEYS[:2]:
+        job.execute_in_process(instance=instance, partition_key=key, raise_on_error=False)
+    assert statuses(instance, "missing_columns", KEYS) == ["FAILED", "SUCCEEDED", "none"]
+
+
+def test_a_run_of_several_partitions_names_those_that_lack_columns(
+    root: Any, instance: dg.DagsterInstance
+) -> None:
+    ppl = pipeline_of(half=data.text.Normalize(input_key="text"))
+    policy = dg.BackfillPolicy.single_run()
+    definitions = definitions_of(
+        ppl, some_lack_it, root, partitions_def=STATIC, backfill_policy=policy
+    )
+    tags = {"dagster/asset_partition_range_start": "p1", "dagster/asset_partition_range_end": "p3"}
+    job = definitions.resolve_implicit_global_asset_job_def()
+    ran = job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+    (text,) = (
+        one.description
+        for one in ran.get_asset_check_evaluations()
+        if one.check_name == "missing_columns"
+    )
+    assert text == ("2 of 9 records lack the column 'text'. Partitions with missing columns: p1.")
+
+
+def test_checks_alone_run_in_a_partition(
+    half: Any, root: Any, instance: dg.DagsterInstance
+) -> None:
+    keys = [dg.AssetCheckKey(HALF, name) for name in ("failed_records", "no_nulls_n")]
+    alone = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(*keys))
+    definitions = dg.Definitions.merge(built(half, root), dg.Definitions(jobs=[alone]))
+    job = definitions.resolve_job_def("docs_pipeline")
+    for key in KEYS[:2]:
+        job.execute_in_process(instance=instance, partition_key=key, raise_on_error=False)
+    ran = definitions.resolve_job_def("alone").execute_in_process(
+        instance=instance, tags={"dagster/partition": "p1"}, raise_on_error=False
+    )
+    assert {one.partition for one in ran.get_asset_check_evaluations()} == {"p1"}
+    assert statuses(instance, "no_nulls_n", KEYS) == ["FAILED", "SUCCEEDED", "none"]
