@@ -1,7 +1,7 @@
 """The base of streams that can be read: a position, states and failure handling."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -70,6 +70,14 @@ class PositionedStream(Operations):
     def _opened(self) -> tuple[FailureHandler, Cursor]:
         failures = FailureHandler(self.on_error, self._max_errors, self._path)
         return failures, self.stage.open(ReadContext(self.seed, failures))
+
+    def hide_in_failures(self, hide: Callable[[str], str]) -> None:
+        """Hide secrets in what is logged and stored about failed items, from this position on.
+
+        Args:
+            hide: Returns a text without secrets.
+        """
+        self._failures.hide = hide
 
     @override
     def part(self) -> Stage:

@@ -6,6 +6,7 @@ prefetched before; their failures are counted and stored only once.
 
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -44,7 +45,10 @@ class FailureHandler:
 
     Attributes:
         counters: The counters of the open stages, in the order in which they were opened.
+        hide: Hides secrets in the texts of errors.
     """
+
+    hide: Callable[[str], str] = staticmethod(str)
 
     def __init__(
         self,
@@ -115,7 +119,7 @@ class FailureHandler:
             raise DataPipelineError(msg) from error
 
     def _store(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
-        kind, message = type(error).__name__, text_of(error)
+        kind, message = self.hide(type(error).__name__), self.hide(text_of(error))
         _LOGGER.warning("stage %s: skipped: %s: %s", counter.stage, kind, message)
         if self.on_error != "quarantine":
             return
