@@ -7,6 +7,7 @@ a later publication, so that no earlier run gets past it.
 """
 
 import os
+import re
 import socket
 import uuid
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import orjson
 from dagster_dataops.errors import LostError
 from dagster_dataops.stores.result_store import ConflictError, ResultStore
 
+_NUMBER: Final = re.compile("[0-9]{8,}")
 _READERS: Final = 8  # entries that are read at once
 
 
@@ -97,7 +99,7 @@ class ObjectJournal:
     def numbers(self) -> list[int]:
         """Return the numbers of all entries, in order."""
         names = self._store.names(f"{self.key}/.journal")
-        return sorted(int(name) for path in names if (name := path.rsplit("/", 1)[1]).isdigit())
+        return sorted(int(name) for path in names if _is_number(name := path.rsplit("/", 1)[1]))
 
     def entries(self, after: int) -> Iterator[ObjectEntry]:
         """Yield the entries before that of this attempt, in order; missing ones have no head.
@@ -133,7 +135,8 @@ class ObjectJournal:
 
     def _holder(self) -> str:
         head = (self._read(self._next) or ({}, b""))[0]
-        where = f" (process {head['pid']} on {head['host']})" if "pid" in head else ""
+        known = {"pid", "host"} <= head.keys()
+        where = f" (process {head['pid']} on {head['host']})" if known else ""
         return f"run {head.get('run', 'unknown')}{where} has taken it over since"
 
 
@@ -141,6 +144,11 @@ def _is_void(name: str, number: int) -> bool:
     """Return whether an object belongs to entries that this publication has made void."""
     folder, _, last = name.rpartition("/")
     digits = last.split("-")[0]
-    if not digits.isdigit():
+    if not _is_number(digits):
         return False
     return int(digits) <= number if folder.endswith("/data") else int(digits) < number
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a name, which others may have chosen, is a number of an entry."""
+    return _NUMBER.fullmatch(text) is not None
