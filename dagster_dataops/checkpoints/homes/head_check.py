@@ -32,7 +32,8 @@ def checked_head(content: object, key: str, place: object) -> dict[str, Any]:
             _check_file(confined(name, place), file, key, place)
         for facts in (content, *(content.get("outputs") or {}).values()):
             _check_result(facts, place)
-        int(home.get("commit", 0))
+        if type(home.get("commit", 0)) is not int:
+            raise TypeError("commit")
     except (AttributeError, KeyError, TypeError) as error:
         reason = f"its manifest is damaged ({type(error).__name__}: {error})"
         raise ResultMissingError(str(place), reason) from None

@@ -16,10 +16,11 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from dagster_dataops.errors import LostError
+from dagster_dataops.errors import LostError, StorageError
 from dagster_dataops.stores.result_store import ConflictError, ResultStore
 
 _NUMBER: Final = re.compile("[0-9]{8,}")
+_MOST: Final = 1 << 53  # entries, far more than runs can make
 _READERS: Final = 8  # entries that are read at once
 
 
@@ -59,7 +60,11 @@ class ObjectJournal:
         self._claim()
 
     def _claim(self) -> None:
-        """Take the node over. Of two runs that do so at once, the later one has it."""
+        """Take the node over. Of two runs that do so at once, the later one has it.
+
+        Raises:
+            StorageError: An entry has a number that no run has given.
+        """
         claim = {
             "kind": "claim",
             "host": socket.gethostname(),
@@ -68,6 +73,9 @@ class ObjectJournal:
         }
         while True:
             self._next = max(self.numbers(), default=0) + 1
+            if self._next > _MOST:
+                reason = "no run has given this number; delete the object"
+                raise StorageError(f"{self._store.url}/{self._key(self._next - 1)}", "go on", reason)
             try:
                 self.first = self._append(claim)
             except ConflictError:
