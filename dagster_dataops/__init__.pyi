@@ -53,7 +53,7 @@ from dagster_dataops.assets.components.operator_declaration import (
 from dagster_dataops import assets as assets
 
 # Checks
-from dagster_dataops.assets.checks import check_functions as _check_functions
+from dagster_dataops import checks as checks
 from dagster_dataops.assets.checks.error_rate import ErrorRateCheck as ErrorRateCheck
 
 # Language models
@@ -71,13 +71,26 @@ from dagster_dataops.pipelines.dry_run import Estimate as Estimate
 # Streams
 from dagster_dataops.streams.factories import read_jsonl as read_jsonl
 from dagster_dataops.streams.factories import read_sequence as read_sequence
+from dagster_dataops.streams.factories import read_iterator as read_iterator
 from dagster_dataops.streams.data_pipeline import DataPipeline as DataPipeline
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder as DataPipelineBuilder
+from dagster_dataops.streams.stages.grouping.collater import Collater as Collater
+from dagster_dataops.streams.stages.grouping.collater import (
+    CollateOptionsOverride as CollateOptionsOverride,
+)
+from dagster_dataops.streams.stages.grouping.bucket_sizes import (
+    create_bucket_sizes as create_bucket_sizes,
+)
+from dagster_dataops.streams.files.file_mapper import FileMapper as FileMapper
+from dagster_dataops.streams.core.item_failures import (
+    get_last_failed_example as get_last_failed_example,
+)
 from dagster_dataops.selectors.selector import Selector as Selector
 
 # Readers
 from dagster_dataops import readers as readers
-from dagster_dataops.streams import text as text
+from dagster_dataops import text as text
+from dagster_dataops.readers.zipped_records import read_zipped_records as read_zipped_records
 from dagster_dataops.streams.factories import list_files as list_files
 from dagster_dataops.readers.reader import Reader as Reader
 from dagster_dataops.readers.part_files.part_reader import PartFiles as PartFiles
@@ -103,7 +116,7 @@ from dagster_dataops.loading.reading_service import (
 )
 from dagster_dataops.loading.seed_generator import SeedGenerator as SeedGenerator
 from dagster_dataops.loading.rank_states import merged_states as merged_states
-from dagster_dataops.graph import editing as _editing
+from dagster_dataops import graphs as graphs
 from dagster_dataops.streams.torch_loader import torch_dataset as torch_dataset
 from dagster_dataops.streams.torch_loader import pin_memory as pin_memory
 from dagster_dataops.streams.torch_loader import to_device as to_device
@@ -153,6 +166,4 @@ from dagster_dataops.errors import DataOpsError as DataOpsError
 from dagster_dataops import errors as errors
 from dagster_dataops import testing as testing
 
-checks = _check_functions
-graphs = _editing
 __version__: str

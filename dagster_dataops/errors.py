@@ -17,6 +17,7 @@
  |       `-- StreamArgumentError          an argument has the wrong type; also a TypeError
  |-- InputError                   the input cannot be read
  |-- MissingColumnError           a selected element is missing; also a ValueError
+ |-- AbsentColumnError            no record has a column that an operator reads; also a ValueError
  |-- NoTextError                  an input key selects a value that is no text; also a TypeError
  |-- UnfitRecordError             a record does not fit an operator; also a ValueError
  |-- SelectedElementError         a function failed on an element; also a RuntimeError
@@ -82,6 +83,8 @@
  |-- RunStoppedError              a stop was requested; finished records are kept
  |   `-- RunWaitingError              the operator waits for something that takes long
  `-- MissingExtraError            an optional package is not installed
+
+`UnusedStreamWarning` is a warning.
 
 Errors cross process boundaries. So each stores its facts as constructor arguments and builds its
 message in ``__str__``; a pickled copy equals the original.
@@ -635,6 +638,26 @@ class MissingColumnError(DataOpsError, ValueError):
     found: str
 
 
+class AbsentColumnError(DataOpsError, ValueError):
+    """No record of an input has a column that an operator reads; nothing was published.
+
+    Attributes:
+        operator: The operator, with the part if it is a chain.
+        column: The key, with the option that names it.
+        records: Which records lack it.
+        known: What they have instead, and what to do.
+    """
+
+    sentence = (
+        "Operator {operator} reads {column}, which none of {records} has; nothing was published. "
+        "{known}"
+    )
+    operator: str
+    column: str
+    records: str
+    known: str
+
+
 class NoTextError(DataOpsError, TypeError):
     """An input key of an operator on texts selects a value of another type.
 
@@ -810,6 +833,10 @@ class PathEscapeError(DataOpsError, ValueError):
     sentence = "{store}: the name {name!r} leads out of the store; names are relative, without '..'"
     store: str
     name: object
+
+
+class UnusedStreamWarning(UserWarning):
+    """The result of an operation of a stream is not used, so the operation has no effect."""
 
 
 class UnknownSampleError(DataOpsError, KeyError):

@@ -120,7 +120,15 @@ def _scalar_faults(value: object, path: str) -> Iterator[tuple[str, str]]:
         yield path, f"holds {value}, an integer beyond 64 bits; write it as text"
     elif not isinstance(value, (str, int, uuid.UUID)) and type(value) not in {float, type(None)}:
         kind = type(value).__name__
-        yield path, f"holds a {kind}, which JSON cannot hold; convert it to text or a list"
+        yield path, f"holds a {kind}, which JSON cannot hold; {_remedy(value)}"
+
+
+def _remedy(value: object) -> str:
+    """Return how to make a value one of JSON; ``item()`` is that of scalars of numpy and torch."""
+    if callable(getattr(value, "tolist", None)):
+        scalar = getattr(value, "ndim", None) == 0
+        return "convert it by .item()" if scalar else "convert it by .tolist()"
+    return "convert it to text or a list"
 
 
 def _text_faults(text: str, path: str) -> Iterator[tuple[str, str]]:

@@ -203,7 +203,7 @@ def test_the_reference_lists_the_commands(capsys: pytest.CaptureFixture[str]) ->
 
 def test_the_architecture_lists_the_layers_that_are_checked() -> None:
     text = (DOCS / "architecture.md").read_text()
-    (listed,) = re.findall(r"^```text\n(assets .*?)^```", text, re.MULTILINE | re.DOTALL)
+    (listed,) = re.findall(r"^```text\n(checks .*?)^```", text, re.MULTILINE | re.DOTALL)
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     (layers,) = (one["layers"] for one in contracts["contracts"] if one["id"] == "layers")
     reserved = re.compile(r" \| \(\w+\)|\(\w+\) \| ")

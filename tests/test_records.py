@@ -276,6 +276,13 @@ def test_the_text_of_anything_can_be_written(value, text):
     assert text_of(value) == text
 
 
+def test_values_of_numpy_say_how_they_become_values_of_json():
+    numpy = pytest.importorskip("numpy")
+    for value, remedy in ((numpy.float32(1), "item"), (numpy.ones(2), "tolist")):
+        with pytest.raises(UnencodableError, match=rf"convert it by \.{remedy}\(\)"):
+            encode({"a": value})
+
+
 @given(st.integers() | st.integers(2**63 - 9, 2**64 + 9) | st.integers(-(2**63) - 9, -(2**63) + 9))
 def test_an_integer_is_read_exactly_or_refused(number):
     text = json.dumps({"a": {"b": ["x", number]}})

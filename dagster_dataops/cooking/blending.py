@@ -16,8 +16,10 @@ from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.random_access import MISSING
 from dagster_dataops.streams.core.stage import ReadContext, UnaryStage
+from dagster_dataops.streams.stages.grouping.window_packing import RESTORE_KEY
 from dagster_dataops.streams.stages.sampling import DrawingStage
 
+ENTRY: Final = "entry"  # in a line of an index
 _END: Final = object()
 
 
@@ -27,11 +29,14 @@ class Leaf(UnaryStage):
 
     Attributes:
         about: A description of the dataset, with the method ``facts``.
+        entry: The text that tells this dataset from others with the same path in the restore keys
+            of its samples; ``None`` if no other needs it.
     """
 
     name: ClassVar[str] = "leaf"
     saved: ClassVar[tuple[str, ...]] = ("given",)
     about: Any
+    entry: str | None = None
 
     @override
     def options(self) -> dict[str, Any]:
@@ -53,9 +58,18 @@ class Leaf(UnaryStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        for sample in self.source.items():
+        samples = self.source.items()
+        for sample in samples if self.entry is None else map(self.marked, samples):
             self.given += 1
             yield sample
+
+    def marked(self, sample: dict[str, Any]) -> dict[str, Any]:
+        """Return a sample, or a line of an index, with the entry added; sources make new ones."""
+        if self.entry is not None and RESTORE_KEY in sample:
+            sample[RESTORE_KEY] = [*sample[RESTORE_KEY], self.entry]
+        elif self.entry is not None:
+            sample[ENTRY] = self.entry
+        return sample
 
 
 @dataclass(eq=False)

@@ -94,6 +94,8 @@ class Cook(UnaryStage):
     name: ClassVar[str] = "cook"
     saved: ClassVar[tuple[str, ...]] = ("failed", "_yielded")
     elementwise: ClassVar[bool] = True  # each item depends on one sample alone
+    elastic: ClassVar[bool] = True
+    expands: ClassVar[bool] = True
     cookers: tuple[Cooker, ...]
     cache_pool: Any = None
     bound: Mapping[bytes, BoundCooker] = field(default_factory=dict, repr=False)
@@ -130,6 +132,10 @@ class Cook(UnaryStage):
         self._before: State = None  # the state of the input before a sample of several records
 
     @override
+    def splits_element(self) -> bool:
+        return self._yielded > 0 or super().splits_element()
+
+    @override
     def states_before(self) -> list[State] | None:
         return None if self._before is None else [self._before]
 
@@ -145,7 +151,7 @@ class Cook(UnaryStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        cook, source = self.function(), self.source
+        cook, source, found = self.function(), self.source, self.counter.before
         before: State = None
         previous = getattr(source, "previous_state", None)  # cheaper than a state of each sample
         samples = iter(source.items())
@@ -155,11 +161,12 @@ class Cook(UnaryStage):
             try:
                 sample = next(samples)
             except StopIteration:
+                self.counter.end(found)
                 return
             try:
                 found = cook(sample)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(sample, error)
+                found = self.counter.settle(sample, error, found)
                 self._yielded = 0
                 continue
             if type(found) is list:

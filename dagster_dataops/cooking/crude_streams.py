@@ -28,7 +28,6 @@ from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.store_opening import absolute
 from dagster_dataops.filestores.tar_store import TarStore
 from dagster_dataops.filestores.tars.shard_scan import TarShard
-from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.sequences import fresh
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, with_inputs
@@ -97,7 +96,7 @@ class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
         self._digests = digests
 
     @override
-    def then(self, stage: Stage) -> "CrudeStream":
+    def extended(self, stage: Stage) -> "CrudeStream":
         return CrudeStream(stage, digests=self._digests)
 
     def cook(self, cookers: Cookers, cache_pool: Any = None) -> "CrudeStream":
@@ -116,24 +115,8 @@ class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
         return self.then(Cook(self.stage, listed_cookers(cookers), cache_pool))
 
     @override
-    def and_return(
-        self,
-        max_num_warnings: int = 0,
-        *,
-        on_error: OnError | None = None,
-        max_errors: int | None = None,
-        quarantine: str | os.PathLike[str] | None = None,
-        seed: int = 0,
-    ) -> "CrudePipeline":
-        if max_num_warnings and on_error is None:
-            on_error, max_errors = "skip", max_num_warnings
-        return CrudePipeline(
-            self.stage,
-            on_error=on_error or "raise",
-            max_errors=max_errors,
-            quarantine=quarantine,
-            seed=seed,
-        )
+    def _finished(self) -> "type[CrudePipeline]":
+        return CrudePipeline
 
     def index(self) -> "IndexStream":
         """Return the stream of the lines of the index in place of the samples.
@@ -175,7 +158,7 @@ class IndexStream(DataPipelineBuilder):
         self.name = name
 
     @override
-    def then(self, stage: Stage) -> "IndexStream":
+    def extended(self, stage: Stage) -> "IndexStream":
         return IndexStream(stage, self.name)
 
 
@@ -206,7 +189,7 @@ def crude(  # noqa: PLR0913 - the options of a dataset
     block_size: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     dataset_config: str = "dataset.yaml",
-    split_config: str = "split.yaml",
+    split_config: str | None = None,
     seed: int | None = None,
 ) -> CrudeStream:
     """Return the crude samples of a dataset: dicts with the bytes of each part by suffix.
@@ -232,7 +215,8 @@ def crude(  # noqa: PLR0913 - the options of a dataset
         block_size: The number of bytes to read at once.
         storage_options: Arguments of fsspec's file systems, for example credentials.
         dataset_config: The file in ``.nv-meta`` with the subflavors.
-        split_config: The file in ``.nv-meta`` with the split.
+        split_config: The file in ``.nv-meta`` with the split; ``None`` for that which the file
+            ``dataset_config`` names as its ``split_config``, or ``split.yaml``.
         seed: The seed of the draws of a metadataset.
 
     Raises:
@@ -259,8 +243,9 @@ def crude(  # noqa: PLR0913 - the options of a dataset
     if place.endswith(".jsonl") and not is_url(place):
         return CrudeStream(CrudeLines(labels, place), digests=digests)
     if not wild and is_prepared(place, options):
-        configs = {"dataset_config": dataset_config, "split_config": split_config}
-        data = prepared_dataset(place, split, options, **configs)
+        data = prepared_dataset(
+            place, split, options, dataset_config=dataset_config, split_config=split_config
+        )
     else:
         data = sharded_dataset(place, options)
     if data is None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 from typing_extensions import override
 
+from dagster_dataops.cooking.blending import ENTRY
 from dagster_dataops.cooking.cook_stage import BoundCooker
 from dagster_dataops.cooking.cookers import Cooker, chosen_cooker
 from dagster_dataops.cooking.crude_sources import Row
@@ -22,6 +23,7 @@ from dagster_dataops.filestores.store_opening import file_store
 from dagster_dataops.filestores.tars.open_shards import OpenShards
 from dagster_dataops.filestores.tars.shard_scan import BY_TARFILE, TarShard
 from dagster_dataops.streams.files.locations import Location, compression_of
+from dagster_dataops.streams.stages.grouping.window_packing import RESTORE_KEY
 
 _NEEDED: Final = ("key", "dataset", "shard", "index", "parts")
 
@@ -105,6 +107,12 @@ class IndexCooker:
             IndexOutdatedError: The shard was changed after it was indexed.
             StreamSourceError: The shard cannot be read.
         """
+        sample = self._read(row)
+        if ENTRY in row:
+            sample[RESTORE_KEY] = [*sample[RESTORE_KEY], row[ENTRY]]
+        return sample
+
+    def _read(self, row: Row) -> dict[str, Any]:
         if "joined" in row:
             return self._joined(row)
         parts, names = self._parts(row)

@@ -9,6 +9,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
+import orjson
 from typing_extensions import override
 
 from dagster_dataops.cooking.crude_sources import CrudeSource, Row, RowsByNumber, SourceByNumber
@@ -272,6 +273,15 @@ class JoinedSamples(SourceByNumber):
     @override
     def index_source(self, *, digests: bool) -> SourceStage:
         return JoinedRows(self)
+
+
+def entry_of(source: CrudeSource) -> str:
+    """Return what makes the records of a dataset others: subflavors, and the joiner of a join."""
+    labels = source.labels.subflavors
+    text = orjson.dumps(labels, default=repr, option=orjson.OPT_SORT_KEYS).decode()
+    if isinstance(source, JoinedSamples):
+        return f"{text} by {source.joiner.module}.{source.joiner.name}"
+    return text
 
 
 def no_primary(place: str) -> CookerError:

@@ -79,6 +79,11 @@ class Attempt:
             self.notes.append(text)
             self.context.progress.note(text)
 
+    def warn(self, text: str) -> None:
+        """Show a line that the user should act on."""
+        self.notes.append(text)
+        self.context.progress.warn(self.folder.name, text)
+
     def open_checkpoint(self, checkpoint: _Checkpoint) -> _Checkpoint:
         """Write to ``checkpoint`` until the attempt ends; return it."""
         self.resources.enter_context(_closing(checkpoint))

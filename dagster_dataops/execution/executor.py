@@ -24,11 +24,13 @@ from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, RunStoppedError
 from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.column_presence import check_presence, warn_of_missing
 from dagster_dataops.execution.input_facts import facts_of, identified, told_apart
 from dagster_dataops.execution.result_exports import exported, exported_by_node
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
+from dagster_dataops.execution.unchanged_result import note_if_unchanged
 from dagster_dataops.operators.definition.operator import Operator, in_run
 from dagster_dataops.operators.hidden_errors import hide_secrets
 from dagster_dataops.operators.options.artefact_options import versions_in
@@ -63,6 +65,7 @@ class OperatorExecutor:
         Raises:
             FolderLockedError: Another run is using the folder.
             RecordError: A record failed and failures are not ignored.
+            AbsentColumnError: No record has a column that the operator reads.
             OutageError: Every record failed, or too many consecutive calls failed; the published
                 result is kept.
             DatasetOperatorError: A dataset operator failed.
@@ -127,8 +130,12 @@ class OperatorExecutor:
             if attempt.start.published is not None:
                 published = _split_again(attempt, attempt.start.published)
                 return _report(attempt, _take_over(attempt, published))
+            check_presence(attempt)
             drafts = runner.run(attempt)
-            return _report(attempt, _publish(attempt, _manifest(attempt, drafts, runner)))
+            manifest = _manifest(attempt, drafts, runner)
+            note_if_unchanged(attempt, manifest)
+            warn_of_missing(attempt, manifest)
+            return _report(attempt, _publish(attempt, manifest))
 
 
 def _link(attempt: Attempt) -> RunLink:

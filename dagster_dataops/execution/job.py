@@ -26,6 +26,7 @@ from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import Failure, failure_text
 from dagster_dataops.execution.settlement import Settlement
 from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.record_context import shown_counts
 from dagster_dataops.quantities import counted
 
@@ -146,6 +147,7 @@ class Job(Settlement):
             example = (
                 f"The first, record {index} ({shown_place(self.dataset.path)}, line {line}): "
                 + failure_text(first.row["exception"], first.row["message"], first.row["traceback"])
+                + self._hint(first.row["exception"], first.row["message"])
             )
         raise OutageError(self.name, f"all records failed ({table.failed:,})", example)
 
@@ -174,7 +176,18 @@ class Job(Settlement):
             "were not tried"
         )
         text = failure_text(failure.exception, failure.message, failure.traceback_text)
+        text += self._hint(failure.exception, failure.message)
         return OutageError(self.name, found, f"The last of these failures: {text}")
+
+    def _hint(self, exception: str, message: str) -> str:
+        """Return the columns of the first record if it lacks the key of a `KeyError`, else ""."""
+        records = self.dataset.head(1) if exception == "KeyError" else []
+        key = message.strip("'\"")
+        if not records or key in records[0]:
+            return ""
+        near = nearest(key, records[0])
+        hint = f" Did you mean {near!r}?" if near else ""
+        return f"\nThe first record has: {', '.join(records[0]) or 'no columns'}.{hint}"
 
     def _place_of(self, offset: int) -> tuple[int, int]:
         """Return index, counted from 0, and line, counted from 1, of the record at ``offset``."""

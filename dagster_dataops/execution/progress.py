@@ -131,6 +131,15 @@ class Progress(Protocol):
         """Show one line that the user should read, such as where the run resumes."""
         ...
 
+    def warn(self, name: str, text: str) -> None:
+        """Show one line that the user should act on, also before the start and after the end.
+
+        Args:
+            name: The name of the node.
+            text: The line.
+        """
+        ...
+
     def update(self, state: ProgressState) -> None:
         """Show the present state; called about ten times a second."""
         ...
@@ -210,6 +219,10 @@ class ConsoleProgress(Progress):
     @override
     def note(self, text: str) -> None:
         _LOG.info("%s%s", f"{self._name}: " if self._name else "", text)
+
+    @override
+    def warn(self, name: str, text: str) -> None:
+        _LOG.warning("%s: %s", name, text)
 
     @override
     def update(self, state: ProgressState) -> None:

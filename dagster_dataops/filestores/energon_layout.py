@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dagster_dataops.confined_names import confined
 from dagster_dataops.errors import InputError, StreamDefinitionError, StreamSourceError
@@ -18,7 +18,9 @@ from dagster_dataops.streams.files.remote import file_system, is_url, source_err
 META: Final = ".nv-meta"
 _RANGE: Final = re.compile(r"\{([^{}]*)\}")
 _OWN_CONFIGURATIONS: Final = ("dataset.yaml", "crude.yaml")
-_KNOWN_KEYS: Final = frozenset({"__module__", "__class__", "subflavors", "part_filter"})
+_KNOWN_KEYS: Final = frozenset(
+    {"__module__", "__class__", "subflavors", "part_filter", "split_config"}
+)
 _MAX_TEXT: Final = 64 << 20
 _DATASET: Final = "dataset.yaml"
 _SPLIT: Final = "split.yaml"
@@ -106,7 +108,7 @@ def prepared_dataset(
     options: Mapping[str, Any],
     *,
     dataset_config: str = _DATASET,
-    split_config: str = _SPLIT,
+    split_config: str | None = None,
 ) -> ShardedDataset:
     """Return a dataset that Energon prepared.
 
@@ -115,17 +117,19 @@ def prepared_dataset(
         split: The part of the split; ``None`` for all shards.
         options: The arguments of fsspec's file system.
         dataset_config: The file with class and subflavors.
-        split_config: The file with the split.
+        split_config: The file with the split; ``None`` for that which ``dataset_config`` names, or
+            ``split.yaml``.
 
     Raises:
         InputError: A file is missing or invalid.
         StreamDefinitionError: There is no such part of the split.
-        PathEscapeError: The name of a shard leads out of the folder.
+        PathEscapeError: The name of a shard, or of the file of the split, leads out of its folder.
     """
     meta = joined(path, META)
-    for name, usual in ((dataset_config, _DATASET), (split_config, _SPLIT)):
-        if name != usual and not exists(joined(meta, name), options):
-            raise InputError(joined(meta, name), "there is no such file")
+    _check_there(meta, dataset_config, _DATASET, options)
+    subflavors, kept, named = _configuration(joined(meta, dataset_config), options)
+    split_config = split_config or named or _SPLIT
+    _check_there(meta, split_config, _SPLIT, options)
     divided = _split(meta, split_config, options)
     parts = None if split is None else divided.get("split_parts")
     if parts is None:
@@ -137,9 +141,18 @@ def prepared_dataset(
     else:
         names = [one for name in parts[split] or () for one in expanded(str(name))]
     exclude = frozenset(one for name in divided.get("exclude") or () for one in expanded(str(name)))
-    subflavors, kept = _configuration(joined(meta, dataset_config), options)
     shards = tuple(_shard(path, name, options) for name in names if name not in exclude)
     return ShardedDataset(path, shards, subflavors, kept, exclude, options)
+
+
+def _check_there(meta: str, name: str, usual: str, options: Mapping[str, Any]) -> None:
+    """Check that a file with an unusual name exists.
+
+    Raises:
+        InputError: It does not.
+    """
+    if name != usual and not exists(joined(meta, name), options):
+        raise InputError(joined(meta, name), "there is no such file")
 
 
 def _shard(path: str, name: str, options: Mapping[str, Any]) -> TarShard:
@@ -167,11 +180,17 @@ def _shard_counts(meta: str, options: Mapping[str, Any]) -> dict[str, int]:
     return {}
 
 
-def _configuration(
-    path: str, options: Mapping[str, Any]
-) -> tuple[dict[str, Any], frozenset[str] | None]:
+class _Configuration(NamedTuple):
+    """The content of ``dataset.yaml``: subflavors, parts to keep, and the file of the split."""
+
+    subflavors: dict[str, Any]
+    parts: frozenset[str] | None
+    split_config: str | None
+
+
+def _configuration(path: str, options: Mapping[str, Any]) -> _Configuration:
     if not exists(path, options):
-        return {}, None
+        return _Configuration({}, None, None)
     found = read_yaml(path, options)
     kind = found.get("__class__", "CrudeWebdataset")
     if kind != "CrudeWebdataset":
@@ -189,7 +208,10 @@ def _configuration(
     kept = found.get("part_filter")
     if isinstance(kept, str):
         raise InputError(path, "part_filter must be a list of parts; a function is not supported")
-    return dict(found.get("subflavors") or {}), None if kept is None else frozenset(map(str, kept))
+    parts = None if kept is None else frozenset(map(str, kept))
+    named = found.get("split_config")
+    split = None if named is None else confined(named, path)
+    return _Configuration(dict(found.get("subflavors") or {}), parts, split)
 
 
 def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | None:
@@ -212,7 +234,10 @@ def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | N
     parts = None
     for name in _OWN_CONFIGURATIONS:
         if exists(joined(folder, name), options):
-            subflavors, parts = _configuration(joined(folder, name), options)
+            subflavors, parts, split = _configuration(joined(folder, name), options)
+            if split is not None:
+                reason = f"split_config has no effect without {META}; prepare_energon() makes it"
+                raise InputError(joined(folder, name), reason)
             break
     return ShardedDataset(folder, shards, subflavors, parts, frozenset(), options)
 

@@ -12,6 +12,8 @@ from dagster_dataops.operators.options.declared_columns import (
     column_types,
     type_text,
 )
+from dagster_dataops.operators.options.read_columns import columns_needed
+from dagster_dataops.operators.options.settings import ALLOWED
 from dagster_dataops.operators.options.signature import nearest
 
 
@@ -76,7 +78,11 @@ def _declared(node: OperatorNode, kind: str) -> dict[str, Any] | None:
 
 
 def _check_reads(pipeline: str, node: OperatorNode, where: str, found: KnownColumns) -> None:
-    for column, wanted in (_declared(node, "reads") or {}).items():
+    if node.operator.__dataops__.resolved.missing == ALLOWED:
+        return
+    declared = _declared(node, "reads") or {}
+    for name, column in columns_needed(declared):
+        wanted = declared[name] if column == name else Any  # a selector says nothing of the column
         there = found.types.get(column, UNKNOWN)
         if there is UNKNOWN and not found.complete:
             continue

@@ -1,8 +1,4 @@
-"""``graphs``: look at the stages of a stream or the nodes of a pipeline, and exchange some.
-
-Streams and graphs are immutable: every function returns a new one. Stages are given as `find` or
-`traverse` returns them, or by name if only one stage has it; nodes are given by name.
-"""
+"""Look at the stages of a stream or the nodes of a pipeline, and exchange some: ``graphs``."""
 
 import inspect
 from collections.abc import Callable

@@ -3,6 +3,9 @@
 from types import MappingProxyType
 from typing import Final
 
+from dagster_dataops.library.columns_read import INPUT_KEY, READS
+from dagster_dataops.operators.options.declared_columns import Declaration
+
 _FOLDERS: Final = """
     chat chunk decontaminate dedup export filters html join language llm markdown pii sample score
     shape stats text tokens verify
@@ -13,3 +16,12 @@ _MODULES: Final = {
 }
 GROUPS: Final = MappingProxyType(dict(sorted(_MODULES.items())))
 """The module that registers the operators of each group, by the name of the group."""
+
+
+def reads_of(operator: str) -> Declaration:
+    """Return the declaration of the columns that an operator of the library needs.
+
+    Args:
+        operator: Its qualified name.
+    """
+    return READS.get(operator, INPUT_KEY)

@@ -1,8 +1,9 @@
 """The ``input_key``/``output_key`` convention of operators that work on fields.
 
 An input key is a column name, or a selector if it contains ``.``, ``[`` or ``,``, such as
-``meta.lang,texts[*].body``. A missing column counts as empty. A missing selected element is an
-error that names its path. A value that is neither a text nor ``null`` is an error of the record.
+``meta.lang,texts[*].body``. In a record that lacks it, a column counts as empty, and a selected
+element is an error that names its path. The engine counts such records, and stops a run in which
+all are so. A value that is neither a text nor ``null`` is an error of the record.
 """
 
 from collections.abc import Callable, Sequence

@@ -6,22 +6,41 @@ from typing import Any, TypeAlias
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DefinitionError, InputError
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.records import Record
 
 # `given_records` checks that they are records, and names the first that is none.
 Given: TypeAlias = str | os.PathLike[str] | Sequence[Any]
 
 
-def given_records(option: str, given: Given) -> Iterator[Record]:
+def given_records(option: str, given: Given, needed: Iterable[FieldKey] = ()) -> Iterator[Record]:
     """Yield the records of an option.
 
     Args:
         option: The name of the option, for errors.
         given: Records, or the path of a jsonl file.
+        needed: Columns of which each is in some of the records.
 
     Raises:
-        DefinitionError: It is none of these, or the file cannot be read.
+        DefinitionError: It is none of these, the file cannot be read, or no record has a column.
     """
+    absent, record = list(needed), {}
+    for record in _records(option, given):
+        if absent:
+            absent = [column for column in absent if not column.present(record)]
+        yield record
+    if record and absent:
+        near = nearest(absent[0].name, record)
+        hint = f"; did you mean {near!r}?" if near else ""
+        msg = (
+            f"no record of {option} has the column {absent[0].name!r}; the last one has "
+            f"{', '.join(record)}{hint}"
+        )
+        raise DefinitionError(msg)
+
+
+def _records(option: str, given: Given) -> Iterator[Record]:
     if isinstance(given, (str, os.PathLike)):
         try:
             yield from JsonlDataset.of_file(given)

@@ -4,10 +4,16 @@
 """
 
 from collections.abc import Collection
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.stop_words import languages_with_stop_words
+from dagster_dataops.library.filters.language_limits import (
+    base_language,
+    has_spaces,
+    usual_stop_words,
+)
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.pipelines.pipeline import Pipeline
 
@@ -38,10 +44,20 @@ _IDENTITY_TERMS: Final = {
         "driver's license number",
         "tax id",
     ],
+    "de": ["personalausweis", "ausweisnummer", "reisepassnummer", "sozialversicherungsnummer"],
+    "es": ["documento nacional de identidad", "número de identidad", "número de pasaporte"],
+    "fr": ["carte d'identité", "numéro de passeport", "numéro de sécurité sociale"],
+    "it": ["carta d'identità", "numero di passaporto", "codice fiscale"],
+    "ja": ["身分証明書", "旅券番号", "運転免許証", "マイナンバー"],
+    "pt": ["bilhete de identidade", "cartão de cidadão", "número do passaporte"],
     "zh": ["身份证", "证件号", "护照号", "驾驶证", "社保号"],
 }
 _BULLETS: Final = tuple("•‣◦⁃■□▪▫●○◆◇▶►◀→⇒➤–—-*+✓✔★☆·・")
-_PARTICLES: Final = "的了吗呢吧啊呀嘛是在和与就都而及或着也很到"
+_PARTICLES: Final = {
+    "ja": "のはがをにでともへやかねよ",
+    "zh": "的了吗呢吧啊呀嘛是在和与就都而及或着也很到",
+}
+_CHARACTERS_OF_WORD: Final = 2  # in scripts without spaces
 _TAGS: Final = [r"https?://[^\s<>]+", r"</?[A-Za-z!][^<>]*>"]
 _EMOJI: Final = (
     "[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u27bf\ufe0f\u200d\U000e0020-\U000e007f]+"
@@ -52,7 +68,7 @@ def pretraining_pipeline(
     name: str = "pretraining",
     *,
     input_key: str = "text",
-    language: Literal["en", "zh"] = "en",
+    language: str = "en",
     min_chars: int | None = 100,
     max_chars: int | None = 100_000,
     min_words: int | None = 10,
@@ -72,11 +88,13 @@ def pretraining_pipeline(
     Args:
         name: Name of the pipeline.
         input_key: The column of the text. A piece replaces it, with its number in ``chunk``.
-        language: ``"en"`` counts words, ``"zh"`` characters.
+        language: ISO 639-1 code of the texts, also with a region. It chooses stop words, terms and
+            limits; in languages without spaces, such as Chinese and Japanese, two characters
+            count as a word.
         min_chars: Least number of characters without white space; ``None`` for no limit.
         max_chars: Largest number of characters without white space; ``None`` for no limit.
-        min_words: Least number of words, in Chinese of characters; ``None`` for no limit.
-        max_words: Largest number of words, in Chinese of characters; ``None`` for no limit.
+        min_words: Least number of words; ``None`` for no limit.
+        max_words: Largest number of words; ``None`` for no limit.
         max_tokens: Largest number of tokens in a piece.
         tokenizer: As in ``chunk.Tokens``.
         blocked_words: Words, or the path of a file; a text with two or more is dropped.
@@ -87,10 +105,12 @@ def pretraining_pipeline(
         A pipeline. It needs the extras ``library`` and ``dedup``.
 
     Raises:
-        DefinitionError: The language is unknown.
+        DefinitionError: There are no stop words of the language.
     """
-    if language not in _IDENTITY_TERMS:
-        msg = f"language is {language!r}; use 'en' or 'zh'"
+    if usual_stop_words(language) is None:
+        msg = (
+            f"there are no stop words of language {language!r}; use an ISO 639-1 code such as 'de'"
+        )
         raise DefinitionError(msg)
     key = {"input_key": input_key}
     filters = {
@@ -100,7 +120,7 @@ def pretraining_pipeline(
         **_content_filters(key, language),
         **_shape_filters(key, language),
         "word_blocklist": data.filters.Blocklist(
-            blocked_words, max_hits=1, whole_words=language == "en", **key
+            blocked_words, max_hits=1, whole_words=has_spaces(language), **key
         ),
     }
     refiners = {
@@ -132,7 +152,8 @@ def _add(made: Pipeline, name: str, steps: Steps, *, chained: bool) -> None:
 
 
 def _word_count(key: Key, language: str, least: int | None, most: int | None) -> Any:
-    if language == "zh":
+    if not has_spaces(language):
+        least, most = (one and one * _CHARACTERS_OF_WORD for one in (least, most))
         return data.text.LengthFilter(least, most, **key)
     return data.filters.WordCount(min_num=least, max_num=most, strip=None, **key)
 
@@ -145,7 +166,10 @@ def _content_filters(key: Key, language: str) -> Steps:
         "special_char": data.filters.Regex(_INVISIBLE, **key),
         "watermark": data.filters.Regex(_NOTICE, **key),
         "idcard": data.filters.Blocklist(
-            _IDENTITY_TERMS[language], max_hits=2, whole_words=language == "en", **key
+            _IDENTITY_TERMS.get(base_language(language), _IDENTITY_TERMS["en"]),
+            max_hits=2,
+            whole_words=has_spaces(language),
+            **key,
         ),
         "javascript": data.filters.LinesContaining(**key),
         "lorem_ipsum": data.filters.Regex(_FILLER, **key),
@@ -166,15 +190,23 @@ def _shape_filters(key: Key, language: str) -> Steps:
             "min_stop_words",
         )
     )
+    code = base_language(language)
+    listed = None if code in languages_with_stop_words() else usual_stop_words(code)
     stop_words = (
-        data.filters.StopWordRatio(min_ratio=None, max_ratio=0.6, **key)
-        if language == "en"
-        else data.filters.CharacterShare(_PARTICLES, max_ratio=0.5, **key)
+        data.filters.StopWordRatio(
+            min_ratio=None, max_ratio=0.6, lang=code, stop_words=listed, **key
+        )
+        if has_spaces(language)
+        else data.filters.CharacterShare(
+            _PARTICLES.get(code, _PARTICLES["zh"]), max_ratio=0.5, **key
+        )
     )
     return {
         "ellipsis_end": data.filters.Ellipsis(**key),
         "no_punc": data.filters.PunctuationGap(
-            unit="words" if language == "en" else "characters", **key
+            max_length=112 if has_spaces(language) else 250,
+            unit="words" if has_spaces(language) else "characters",
+            **key,
         ),
         "curly_bracket": data.filters.CharacterShare("{}", max_ratio=0.08, **key),
         "bullet_point": data.filters.GopherQuality(
@@ -182,5 +214,7 @@ def _shape_filters(key: Key, language: str) -> Steps:
         ),
         "symbol_ratio": data.filters.SymbolsToWords(max_symbol_to_word_ratio=0.3, **key),
         "stop_word": stop_words,
-        "unique_word": data.filters.UniqueWordRatio(**key),
+        "unique_word": data.filters.UniqueWordRatio(
+            min_ratio=0.1 if has_spaces(language) else 0.03, **key
+        ),
     }

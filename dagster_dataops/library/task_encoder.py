@@ -10,6 +10,7 @@ from dagster_dataops.data import run_operator
 from dagster_dataops.errors import PipelineDefinitionError, StreamDefinitionError
 from dagster_dataops.filestores.lazy_files import with_lazy_files
 from dagster_dataops.library.cook_operator import cook
+from dagster_dataops.library.restored_seeds import with_restored_seeds
 from dagster_dataops.operators.outcomes.packed_window import forward_window
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import Pipeline, pipeline
@@ -26,15 +27,32 @@ _REGISTRY: Final = OperatorRegistry(run_operator)
 _group: Any = _REGISTRY.new_group("encoder")
 
 
-def stateless(function: F | None = None, /, **options: Any) -> Any:
-    """Return the function. Energon needs this mark on functions, here nothing does.
+def stateless(function: F | None = None, /, *, restore_seeds: bool = False, **options: Any) -> Any:
+    """Mark a function whose result depends only on its arguments, as Energon needs it.
 
     Args:
         function: The function, where the decorator is used without parentheses.
-        **options: Energon's options, such as ``restore_seeds``; without effect.
+        restore_seeds: Whether `random`, ``numpy.random`` and PyTorch are seeded by the restore key
+            of the record while the function runs, so that `restore_record` makes the same record
+            again. A record gets the same random numbers in every epoch, unlike in Energon, whose
+            keys have the number of the sample; ``map(random=True)`` draws others in each epoch.
+        **options: Further options of Energon; without effect.
+
+    Raises:
+        TypeError: ``restore_seeds`` is given for a coroutine function.
+
+    Example:
+        >>> class Augmenting(DefaultTaskEncoder):
+        ...     @stateless(restore_seeds=True)
+        ...     def encode_sample(self, sample):
+        ...         return {**sample, "angle": random.uniform(-5, 5)}
     """
     del options
-    return function if function is not None else lambda decorated: decorated
+
+    def decorated(given: Any) -> Any:
+        return with_restored_seeds(given) if restore_seeds else given
+
+    return decorated if function is None else decorated(function)
 
 
 def _as_sample(record: Record) -> Sample:
@@ -110,7 +128,12 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         raise NotImplementedError
 
     def batch(self, samples: list[Any]) -> Any:
-        """Return the batch of a list of samples; the list itself by default."""
+        """Return the batch of a list of samples; the list itself by default.
+
+        A batch has no restore key of its own, unlike in Energon: keep those of its samples, as in
+        ``{"__restore_key__": [one["__restore_key__"] for one in samples]}``. `restore_record` makes
+        the batch again of this list.
+        """
         return samples
 
     def encode_batch(self, batch: Any) -> Any:
@@ -172,7 +195,9 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         if shuffle_buffer_size is not None and shuffle_buffer_size > 1:
             made = made.shuffle(shuffle_buffer_size)
         if packing_buffer_size is not None:
-            made = made.pack(packing_buffer_size, self.select_samples_to_pack, self.pack_group)
+            made = made.pack_windows(
+                packing_buffer_size, self.select_samples_to_pack, self.pack_group
+            )
         if batch_size is not None:
             made = made.bucket(batch_size, batch_drop_last)
             if self._overrides("batch", "encode_batch"):

@@ -1,18 +1,19 @@
 """``get_train_dataset``, ``get_val_dataset`` and ``get_savable_loader``, in Energon's names."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from dagster_dataops.cooking.crude_streams import CrudeStream, crude
 from dagster_dataops.cooking.metadataset.metadataset_plan import YAML_SUFFIXES
 from dagster_dataops.cooking.metadataset.metadataset_streams import metadataset
+from dagster_dataops.cooking.restoring import restore_record
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.filestores.cache_pool import CachePool, NoCachePool
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder
 from dagster_dataops.loading.loader import DataLoader2
 from dagster_dataops.loading.multi_processing import MultiProcessingReadingService
-from dagster_dataops.streams.core.item_failures import OnError
+from dagster_dataops.streams.core.item_failures import FAILURE_TOLERANCE, OnError
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
@@ -25,19 +26,31 @@ class TrainingDataset:
     Args:
         samples: The crude samples.
         encoder: The task encoder.
+        limit: The number of items after which the stream ends; ``None`` for no limit.
         options: The options of `DefaultTaskEncoder.stream`.
     """
 
     def __init__(
-        self, samples: CrudeStream, encoder: DefaultTaskEncoder[Any, Any, Any, Any], **options: Any
+        self,
+        samples: CrudeStream,
+        encoder: DefaultTaskEncoder[Any, Any, Any, Any],
+        *,
+        limit: int | None = None,
+        **options: Any,
     ) -> None:
         self._samples, self._encoder, self._options = samples, encoder, options
+        self._limit = limit
         self.stream()  # checks the cookers and the sizes
 
     @property
     def stage(self) -> Stage:
         """The last stage of the stream, for `restore_record`."""
         return self.stream().stage
+
+    @property
+    def item_stage(self) -> Stage:
+        """The last stage before the batches, for `restore_record` with the key of one item."""
+        return self._items(NoCachePool(), batch_size=None).stage
 
     def stream(self, cache_pool: CachePool | None = None) -> DataPipelineBuilder:
         """Return the stream of the training items.
@@ -46,8 +59,12 @@ class TrainingDataset:
             cache_pool: The pool for cookers that need one; without one, files are read when they
                 are needed.
         """
-        pool = NoCachePool() if cache_pool is None else cache_pool
-        return self._encoder.stream(self._samples, cache_pool=pool, **self._options)
+        made = self._items(NoCachePool() if cache_pool is None else cache_pool)
+        return made if self._limit is None else made.take(self._limit)
+
+    def _items(self, pool: CachePool, **other: Any) -> DataPipelineBuilder:
+        options = {**self._options, **other}
+        return self._encoder.stream(self._samples, cache_pool=pool, **options)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the training items from the start."""
@@ -119,7 +136,9 @@ def get_val_dataset(
         batch_size: See `get_train_dataset`.
         batch_drop_last: See `get_train_dataset`.
         packing_buffer_size: See `get_train_dataset`.
-        limit: The number of samples after which it ends; ``None`` for all.
+        limit: The number of items after which it ends, as in Energon: of batches with
+            ``batch_size``, of packs with ``packing_buffer_size``, else of samples; ``None`` for
+            all.
 
     Raises:
         MetadatasetError: The file is not a valid metadataset.
@@ -127,9 +146,11 @@ def get_val_dataset(
         StreamDefinitionError: An argument is invalid.
     """
     samples = _samples(path, split_part, None, training=False)
+    of_samples = batch_size is None and packing_buffer_size is None
     return TrainingDataset(
-        samples if limit is None else samples.take(limit),
+        samples.take(limit) if limit is not None and of_samples else samples,
         task_encoder or DefaultTaskEncoder(),
+        limit=None if of_samples else limit,
         batch_size=batch_size,
         batch_drop_last=batch_drop_last,
         packing_buffer_size=packing_buffer_size,
@@ -143,10 +164,30 @@ def _samples(path: Any, split: str, seed: int | None, *, training: bool) -> Crud
 
 
 class SavableLoader(DataLoader2):
-    """`DataLoader2` with Energon's names for its position."""
+    """`DataLoader2` with Energon's names for its position.
 
+    Attributes:
+        dataset: The dataset of `get_savable_loader`; ``None`` for a loader made otherwise.
+    """
+
+    dataset: TrainingDataset | None = None
     save_state_rank = DataLoader2.state_dict
     restore_state_rank = DataLoader2.load_state_dict
+
+    def restore_sample(self, restore_key: Sequence[Any]) -> Any:
+        """Return a sample, a pack or a batch again; the position is not changed.
+
+        Args:
+            restore_key: See `restore_record`.
+
+        Raises:
+            StreamArgumentError: The loader has no dataset.
+            UnknownSampleError: The dataset has no such sample.
+        """
+        if self.dataset is None:
+            reason = "it needs a loader of get_savable_loader(); use restore_record(dataset, key)"
+            raise StreamArgumentError("restore_sample", reason)
+        return restore_record(self.dataset, restore_key)
 
 
 def get_savable_loader(
@@ -155,6 +196,8 @@ def get_savable_loader(
     num_workers: int = 0,
     cache_pool: CachePool | None = None,
     on_error: OnError = "skip",
+    quarantine: str | os.PathLike[str] | None = None,
+    failure_tolerance: int | None = FAILURE_TOLERANCE,
     seed: int = 0,
 ) -> SavableLoader:
     """Return a loader of a dataset, whose position can be saved and loaded; see `DataLoader2`.
@@ -165,7 +208,10 @@ def get_savable_loader(
             are the same for every number.
         cache_pool: The cache pool for cookers that need one.
         on_error: The handling of failed samples, as for `DataPipeline`: by default they are
-            logged and skipped, as in Energon.
+            logged and skipped, as in Energon. With ``quarantine``, ``loader.quarantined`` has them.
+        quarantine: A jsonl file for failed samples, with ``on_error="quarantine"``.
+        failure_tolerance: The number of samples in a row on which a step may fail, as in Energon;
+            ``None`` for no limit.
         seed: The seed of all stages without one.
 
     Raises:
@@ -175,7 +221,14 @@ def get_savable_loader(
     if not isinstance(dataset, TrainingDataset):
         reason = f"it must be a dataset of get_train_dataset(), not a {type(dataset).__name__}"
         raise StreamArgumentError("get_savable_loader", reason)
-    return SavableLoader(
-        dataset.stream(cache_pool).and_return(on_error=on_error, seed=seed),
+    loader = SavableLoader(
+        dataset.stream(cache_pool).and_return(
+            on_error=on_error,
+            quarantine=quarantine,
+            seed=seed,
+            failure_tolerance=failure_tolerance,
+        ),
         reading_service=MultiProcessingReadingService(num_workers),
     )
+    loader.dataset = dataset
+    return loader

@@ -81,7 +81,7 @@ class DistributedReadingService(ReadingServiceInterface):
             seed = [seed_generator.root]
             torch_group().broadcast_object_list(seed, src=0, group=self._group)
             if seed[0] != seed_generator.root:
-                seed_generator.seed(seed[0])
+                seed_generator.replace_root(seed[0])
         seed_generator.spawn(self._rank, inplace=True)
         return None
 

@@ -1,14 +1,21 @@
 """`DataLoader2Iterator`: one epoch of a loader."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.arguments import check_count
 
+_OF_THE_LOADER: Final = frozenset({"state_dict", "load_state_dict", "reset", "close"})
+
 
 class LoaderSettings(Protocol):
     """The settings of a loader that its iterator needs."""
+
+    @property
+    def datapipe(self) -> object:
+        """The stream that is read."""
+        ...
 
     def is_live(self, rest: "RestOfEpoch") -> bool:
         """Return whether no newer iterator, state or shutdown has ended what an iterator reads."""
@@ -62,7 +69,11 @@ class RestOfEpoch:
 
 
 class DataLoader2Iterator:
-    """The items of one epoch, from the position of the loader on."""
+    """The items of one epoch, from the position of the loader on.
+
+    Attributes that it does not have are those of the stream. Its position is the loader's, so
+    methods of the stream that take or change it are not among them.
+    """
 
     def __init__(self, loader: LoaderSettings, rest: RestOfEpoch) -> None:
         self._loader = loader
@@ -70,6 +81,19 @@ class DataLoader2Iterator:
         self._limit: int | None = None
         self._count = 0  # of items since the limit was set, or since resume()
         self._is_paused = self._has_ended = False
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the stream.
+
+        Raises:
+            AttributeError: It has none, or it is about the position.
+        """
+        if name.startswith("__") or "_loader" not in vars(self):
+            raise AttributeError(name)
+        if name in _OF_THE_LOADER:
+            msg = f"an iterator of a loader has no {name}: its position is that of the loader"
+            raise AttributeError(msg)
+        return getattr(self._loader.datapipe, name)
 
     def __iter__(self) -> Self:
         return self

@@ -1,5 +1,6 @@
 """`DataLoader2`: read a stream epoch by epoch, with a reading service, from any position."""
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DataPipelineError, StreamArgumentError, StreamStateError
 from dagster_dataops.loading.iteration import DataLoader2Iterator, RestOfEpoch
+from dagster_dataops.loading.rank_states import StateRanks
 from dagster_dataops.loading.reading_service import (
     InProcessReadingService,
     IterResetFn,
@@ -17,12 +19,14 @@ from dagster_dataops.loading.reading_service import (
 from dagster_dataops.loading.seed_generator import SeedGenerator
 from dagster_dataops.loading.service_session import ServiceSession
 from dagster_dataops.streams.core.arguments import is_seed
-from dagster_dataops.streams.core.item_failures import check_unbroken
+from dagster_dataops.streams.core.held_objects import HeldObjects
+from dagster_dataops.streams.core.item_failures import MAX_KEPT, check_unbroken
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream
 
 VERSION: Final = 1
+_LOGGER: Final = logging.getLogger(__name__)
 _SHUT_DOWN: Final = "the loader has been shut down; make a new one, and load a state to go on"
 
 Adapter: TypeAlias = Callable[[Operations], Operations]
@@ -60,13 +64,19 @@ class DataLoader2:
             datapipe = adapter(datapipe)
         self._options = _positioned(datapipe)
         service = InProcessReadingService() if reading_service is None else reading_service
-        self._session = ServiceSession(service, DataPipelineBuilder(self._options.stage))
+        self._held_objects = HeldObjects()
+        builder = DataPipelineBuilder(self._options.stage)
+        self._session = ServiceSession(service, builder, self._held_objects)
         self._seed, self._epoch = self._options.seed, 0
         self._next_seed: int | None = None
         self._stream: PositionedStream | None = None  # that of the service
         self._is_made_anew = False  # by a function of the service, for this epoch alone
         self._position: Literal["start", "loaded", "read"] = "start"
         self._rest: RestOfEpoch | None = None  # what the live iterator reads
+        self._has_read = False  # an item of the epoch, or since a state was loaded
+        self._loaded_ranks: Any = None  # those of the loaded state
+        self._failures_before: list[dict[str, Any]] = []  # of streams that were read before
+        self._errors_before = 0
         self._failure: BaseException | None = None
         self._is_shut_down = False
         self._process = os.getpid()
@@ -144,18 +154,27 @@ class DataLoader2:
         stream = self._begun()
         generator = SeedGenerator(self._seed, "epoch", self._epoch)
         reset = self._session.begin_iteration(generator)
-        if generator.root != self._seed and self._position == "start":
-            self._seed = generator.root
+        if self._position == "start" and self._take_seed(generator):
             stream = self._opened(self._session.begin())
         self._stream = stream if reset is None else self._reset(stream, reset)
         self._is_made_anew = self._stream is not stream
         return self._stream
 
+    def _take_seed(self, generator: SeedGenerator) -> bool:
+        """Take the seed that a service set for the epoch; return whether the stream changes."""
+        before = (self._seed, self._epoch)
+        self._seed = generator.root
+        if generator.has_restarted:  # it is the first epoch of that seed
+            self._epoch = 0
+        return before != (self._seed, self._epoch)
+
     def _begun(self) -> PositionedStream:
         """Return the stream at its position; begin the service if it has not begun."""
         if self._next_seed is not None:
             self._seed, self._epoch, self._position = self._next_seed, 0, "start"
-            self._stream = self._next_seed = None
+            self._leave_stream()
+            self._next_seed = None
+            self._has_read = False
         if self._stream is None:
             self._stream = self._opened(self._session.begin())
         return self._stream
@@ -174,26 +193,40 @@ class DataLoader2:
 
     def _opened(self, adapted: Operations) -> PositionedStream:
         """Return a stream at the start of the present epoch."""
-        stream = self._options.with_stage(adapted.part(), seed=self._seed)
+        stream = self._at_start(adapted, self._seed)
         for _ in range(self._epoch):
             stream.reset()
         return stream
 
+    def _at_start(self, adapted: Operations, seed: int) -> PositionedStream:
+        """Return a stream at the start of the first epoch."""
+        stream = self._options.with_stage(adapted.part(), seed=seed)
+        stream.held_objects = self._held_objects
+        return stream
+
     def _go_to_next_epoch(self) -> None:
         self._epoch += 1
-        self._position = "start"
+        self._position, self._has_read = "start", False
         if self._stream is not None and self._is_made_anew:
+            self._leave_stream()
             self._stream = self._opened(self._session.begin())
         elif self._stream is not None:
             self._stream.reset()
 
+    def _leave_stream(self) -> None:
+        """Drop the stream, but not the items on which it failed."""
+        if self._stream is not None:
+            self._failures_before, self._errors_before = self.quarantined, self.errors
+            self._stream = None
+
     def _end_iteration(self) -> None:
         """Stop reading, and end the epoch of the service."""
         if self._rest is not None:
+            self._has_read |= self._rest.has_read
             self._rest.release()
             self._rest = None
         if self._stream is not None:
-            self._stream.close()
+            self._stream.close_later()  # a signal handler may shut down the loader while it reads
         self._session.end_iteration()
 
     def write(self, path: str | os.PathLike[str]) -> JsonlDataset:
@@ -233,8 +266,18 @@ class DataLoader2:
             "epoch": self._epoch,
             "stream": stream.state_dict(),
         }
+        ranks = self._state_ranks(stream)
+        if ranks is not None:
+            state["ranks"] = ranks
         service = self._session.checkpoint()
         return {**state, "service": service} if service else state
+
+    def _state_ranks(self, stream: PositionedStream) -> dict[str, Any] | None:
+        """Return which ranks can load the present state; see `StateRanks`."""
+        has_read = self._has_read or (self._rest is not None and self._rest.has_read)
+        if self._position == "loaded" and not has_read:
+            return self._loaded_ranks  # type: ignore[no-any-return]
+        return StateRanks.of(stream).state(starts_epoch=not has_read)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go to a position; the next iterator reads from there. A live iterator is ended.
@@ -246,12 +289,17 @@ class DataLoader2:
         """
         self._check_open()
         seed, epoch, position, service = _content(state_dict)
+        ranks = state_dict.get("ranks")
         self._end_iteration()
-        stream = self._options.with_stage(self._session.begin(service).part(), seed=seed)
+        stream = self._at_start(self._session.begin(service), seed)
+        if self._stream is not None:
+            stream.take_failures(self._stream)
         try:
             stream.load_state_dict(position)
         except StreamStateError as error:
             stream = self._reset_at(SeedGenerator(seed, "epoch", epoch), position, error)
+        _check_ranks(stream, ranks)
+        self._has_read, self._loaded_ranks = False, ranks
         self._seed, self._epoch, self._next_seed = seed, epoch, None
         self._stream, self._position = stream, "loaded"
 
@@ -268,11 +316,27 @@ class DataLoader2:
             if reset is None:
                 raise failure
             found = self._session.stream_of_epoch(reset)
-            stream = self._options.with_stage(found.part(), seed=generator.root)
+            stream = self._at_start(found, generator.root)
             stream.load_state_dict(position)
             return stream
         finally:
             self._session.end_iteration()
+
+    # ------------------------------------------------------------ failed items
+
+    @property
+    def quarantined(self) -> list[dict[str, Any]]:
+        """The failed items in quarantine, up to 1,000, also of worker processes and other epochs.
+
+        Those behind a position that was loaded are not among them.
+        """
+        own = [] if self._stream is None else self._stream.quarantined
+        return [*self._failures_before, *own][:MAX_KEPT]
+
+    @property
+    def errors(self) -> int:
+        """The number of failed items up to the position, also of seeds that were read before."""
+        return self._errors_before + (0 if self._stream is None else self._stream.errors)
 
     # ------------------------------------------------------------ ends
 
@@ -295,6 +359,16 @@ class DataLoader2:
     def __del__(self) -> None:
         if os.getpid() == self._process:  # a fork does not end the service of its parent
             self.shutdown()
+
+    @property
+    def reading_service(self) -> ReadingServiceInterface:
+        """The service that the loader uses: a copy of the given one."""
+        return self._session.service
+
+    @property
+    def datapipe(self) -> Operations:
+        """The stream that is read; the given one if reading has not begun."""
+        return self._options if self._stream is None else self._stream
 
     def is_live(self, rest: RestOfEpoch) -> bool:
         """Return whether no newer iterator, state or shutdown has ended what an iterator reads."""
@@ -336,6 +410,24 @@ def _positioned(given: object) -> PositionedStream:
         return given.and_return()
     reason = f"datapipe is a {type(given).__name__}; it must be a stream"
     raise StreamArgumentError("DataLoader2", reason)
+
+
+def _check_ranks(stream: PositionedStream, found: Any) -> None:
+    """Check that this rank can load a state.
+
+    Raises:
+        StreamStateError: It cannot.
+    """
+    own = StateRanks.of(stream)
+    if found is not None:
+        own.check(found, splits_element=stream.splits_element)
+    elif own.fixed:
+        _LOGGER.warning(
+            "the loaded state does not say how many ranks took it; if there were not %d, items "
+            "are lost and doubled, because of %s after the sharding mark",
+            own.place.world_size,
+            ", ".join(own.fixed),
+        )
 
 
 def _content(state: Any) -> tuple[int, int, Any, str]:

@@ -12,6 +12,7 @@ from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, exchanged, with_inputs
 from dagster_dataops.streams.core.transparent import TransparentStage
+from dagster_dataops.streams.parallel.parallel_map import UnorderedMap
 from dagster_dataops.streams.sharding.marks import ShardingMark, marks_below
 from dagster_dataops.streams.stages.mapping import Map
 from dagster_dataops.streams.stages.random_order import OfLast, RandomCursor
@@ -25,7 +26,7 @@ def ranked(last: Stage, rank: int, world_size: int, ending: Ending) -> Stage:
     They are chosen below each sharding mark; without a mark, below the ``map`` stages at the end.
 
     Raises:
-        StreamDefinitionError: The stream has ranks already.
+        StreamDefinitionError: The stream has ranks already, or its order differs between them.
     """
     stages = distinct_stages(last)
     if any(isinstance(one, RankStage) for one in stages):
@@ -35,14 +36,24 @@ def ranked(last: Stage, rank: int, world_size: int, ending: Ending) -> Stage:
         place = last
         while type(place) is Map or place.transparent:
             (place,) = place.inputs
-        return exchanged(last, place, lambda one: RankStage(one, rank, world_size, ending))
+        return exchanged(last, place, lambda one: _stage(one, rank, world_size, ending))
     made: dict[Stage, Stage] = {}
     for stage in stages:
         found = with_inputs(stage, made)
         if isinstance(found, ShardingMark):
-            found = replace(found, upstream=RankStage(found.upstream, rank, world_size, ending))
+            found = replace(found, upstream=_stage(found.upstream, rank, world_size, ending))
         made[stage] = found
     return made[last]
+
+
+def _stage(upstream: Stage, rank: int, world_size: int, ending: Ending) -> "RankStage":
+    if world_size > 1 and any(isinstance(one, UnorderedMap) for one in upstream.ordered()):
+        reason = (
+            "it yields items in another order on each rank, so that items would be lost and "
+            "doubled: put the sharding mark before it, or set deterministic=True"
+        )
+        raise StreamDefinitionError("map(deterministic=False)", reason)
+    return RankStage(upstream, rank, world_size, ending)
 
 
 @dataclass(eq=False)
@@ -56,6 +67,11 @@ class RankStage(TransparentStage):
     rank: int
     world_size: int
     ending: Ending
+
+    @property
+    @override
+    def share(self) -> tuple[int, int]:
+        return self.rank, self.world_size
 
     @override
     def open(self, context: ReadContext) -> Cursor:

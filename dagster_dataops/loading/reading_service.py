@@ -15,8 +15,9 @@ IterResetFn: TypeAlias = Callable[[Operations], Operations]
 class ReadingServiceInterface(ABC):
     """A service that adapts a stream for one way of reading it.
 
-    A loader reads with a copy of the service, made by pickle. So a service takes only what can be
-    pickled in ``__init__``, and opens connections, pools and locks in `initialize`.
+    A loader reads with a copy of the service. What the service holds is copied by pickle. So it
+    takes only what can be pickled in ``__init__``, and opens connections, pools and locks in
+    `initialize`. Its code is not copied: methods use the globals of their module.
 
     The loader calls, in this order: `initialize` once; for each epoch `initialize_iteration` and
     `finalize_iteration`; `finalize` once. The finalizers are called after an error, too, and for an

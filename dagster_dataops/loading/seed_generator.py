@@ -19,12 +19,18 @@ class SeedGenerator:
     Args:
         seed: The root seed; a random one if ``None``.
         names: Names below the root seed, such as the number of the epoch.
+
+    Attributes:
+        has_restarted: Whether `seed` was called after it was made.
     """
 
+    _names: tuple[str | int, ...]
+    has_restarted: bool
+
     def __init__(self, seed: int | None = None, *names: str | int) -> None:
-        self._names = names
         self._place: tuple[int, ...] = ()
         self.seed(seed)
+        self._names, self.has_restarted = names, False
 
     @property
     def root(self) -> int:
@@ -32,13 +38,20 @@ class SeedGenerator:
         return self._root
 
     def seed(self, seed: int | None = None) -> None:
-        """Set the root seed, and restart the count.
+        """Set the root seed, and restart: the same seeds follow in every epoch.
+
+        A service that calls this at the start of an epoch makes it the first epoch of that seed.
 
         Raises:
             StreamArgumentError: ``seed`` is no integer from 0 to 2^64 - 1.
         """
         check_seed("SeedGenerator", seed)
-        self._root = int.from_bytes(os.urandom(_BYTES)) if seed is None else seed
+        self.replace_root(int.from_bytes(os.urandom(_BYTES)) if seed is None else seed)
+        self._names, self.has_restarted = (), True
+
+    def replace_root(self, root: int) -> None:
+        """Take the root seed of another rank. The names below it, such as the epoch, stay."""
+        self._root = root
         self._shared_count = self._own_count = 0
 
     def generate_shared_seed(self, *names: str | int) -> int:

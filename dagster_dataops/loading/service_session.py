@@ -1,9 +1,8 @@
 """`ServiceSession`: a copy of a reading service, and the order in which it is called."""
 
 import base64
-import pickle
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
 
 from dagster_dataops.errors import StreamArgumentError, StreamStateError
 from dagster_dataops.loading.reading_service import (
@@ -12,26 +11,41 @@ from dagster_dataops.loading.reading_service import (
     ReadingServiceInterface,
 )
 from dagster_dataops.loading.seed_generator import SeedGenerator
-from dagster_dataops.records import text_of
+from dagster_dataops.streams.core.held_objects import HeldObjects
 from dagster_dataops.streams.operations import Operations
 
 
 class ServiceSession:
     """A copy of a service. Each call that begins something is followed by the one that ends it.
 
+    Args:
+        service: The service.
+        stream: The stream that it gets.
+        held_objects: Told that the copy counts as the given service, whatever its calls change.
+
+    Attributes:
+        service: The copy.
+
     Raises:
-        StreamArgumentError: ``service`` is no reading service, or cannot be pickled.
+        StreamArgumentError: ``service`` is no reading service, or cannot be copied.
     """
 
-    def __init__(self, service: object, stream: Operations) -> None:
+    def __init__(self, service: object, stream: Operations, held_objects: HeldObjects) -> None:
         check_service("DataLoader2, reading_service", service)
-        self._pickled = _pickled(service)
-        self._given = stream
+        from dagster_dataops.loading.service_copies import copied_service  # with cloudpickle
+
+        self._copied = copied_service
+        self._given_service = copied_service(service)
+        self._given, self._held_objects = stream, held_objects
         self._running, self._iterating = ExitStack(), ExitStack()
         self._copy()
 
     def _copy(self) -> None:
-        self._service: ReadingServiceInterface = pickle.loads(self._pickled)  # noqa: S301 - own bytes
+        self.service: ReadingServiceInterface = self._copied(self._given_service)
+        for used, original in zip(
+            _services_in(self.service), _services_in(self._given_service), strict=True
+        ):
+            self._held_objects.count_as(used, original)
         self._adapted: Operations | None = None
 
     def begin(self, state: str = "") -> Operations:
@@ -44,19 +58,19 @@ class ServiceSession:
             self.end()
             self._copy()
         if self._adapted is None:
-            self._adapted = begin(self._service, self._given, decoded(state))
-            self._running.callback(self._service.finalize)
+            self._adapted = begin(self.service, self._given, decoded(state))
+            self._running.callback(self.service.finalize)
         return self._adapted
 
     def begin_iteration(self, generator: SeedGenerator) -> IterResetFn | None:
         """Begin an epoch, and return the function that resets the stream for it."""
-        reset = self._service.initialize_iteration(generator, None)
-        self._iterating.callback(self._service.finalize_iteration)
+        reset = self.service.initialize_iteration(generator, None)
+        self._iterating.callback(self.service.finalize_iteration)
         return reset
 
     def stream_of_epoch(self, reset: IterResetFn) -> Operations:
         """Return the stream that a function of the service makes of its stream."""
-        return as_stream(self._service, "iter_reset_fn", reset(self.begin()))
+        return as_stream(self.service, "iter_reset_fn", reset(self.begin()))
 
     def end_iteration(self) -> None:
         """End an epoch, if one has begun."""
@@ -71,7 +85,16 @@ class ServiceSession:
 
     def checkpoint(self) -> str:
         """Return the state of the service as text; empty if it has none."""
-        return encoded(checkpoint_of(self._service))
+        return encoded(checkpoint_of(self.service))
+
+
+def _services_in(service: object) -> Iterator[ReadingServiceInterface]:
+    """Yield a service and the services that it joins."""
+    if isinstance(service, ReadingServiceInterface):
+        yield service
+        for value in getattr(service, "__dict__", {}).values():
+            for one in value if isinstance(value, (list, tuple)) else (value,):
+                yield from _services_in(one)
 
 
 def check_service(place: str, service: object) -> None:
@@ -149,46 +172,3 @@ def decoded(text: object) -> bytes:
     except ValueError as error:
         msg = f"the state of its reading service is damaged: {error}"
         raise StreamStateError(msg) from error
-
-
-def _pickled(service: object) -> bytes:
-    """Return a service as bytes; services of classes and functions in scripts, too.
-
-    Raises:
-        StreamArgumentError: It cannot be pickled. The error names the attribute at fault.
-    """
-    try:
-        return _by_value(service)
-    except Exception as error:
-        name = type(service).__name__
-        reason = (
-            f"{name} cannot be pickled{_fault(service)} ({text_of(error)}). The loader reads with "
-            "a copy of the service, made by pickle: create it in initialize(), not in __init__()"
-        )
-        raise StreamArgumentError("DataLoader2, reading_service", reason) from error
-
-
-def _fault(service: Any) -> str:
-    """Return a clause that names the attribute that cannot be pickled."""
-    if isinstance(service, tuple):  # those of SequentialReadingService
-        found = next(filter(_is_at_fault, service), None)
-        return f", which holds a {type(found).__name__}{_fault(found)}"
-    for name, value in getattr(service, "__dict__", {}).items():
-        if _is_at_fault(value):
-            more = _fault(value) if isinstance(value, tuple) else ""
-            return f": its attribute {name!r} is a {type(value).__name__}{more}"
-    return ""
-
-
-def _is_at_fault(value: object) -> bool:
-    try:
-        _by_value(value)
-    except Exception:  # noqa: BLE001 - objects raise anything here
-        return True
-    return False
-
-
-def _by_value(value: object) -> bytes:
-    from dagster_dataops.concurrency.sent_code import pickled  # imports cloudpickle
-
-    return pickled(value)

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.operators.options.signature import nearest
 
 
 @functools.cache
@@ -61,5 +62,56 @@ def rendered(text: str, values: Mapping[str, Any]) -> str:
         return str(compiled(text).render(values))
     except TemplateError as error:
         known = ", ".join(values) or "none"
-        reason = f"the prompt cannot be made: {error.message}; known: {known}"
+        near = next(filter(None, (nearest(name, values) for name in _absent(text, values))), None)
+        hint = f"; did you mean {near!r}?" if near else ""
+        reason = f"the prompt cannot be made: {error.message}; known: {known}{hint}"
         raise UnfitRecordError(reason) from None
+
+
+def _absent(text: str, values: Mapping[str, Any]) -> list[str]:
+    return [name for name in needed_names(text) if name not in values]
+
+
+def needed_names(text: str) -> list[str]:
+    """Return the names without which a template cannot be rendered, in order.
+
+    Names in parts that may not be rendered, such as the body of an ``if``, are left out; so are
+    those with a test such as ``is defined``, or a default.
+
+    Args:
+        text: A Jinja template.
+    """
+    if "{" not in text:
+        return []
+    from jinja2 import TemplateSyntaxError, meta
+
+    try:
+        tree = _environment().parse(text)
+    except TemplateSyntaxError:  # the operator refuses it
+        return []
+    free = meta.find_undeclared_variables(tree)
+    names: dict[str, None] = {}
+    _add_needed(tree, names)
+    return [name for name in names if name in free]
+
+
+def _add_needed(node: Any, names: dict[str, None]) -> None:
+    """Add the names of a node of a template that are always evaluated."""
+    from jinja2 import nodes
+
+    match node:
+        case nodes.Name(ctx="load"):
+            names[node.name] = None
+        case nodes.Test(name="defined" | "undefined") | nodes.Filter(name="default" | "d"):
+            pass
+        case nodes.If() | nodes.CondExpr():
+            _add_needed(node.test, names)
+        case nodes.For():
+            _add_needed(node.iter, names)
+        case nodes.And() | nodes.Or():
+            _add_needed(node.left, names)
+        case nodes.Macro() | nodes.CallBlock():
+            pass
+        case _:
+            for inner in node.iter_child_nodes():
+                _add_needed(inner, names)

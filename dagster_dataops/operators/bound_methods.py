@@ -18,6 +18,8 @@ from dagster_dataops.operators.chains.chain_calls import (
     chain_function,
 )
 from dagster_dataops.operators.definition.operator import Operator, init_parameters
+from dagster_dataops.operators.options.settings import ALLOWED, FAILING
+from dagster_dataops.operators.outcomes.column_watch import ColumnWatch, Patience, WatchedPart
 from dagster_dataops.operators.outcomes.named_outputs import routing
 from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
 from dagster_dataops.records import Record
@@ -27,7 +29,10 @@ CHANGE: Final = "change"
 
 
 def record_function(
-    operator: Operator, context: OperatorContext | None = None, times: PartTimes | None = None
+    operator: Operator,
+    context: OperatorContext | None = None,
+    times: PartTimes | None = None,
+    watch: ColumnWatch | None = None,
 ) -> Callable[..., Any]:
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
 
@@ -39,10 +44,11 @@ def record_function(
         operator: The operator.
         context: Given to ``forward`` if that takes one.
         times: Takes the seconds of the parts of a chain.
+        watch: Notes what the records of the parts of a chain lack.
     """
     spec = operator.__dataops__.spec
     if isinstance(operator, Chain):
-        return _through_parts(operator, context, times or PartTimes(len(operator.parts)))
+        return _through_parts(operator, context, times or PartTimes(len(operator.parts)), watch)
     function = plain_function(operator)
     if spec.takes_context:
         function = functools.partial(function, context=context)
@@ -71,6 +77,25 @@ def _followed(
     return followed
 
 
+def column_watch(operator: Operator, patience: Patience | None = None) -> ColumnWatch | None:
+    """Return the watch for the calls of one thread or task; ``None`` if nothing is to be watched.
+
+    Args:
+        operator: A record or a selection operator.
+        patience: Of all tasks of the run.
+    """
+    rule = operator.__dataops__.resolved.missing
+    inner = [one for _, one in operator.parts] if isinstance(operator, Chain) else [operator]
+    uses = [one.__dataops__ for one in inner]
+    parts = [
+        WatchedPart(use.keys_read(), use.spec.asynchronous, bool(use.spec.batch)) for use in uses
+    ]
+    if rule == ALLOWED or not any(part.keys for part in parts):
+        return None
+    chained = isinstance(operator, Chain)
+    return ColumnWatch(parts, chained=chained, strict=rule == FAILING, patience=patience)
+
+
 def _without_secrets(hide: Callable[[str], str], returned: Any, _: object) -> Any:
     """Return what an operator returned, without secrets in the reason of a dropped record."""
     if isinstance(returned, Drop):
@@ -81,12 +106,16 @@ def _without_secrets(hide: Callable[[str], str], returned: Any, _: object) -> An
 
 
 def _through_parts(
-    operator: Chain, context: OperatorContext | None, times: PartTimes
+    operator: Chain,
+    context: OperatorContext | None,
+    times: PartTimes,
+    watch: ColumnWatch | None,
 ) -> Callable[..., Any]:
     calls = []
-    for name, part in operator.parts:
+    for number, (name, part) in enumerate(operator.parts):
         spec = part.__dataops__.spec
         forward = record_function(part, context)
+        forward = forward if watch is None else watch.part(number, forward)
         calls.append(PartCall(name, forward, spec.asynchronous, bool(spec.batch)))
     spec = operator.__dataops__.spec
     if spec.batch:

@@ -5,6 +5,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar, overload
 
 from typing_extensions import override
@@ -66,6 +67,7 @@ class OperatorRegistry:
         runner: Runs an operator over data; used when an operator is called.
         libraries: Modules with a mapping ``GROUPS`` from names of groups to the modules that
             register their operators. The module of a group is imported when the group is requested.
+            Their ``reads_of(name)`` returns the columns that an operator needs.
     """
 
     def __init__(
@@ -208,8 +210,20 @@ class OperatorRegistry:
     def add_class(self, operator: OperatorMeta, declared: ColumnDeclarations) -> None:
         """Register a class operator after its definition."""
         group, outputs = operator.__dataops_group__, getattr(operator, OUTPUTS, ())
+        if declared.reads is None:
+            declared = replace(declared, reads=self._reads_of_library(operator))
         terms = OperatorTerms(group=group, declared=declared, outputs=outputs)
         self._add(operator, spec_of_class(operator, terms))
+
+    def _reads_of_library(self, operator: OperatorMeta) -> Declaration | None:
+        """Return what an operator of a library reads, or one that inherits from its classes."""
+        for library in self._libraries:
+            for base in operator.__mro__:
+                if base.__module__.startswith(f"{library}."):
+                    name = f"{getattr(base, '__dataops_group__', '')}.{base.__name__}"
+                    declaration: Declaration = importlib.import_module(library).reads_of(name)
+                    return declaration
+        return None
 
     def _add_plain_class(self, target: type, terms: OperatorTerms) -> type:
         if isinstance(target, OperatorMeta):

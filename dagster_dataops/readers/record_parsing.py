@@ -61,15 +61,26 @@ class LineParser(ItemParser):
             line = raw if raw.isascii() else raw.encode("latin-1").decode()
             record = self.parse(line.removesuffix("\r"))
         except Exception as error:
-            kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
-            raise self._refused(name, number, f"{kind}{error}") from error
+            raise self.refused(f"{name}, line {number}", error) from error
+        if type(record) is not dict or self.with_place:
+            return self.placed(record, name, number, f"line {number}")
+        return record
+
+    def refused(self, place: str, error: Exception) -> StreamSourceError:
+        """Return the error of an item at a place in the folder."""
+        kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+        return StreamSourceError(f"{self.folder}/{place}", f"{kind}{error}")
+
+    def placed(self, record: Any, name: str, number: int, place: str) -> Any:
+        """Return a record, with its file and number if wanted.
+
+        Raises:
+            StreamSourceError: It is no dict.
+        """
         if not isinstance(record, dict):
             reason = f"parse returned a {type(record).__name__}, not a record (a dict)"
-            raise self._refused(name, number, reason)
+            raise StreamSourceError(f"{self.folder}/{name}, {place}", reason)
         return {**record, "file": name, "line": number} if self.with_place else record
-
-    def _refused(self, name: str, number: int, reason: str) -> StreamSourceError:
-        return StreamSourceError(f"{self.folder}/{name}, line {number}", reason)
 
     @override
     def options(self) -> dict[str, Any]:

@@ -4,12 +4,12 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.quantities import counted
-from dagster_dataops.streams.core.arguments import check_seed
-from dagster_dataops.streams.core.item_failures import OnError
+from dagster_dataops.streams.core.arguments import check_seed, texts
+from dagster_dataops.streams.core.item_failures import FAILURE_TOLERANCE, OnError
 from dagster_dataops.streams.core.sequences import ConstantSource, CountSource, fresh
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.operations import Operations
@@ -21,6 +21,17 @@ from dagster_dataops.streams.stages.sampling import SampleStage
 from dagster_dataops.streams.stages.zipping import ZipStage
 
 Streams: TypeAlias = "Operations | Iterable[Operations]"
+
+_DEFAULTS: Final = {  # of the options of combinations
+    "stop_at_shortest": False,
+    "allow_repeats": True,
+    "weights": None,
+    "seed": None,
+    "names": None,
+    "zip_to_shortest": False,
+    "flatten": False,
+    "disable_parallelism": False,
+}
 
 
 class DataPipelineBuilder(Operations):
@@ -34,25 +45,33 @@ class DataPipelineBuilder(Operations):
         max_errors: int | None = None,
         quarantine: str | os.PathLike[str] | None = None,
         seed: int = 0,
+        failure_tolerance: int | None = FAILURE_TOLERANCE,
     ) -> "DataPipeline":
         """Return the finished stream, to be read or combined with others.
 
         Args:
-            max_num_warnings: Short for ``on_error="skip", max_errors=max_num_warnings``.
+            max_num_warnings: Short for ``on_error="skip", max_errors=max_num_warnings``, however
+                many are in a row.
             on_error: See `DataPipeline`.
             max_errors: See `DataPipeline`.
             quarantine: See `DataPipeline`.
             seed: See `DataPipeline`.
+            failure_tolerance: See `DataPipeline`.
         """
         if max_num_warnings and on_error is None:
-            on_error, max_errors = "skip", max_num_warnings
-        return DataPipeline(
+            on_error, max_errors, failure_tolerance = "skip", max_num_warnings, None
+        return self._finished()(
             self.stage,
             on_error=on_error or "raise",
             max_errors=max_errors,
             quarantine=quarantine,
             seed=seed,
+            failure_tolerance=failure_tolerance,
         )
+
+    def _finished(self) -> "type[DataPipeline]":
+        """Return the class of the finished stream."""
+        return DataPipeline
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the items of a new stream, from its start."""
@@ -77,31 +96,50 @@ class DataPipeline(PositionedStream):
         return DataPipelineBuilder(ConstantSource(fresh(example), key))
 
     @staticmethod
-    def concat(*pipelines: Streams) -> DataPipelineBuilder:
+    def concat(*given: Streams, pipelines: "Streams | None" = None) -> DataPipelineBuilder:
         """Yield the items of one stream after another.
 
         Args:
-            pipelines: The streams, one by one or as a list.
+            given: The streams, one by one or as a list.
+            pipelines: The streams as a list, in place of ``given``.
+
+        Example:
+            >>> first, second = read_sequence([1]), read_sequence([2])
+            >>> list(DataPipeline.concat([first, second]))
+            [1, 2]
         """
-        return DataPipelineBuilder(ConcatStage(_stages("concat", pipelines)))
+        stages, _ = _combined("concat", given, pipelines, {})
+        return DataPipelineBuilder(ConcatStage(stages))
 
     @staticmethod
     def round_robin(
-        *pipelines: Streams, stop_at_shortest: bool = False, allow_repeats: bool = True
+        *given: Any,
+        pipelines: "Streams | None" = None,
+        stop_at_shortest: bool = False,
+        allow_repeats: bool = True,
     ) -> DataPipelineBuilder:
         """Yield one item of each stream in turn, until every stream has ended once.
 
         Args:
-            pipelines: The streams, one by one or as a list.
+            given: The streams, one by one; or as a list, which the further arguments may follow by
+                position: ``round_robin(pipelines, stop_at_shortest, allow_repeats)``.
+            pipelines: The streams as a list, in place of ``given``.
             stop_at_shortest: Whether to stop after the round in which the first stream ends.
             allow_repeats: Whether a stream that has ended starts again while others continue.
+
+        Example:
+            >>> first, second = read_sequence([1, 2, 3]), read_sequence([8, 9])
+            >>> list(DataPipeline.round_robin([first, second], True))
+            [1, 8, 2, 9]
         """
-        stages = _stages("round_robin", pipelines)
-        return DataPipelineBuilder(RoundRobinStage(stages, stop_at_shortest, allow_repeats))
+        named = {"stop_at_shortest": stop_at_shortest, "allow_repeats": allow_repeats}
+        stages, options = _combined("round_robin", given, pipelines, named)
+        return DataPipelineBuilder(RoundRobinStage(stages, *options))
 
     @staticmethod
     def sample(
-        *pipelines: Streams,
+        *given: Any,
+        pipelines: "Streams | None" = None,
         weights: SequenceOf[float] | None = None,
         seed: int | None = None,
         allow_repeats: bool = True,
@@ -109,30 +147,28 @@ class DataPipeline(PositionedStream):
         """Yield items of streams chosen at random by weight, until every stream has ended once.
 
         Args:
-            pipelines: The streams, one by one or as a list.
+            given: The streams, one by one; or as a list, which the further arguments may follow by
+                position: ``sample(pipelines, weights, seed, allow_repeats)``.
+            pipelines: The streams as a list, in place of ``given``.
             weights: The relative frequency of each stream; equal if ``None``.
             seed: The seed of the draws. If ``None``, it is derived from the stream's seed and
                 recorded in the state.
             allow_repeats: Whether a stream that has ended starts again while others continue.
+
+        Example:
+            >>> first, second = read_sequence([1, 2, 3]), read_sequence([8, 9])
+            >>> mixed = DataPipeline.sample([first, second], [0.7, 0.3], 5)
         """
-        stages = _stages("sample", pipelines)
-        given = [1.0] * len(stages) if weights is None else list(weights)
-        if len(given) != len(stages):
-            reason = f"got {counted(len(stages), 'streams')} and {counted(len(given), 'weights')}"
-            raise StreamDefinitionError("sample", reason)
-        for weight in given:
-            if not (weight > 0 and math.isfinite(weight)):
-                raise StreamDefinitionError(
-                    "sample", f"the weight {weight} must be a number above 0"
-                )
-        check_seed("sample", seed)
-        return DataPipelineBuilder(
-            SampleStage(stages, tuple(map(float, given)), seed, allow_repeats)
-        )
+        named = {"weights": weights, "seed": seed, "allow_repeats": allow_repeats}
+        stages, (chosen, seed_given, repeats) = _combined("sample", given, pipelines, named)
+        check_seed("sample", seed_given)
+        shares = _weights(chosen, len(stages))
+        return DataPipelineBuilder(SampleStage(stages, shares, seed_given, repeats))
 
     @staticmethod
     def zip(
-        *pipelines: Streams,
+        *given: Any,
+        pipelines: "Streams | None" = None,
         names: SequenceOf[str] | None = None,
         zip_to_shortest: bool = False,
         flatten: bool = False,
@@ -141,23 +177,79 @@ class DataPipeline(PositionedStream):
         """Yield lists with one item of each stream.
 
         Args:
-            pipelines: The streams, one by one or as a list.
+            given: The streams, one by one; or as a list, which the further arguments may follow by
+                position: ``zip(pipelines, names, zip_to_shortest, flatten)``.
+            pipelines: The streams as a list, in place of ``given``.
             names: Keys for the items; each row becomes a dict.
             zip_to_shortest: Whether to drop the rest of longer streams. Otherwise different
                 lengths are an error.
             flatten: Whether to merge dicts into one dict, and lists into one list.
             disable_parallelism: No effect: streams are always read one after another.
+
+        Example:
+            >>> texts, numbers = read_sequence(["a", "b"]), DataPipeline.count()
+            >>> list(DataPipeline.zip([texts, numbers], ["text", "id"]))
+            [{'text': 'a', 'id': 0}, {'text': 'b', 'id': 1}]
         """
-        del disable_parallelism
-        stages = _stages("zip", pipelines)
-        keys = tuple(names or ())
-        if keys and flatten:
+        named = {
+            "names": names,
+            "zip_to_shortest": zip_to_shortest,
+            "flatten": flatten,
+            "disable_parallelism": disable_parallelism,
+        }
+        stages, (chosen, shortest, merges, _) = _combined("zip", given, pipelines, named)
+        keys = texts("zip", "names", chosen) or ()
+        if keys and merges:
             raise StreamDefinitionError("zip", "names and flatten cannot be used together")
         if keys and len(keys) != len(stages):
             raise StreamDefinitionError(
                 "zip", f"got {counted(len(stages), 'streams')} and {counted(len(keys), 'names')}"
             )
-        return DataPipelineBuilder(ZipStage(stages, keys, zip_to_shortest, flatten))
+        return DataPipelineBuilder(ZipStage(stages, keys, shortest, merges))
+
+
+def _weights(given: SequenceOf[float] | None, count: int) -> tuple[float, ...]:
+    weights = [1.0] * count if given is None else list(given)
+    if len(weights) != count:
+        reason = f"got {counted(count, 'streams')} and {counted(len(weights), 'weights')}"
+        raise StreamDefinitionError("sample", reason)
+    for weight in weights:
+        if not (weight > 0 and math.isfinite(weight)):
+            raise StreamDefinitionError("sample", f"the weight {weight} must be a number above 0")
+    return tuple(map(float, weights))
+
+
+def _combined(
+    name: str, given: tuple[Any, ...], pipelines: "Streams | None", named: dict[str, Any]
+) -> tuple[tuple[Stage, ...], list[Any]]:
+    """Return the stages of streams, and the options in order.
+
+    Args:
+        name: The combination.
+        given: The arguments by position: streams, or a list of streams and then options.
+        pipelines: The argument ``pipelines``; ``None`` if it is not given.
+        named: The options by name.
+
+    Raises:
+        StreamArgumentError: The arguments do not fit.
+    """
+    options = dict(named)
+    if pipelines is not None:
+        if given:
+            raise StreamArgumentError(name, "streams are given by position and as pipelines")
+        given = (pipelines,)
+    elif given and not isinstance(given[0], Operations) and isinstance(given[0], Iterable):
+        given, further = given[:1], given[1:]
+        if len(further) > len(options):
+            signature = ", ".join(["pipelines", *options])
+            reason = f"got {counted(1 + len(further), 'arguments')}; it takes ({signature})"
+            raise StreamArgumentError(name, reason)
+        placed = dict(zip(options, further, strict=False))
+        twice = next((one for one in placed if options[one] is not _DEFAULTS[one]), None)
+        if twice is not None:
+            raise StreamArgumentError(name, f"{twice} is given by position and by name")
+        options |= placed
+    return _stages(name, given), list(options.values())
 
 
 def _stages(name: str, given: tuple[Streams, ...]) -> tuple[Stage, ...]:

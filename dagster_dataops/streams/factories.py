@@ -46,6 +46,13 @@ def read_iterator(
 
     Raises:
         StreamArgumentError: The iterator cannot be pickled, so it cannot be sent to a process.
+
+    Example:
+        >>> def squares():
+        ...     return (number * number for number in range(4))
+        >>> stream = read_iterator(squares(), lambda _: squares(), False, skip_pickling_check=True)
+        >>> list(stream.and_return())
+        [0, 1, 4, 9]
     """
     if not skip_pickling_check:
         try:

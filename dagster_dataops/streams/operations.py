@@ -1,6 +1,7 @@
 """The operations that build a stream. Each returns a new stream and changes none."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as SequenceOf
 from operator import itemgetter
@@ -8,7 +9,7 @@ from typing import Any, Final, Self
 
 from typing_extensions import override
 
-from dagster_dataops.errors import StreamDefinitionError
+from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.selectors.selector import Selector
 from dagster_dataops.streams.core.arguments import (
     check_callable,
@@ -19,11 +20,14 @@ from dagster_dataops.streams.core.arguments import (
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages
+from dagster_dataops.streams.core.unused_results import warn_if_unused
 from dagster_dataops.streams.parallel.parallel_map import MODES, Mode, OrderedMap, UnorderedMap
 from dagster_dataops.streams.sharding.marks import ShardingDispatch, ShardingFilter
 from dagster_dataops.streams.sharding.workers_stage import WorkersStage, check_mark, check_workers
 from dagster_dataops.streams.stages.flattening import YieldFrom
 from dagster_dataops.streams.stages.grouping.buckets import Bucket, BucketByLength, DynamicBucket
+from dagster_dataops.streams.stages.grouping.collater import CollateOptionsOverride, Collater
+from dagster_dataops.streams.stages.grouping.sequence_packing import PackSequences
 from dagster_dataops.streams.stages.grouping.window_packing import Pack, PackGroup, SelectGroups
 from dagster_dataops.streams.stages.mapping import Filter, Function, Map, RandomMap
 from dagster_dataops.streams.stages.prefetching import Prefetch
@@ -55,6 +59,11 @@ class Operations:
 
     def then(self, stage: Stage) -> Self:
         """Return a stream that ends with ``stage``."""
+        warn_if_unused(Operations)
+        return self.extended(stage)
+
+    def extended(self, stage: Stage) -> Self:
+        """Return a stream of this kind that ends with ``stage``."""
         return type(self)(stage)
 
     def as_written(self) -> "Operations":
@@ -187,6 +196,32 @@ class Operations:
             )
         )
 
+    def collate(
+        self,
+        pad_value: float | None = None,
+        pad_to_multiple: int = 1,
+        overrides: Iterable[CollateOptionsOverride] | None = None,
+        num_parallel_calls: int = 1,
+    ) -> Self:
+        """Make one batch of each list of items: short for ``map(Collater(...))``.
+
+        Args:
+            pad_value: See `Collater`.
+            pad_to_multiple: See `Collater`.
+            overrides: See `Collater`.
+            num_parallel_calls: See `map`.
+
+        Raises:
+            StreamDefinitionError: An argument is invalid.
+
+        Example:
+            >>> rows = read_sequence([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])
+            >>> list(rows.bucket(2).collate())
+            [{'a': [1, 2], 'b': ['x', 'y']}]
+        """
+        collater = Collater(pad_value, pad_to_multiple, overrides)
+        return self.map(collater, num_parallel_calls=num_parallel_calls)
+
     def dynamic_bucket(
         self,
         threshold: float,
@@ -225,7 +260,63 @@ class Operations:
             )
         )
 
-    def pack(self, size: int, select: SelectGroups, pack: PackGroup) -> Self:
+    def pack(
+        self,
+        num_elements: Any = None,
+        max_seq_len: Any = None,
+        pad_value: Any = 0,
+        truncate: bool = True,
+        drop_remainder: bool = True,
+        pinned_memory: bool = False,
+        **windows: Any,
+    ) -> Self:
+        """Join sequences of numbers to packs of ``num_elements`` elements, as fairseq2 does.
+
+        Items are tensors of PyTorch or arrays of NumPy with one dimension, or lists of numbers;
+        empty ones are passed over. A pack is ``{"seqs", "seq_lens"}``: ``seqs``, of the same type,
+        has ``num_elements`` elements, and ``seq_lens`` lists the lengths of its sequences.
+
+        The earlier meaning, ``pack(size, select, pack)``, is now `pack_windows`; such a call still
+        works, with a warning.
+
+        Args:
+            num_elements: The number of elements of a pack.
+            max_seq_len: The maximum length of a sequence in a pack.
+            pad_value: The value behind the last sequence of a pack that is not full.
+            truncate: Whether a sequence that is too long for the rest of a pack, or longer than
+                ``max_seq_len``, is divided. The next pack then begins with the last element of the
+                pack before. Otherwise such a sequence begins the next pack, and is a failed item
+                if it is longer than ``max_seq_len``.
+            drop_remainder: Whether to drop the last pack if it is not full. No effect without
+                ``truncate``.
+            pinned_memory: Whether tensors are in pinned memory, on a machine with an accelerator.
+            windows: ``size``, ``select`` and ``pack``, of the earlier meaning.
+
+        Raises:
+            StreamDefinitionError: An argument is invalid.
+
+        Example:
+            >>> packs = read_sequence([[1, 2, 3, 0], [5, 6, 0]]).pack(3, 32, drop_remainder=False)
+            >>> next(iter(packs))
+            {'seqs': [1, 2, 3], 'seq_lens': [3]}
+        """
+        if windows or callable(max_seq_len):
+            given = {"size": num_elements, "select": max_seq_len, "pack": pad_value, **windows}
+            return self._packed_windows(given)
+        check_count("pack", "num_elements", num_elements, 2 if truncate else 1)
+        check_count("pack", "max_seq_len", max_seq_len, 1)
+        options = pad_value, truncate, drop_remainder, pinned_memory
+        return self.then(PackSequences(self.stage, num_elements, max_seq_len, *options))
+
+    def _packed_windows(self, given: dict[str, Any]) -> Self:
+        if len(given) > len(("size", "select", "pack")):
+            unknown = list(given)[-1]
+            raise StreamArgumentError("pack", f"the argument {unknown!r} is unknown")
+        msg = "pack(size, select, pack) is named pack_windows now; pack() joins sequences"
+        warnings.warn(msg, DeprecationWarning, stacklevel=3)
+        return self.pack_windows(**given)
+
+    def pack_windows(self, size: int, select: SelectGroups, pack: PackGroup) -> Self:
         """Make packs of windows of ``size`` items; the last window may be shorter.
 
         The restore keys of the items become that of their pack, and their sources those of the
@@ -236,10 +327,20 @@ class Operations:
             select: Given the list of items, returns a list of groups, each a list of items. Items
                 in no group are dropped.
             pack: Given a group, returns a record, or several in a list or a generator.
+
+        Raises:
+            StreamDefinitionError: An argument is invalid.
+
+        Example:
+            >>> stream = read_sequence([{"n": 1}, {"n": 2}, {"n": 3}])
+            >>> pairs = lambda window: [window[:2], window[2:]]
+            >>> total = lambda group: {"sum": sum(one["n"] for one in group)}
+            >>> list(stream.pack_windows(3, pairs, total))
+            [{'sum': 3}, {'sum': 3}]
         """
-        check_count("pack", "size", size, 1)
-        check_callable("pack", "select", select)
-        check_callable("pack", "pack", pack)
+        check_count("pack_windows", "size", size, 1)
+        check_callable("pack_windows", "select", select)
+        check_callable("pack_windows", "pack", pack)
         return self.then(Pack(self.stage, size, select, pack))
 
     def prefetch(self, num_examples: int) -> Self:
@@ -264,13 +365,15 @@ class Operations:
         *,
         contiguous: bool = False,
     ) -> Self:
-        """Keep one of ``num_shards`` parts of the items.
+        """Keep one of ``num_shards`` parts of the items; by default, none is left out.
 
         Args:
             shard_idx: The index of the part, from 0.
             num_shards: The number of parts.
             allow_uneven: Whether all items belong to a part, and some parts have one item more.
-                Otherwise the last few items can be missing from all of them.
+                Otherwise the last few items can be missing from all of them, and all parts have as
+                many. The default of fairseq2 is ``False``: give ``allow_uneven=False`` where ranks
+                must be in step, or a rank can wait for ever for one that has ended.
             contiguous: Whether a part is a run of consecutive items, so that all parts one after
                 another are the stream. Otherwise it is every ``num_shards``-th item. A stream
                 without random access is read twice then, once to count its items.

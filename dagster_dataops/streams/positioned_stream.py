@@ -1,30 +1,71 @@
 """The base of streams that can be read: a position, states and failure handling."""
 
+import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cached_property
+from inspect import GEN_RUNNING, GEN_SUSPENDED, getgeneratorstate
 from pathlib import Path
-from typing import Any, Self
+from types import GeneratorType
+from typing import Any, Final, Self
+from weakref import WeakSet
 
 from typing_extensions import override
 
 from dagster_dataops.configuration import check_local
-from dagster_dataops.errors import StreamDefinitionError, StreamStateError
+from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, StreamStateError
 from dagster_dataops.streams.core.arguments import check_count, check_seed
+from dagster_dataops.streams.core.held_objects import HeldObjects
 from dagster_dataops.streams.core.item_failures import (
+    FAILURE_TOLERANCE,
     POLICIES,
     FailureHandler,
     OnError,
     check_unbroken,
 )
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
-from dagster_dataops.streams.core.stream_identity import VERSION, fingerprint, unwrap_state
+from dagster_dataops.streams.core.stage_tree import share_of
+from dagster_dataops.streams.core.stream_identity import (
+    VERSION,
+    changed_since_seen,
+    fingerprint,
+    see_code,
+    unwrap_state,
+)
+from dagster_dataops.streams.core.unused_results import warn_if_unused
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.taking import Take
+
+_LOGGER: Final = logging.getLogger(__name__)
+
+
+class _MovedError(Exception):
+    """Raised in an iterator when its stream goes to another position."""
+
+
+def _until_read() -> Generator[None]:
+    """Yield to `_end_reading` each time that it moves the stream, until an item is asked for."""
+    while True:
+        try:
+            yield
+        except _MovedError:
+            continue
+        return
+
+
+class _Readers(WeakSet[Generator[Any]]):
+    """The iterators of a stream. They stay behind when it is sent to another process."""
+
+    @override
+    def __reduce__(self) -> Any:
+        return _Readers, ()
 
 
 class PositionedStream(Operations):
     """A stream with a position that all its iterators share.
+
+    So an iterator that has begun goes on at the new position after `reset` and `load_state_dict`;
+    one that has ended stays ended.
 
     Args:
         stage: The last stage.
@@ -33,10 +74,13 @@ class PositionedStream(Operations):
         max_errors: The largest number of failed items to accept; ``None`` for no limit.
         quarantine: A jsonl file for failed items, with ``on_error="quarantine"``.
         seed: The root seed, for all stages without a seed.
+        failure_tolerance: The number of items in a row on which a stage may fail, if failed items
+            do not end the stream; ``None`` for no limit.
 
     Attributes:
         on_error: The handling of items on which a stage fails.
         seed: The root seed.
+        held_objects: The objects of functions that count as other ones in the identity.
     """
 
     def __init__(
@@ -47,6 +91,7 @@ class PositionedStream(Operations):
         max_errors: int | None = None,
         quarantine: str | os.PathLike[str] | None = None,
         seed: int = 0,
+        failure_tolerance: int | None = FAILURE_TOLERANCE,
     ) -> None:
         super().__init__(stage)
         if on_error not in POLICIES:
@@ -58,17 +103,30 @@ class PositionedStream(Operations):
         check_seed("stream", seed)
         if max_errors is not None:
             check_count("stream", "max_errors", max_errors, 0)
+        if failure_tolerance is not None:
+            check_count("stream", "failure_tolerance", failure_tolerance, 1)
+        self._failure_tolerance = failure_tolerance
         self._path = None if quarantine is None else Path(quarantine)
         self.on_error: OnError = on_error
         self._max_errors = max_errors
         self.seed = seed
         self._failure: BaseException | None = None
         self._failures, self._cursor = self._opened()
-        self._items: Iterator[Any] | None = None
+        self._items: Iterator[Any] | None = None  # what all iterators read
+        self._readers = _Readers()  # these iterators
         self._is_closed = False  # since the last item
+        self._closes_later = False
+        self.held_objects = HeldObjects()
+        self._has_begun = self._is_reported = False
 
     def _opened(self) -> tuple[FailureHandler, Cursor]:
-        failures = FailureHandler(self.on_error, self._max_errors, self._path)
+        failures = FailureHandler(
+            self.on_error,
+            self._max_errors,
+            self._path,
+            self._failure_tolerance,
+            share_of(self.stage),
+        )
         return failures, self.stage.open(ReadContext(self.seed, failures))
 
     def hide_in_failures(self, hide: Callable[[str], str]) -> None:
@@ -102,34 +160,97 @@ class PositionedStream(Operations):
         raise StreamDefinitionError(stage.name, "this stream is complete; build on its builder")
 
     def close(self) -> None:
-        """Stop the threads and processes that read ahead. The position stays."""
+        """Stop the threads and processes that read ahead. The position stays.
+
+        Raises:
+            DataPipelineError: The stream is reading an item.
+        """
+        self._check_idle("close()")
+        self._close()
+
+    def close_later(self) -> None:
+        """Close the stream now, or when the iterator that is reading an item is dropped."""
+        if self.is_reading:
+            self._closes_later = True
+        else:
+            self._close()
+
+    def _close(self) -> None:
+        self._closes_later = False
         if self._items is not None:
-            self._items = None
             self._is_closed = True
+            self._end_reading()
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the items from the current position.
+        """Yield the items from the position of the stream, wherever it goes.
 
         Raises:
             DataPipelineError: An earlier error has ended the stream.
         """
-        check_unbroken("stream", self._failure)
-        items = self._shared_items()
-        try:
-            for item in items:  # noqa: UP028 - closing this generator must not close the shared one
-                yield item
-        except GeneratorExit:
-            raise
-        except BaseException as error:
+        reader = self._read()
+        self._readers.add(reader)
+        return reader
+
+    def _read(self) -> Generator[Any]:
+        while True:
+            check_unbroken("stream", self._failure)
+            items = self._shared_items()
+            try:
+                for item in items:  # noqa: UP028 - closing this generator must not close `items`
+                    yield item
+            except _MovedError:
+                del items  # nothing else holds it: its threads and processes end
+                yield from _until_read()
+            except BaseException as error:
+                self._leave(items, error)
+                raise
+            else:
+                return
+
+    def _leave(self, items: Iterator[Any], error: BaseException) -> None:
+        """Note why an iterator ends: it was closed (``GeneratorExit``), or a function failed."""
+        has_failed = getattr(items, "gi_frame", items) is None  # it may have raised GeneratorExit
+        if has_failed or not isinstance(error, GeneratorExit):
             self._failure = error
-            raise
+        elif self._closes_later:
+            self._close()
 
     def _shared_items(self) -> Iterator[Any]:
         if self._items is None:
+            self._see_code()
             if self._is_closed:
                 self._cursor.restore(self._cursor.state())
             self._items, self._is_closed = self._cursor.items(), False
         return self._items
+
+    def _see_code(self) -> None:
+        """Take the identity of the functions before the first of them is called."""
+        if not self._has_begun:
+            self._has_begun = True
+            see_code(self.stage, self.held_objects)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether an item is being read: by another thread, or by what calls this."""
+        return any(getgeneratorstate(one) == GEN_RUNNING for one in self._readers)
+
+    def _check_idle(self, call: str) -> None:
+        """Raise `DataPipelineError` while an item is read: the position is not known then."""
+        if self.is_reading:
+            msg = (
+                f"{call} was called while the stream reads an item: by one of its functions, by a "
+                "signal handler or in another thread; call it between two items"
+            )
+            raise DataPipelineError(msg)
+
+    def _end_reading(self) -> None:
+        """End what the iterators read, with its threads and processes; they go on with the next."""
+        items, self._items = self._items, None
+        for reader in list(self._readers):
+            if getgeneratorstate(reader) == GEN_SUSPENDED:
+                reader.throw(_MovedError)
+        if isinstance(items, GeneratorType):
+            items.close()
 
     @property
     def is_broken(self) -> bool:
@@ -143,8 +264,20 @@ class PositionedStream(Operations):
 
     @property
     def quarantined(self) -> list[dict[str, Any]]:
-        """The failed items in quarantine: the first 1,000 since the stream was built."""
+        """The failed items in quarantine: the first 1,000 since the stream was built.
+
+        Those behind a position that was loaded are not among them.
+        """
         return list(self._failures.kept)
+
+    def take_failures(self, other: "PositionedStream") -> None:
+        """Begin with the failed items of another stream, which this one goes on with."""
+        self._failures.kept = other.quarantined
+
+    @property
+    def splits_element(self) -> bool:
+        """Whether the loaded position is between several items that one item became."""
+        return self._cursor.splits_element()
 
     @property
     def leaves(self) -> list[dict[str, Any]]:
@@ -158,7 +291,7 @@ class PositionedStream(Operations):
         Raises:
             StreamSourceError: A source cannot be read.
         """
-        return fingerprint(self.stage, self.on_error)
+        return fingerprint(self.stage, self.on_error, self.held_objects)
 
     def fresh_copy(
         self, quarantine: str | os.PathLike[str] | None = None, limit: int | None = None
@@ -187,12 +320,14 @@ class PositionedStream(Operations):
             quarantine: The file for failed items; ``None`` for that of this stream.
             seed: The root seed; ``None`` for that of this stream.
         """
+        warn_if_unused(Operations)
         return type(self)(
             stage,
             on_error=self.on_error,
             max_errors=self._max_errors,
             quarantine=quarantine or self._path,
             seed=self.seed if seed is None else seed,
+            failure_tolerance=self._failure_tolerance,
         )
 
     @property
@@ -219,19 +354,27 @@ class PositionedStream(Operations):
     def reset(self, reset_rng: bool = False) -> None:
         """Go to the start of the next epoch; with ``reset_rng``, to that of the first one."""
         check_unbroken("stream", self._failure)
-        self._items, self._is_closed = None, False
+        self._check_idle("reset()")
+        self._end_reading()
+        self._is_closed = False
         self._cursor.restart(reset_rng=reset_rng)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, strict: bool = True) -> dict[str, Any]:  # noqa: ARG002 - see below
         """Return the position as a JSON object.
+
+        Args:
+            strict: No effect: a state is a position, and no item that was read ahead is lost. In
+                fairseq2, ``strict=False`` leaves such items out of the state.
 
         Raises:
             DataPipelineError: An error has ended the stream.
             StreamStateError: A stage holds items that JSON cannot hold.
         """
         check_unbroken("stream", self._failure)
+        self._check_idle("state_dict()")
         position = self._cursor.state()
         drawn = {"seeds": self._drawn_seeds} if self._drawn_seeds else {}
+        self._report_changes()
         return {
             "version": VERSION,
             "stages": [dict(one) for one in self.parts],
@@ -239,6 +382,19 @@ class PositionedStream(Operations):
             "failures": self._failures.state(),
             **drawn,
         }
+
+    def _report_changes(self) -> None:
+        """Log once which functions have changed what they keep since reading began."""
+        if self._is_reported or not self._has_begun:
+            return
+        self._is_reported = True
+        for place in changed_since_seen(self.stage, self.held_objects):
+            _LOGGER.warning(
+                "%s: its function has changed what it keeps between calls, such as a cache or a "
+                "counter. States hold positions alone: a resumed stream begins without it, so the "
+                "items must not depend on it",
+                place,
+            )
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], *, across_weights: bool = False
@@ -254,14 +410,16 @@ class PositionedStream(Operations):
             StreamStateError: The state does not belong to this stream. The position is not changed.
         """
         check_unbroken("stream", self._failure)
+        self._check_idle("load_state_dict()")
         content = unwrap_state(state_dict, self.parts, across_weights=across_weights)
         failures, cursor = self._opened()
+        failures.kept = self.quarantined
         try:
             cursor.restore(content["position"])
             failures.restore(content.get("failures", []))
         except (TypeError, ValueError, LookupError) as error:
             msg = f"its position is damaged: {type(error).__name__}: {error}"
             raise StreamStateError(msg) from error
-        self._failures, self._cursor, self._items = failures, cursor, None
-        self._is_closed = False
+        self._end_reading()
+        self._failures, self._cursor, self._is_closed = failures, cursor, False
         self._drawn_seeds = {**self._drawn_seeds, **content.get("seeds", {})}

@@ -66,11 +66,11 @@ def torch_dataset(
     if not callable(make_stream):
         if not hasattr(make_stream, "load_state_dict"):
             check_callable("torch_dataset", "make_stream", make_stream)
-        with _torch("torch_dataset()"):
+        with needs_torch("torch_dataset()"):
             from dagster_dataops.streams.torch_dataset import LoaderDataset
         return LoaderDataset(make_stream)
     check_seed("torch_dataset", seed)
-    with _torch("torch_dataset()"):
+    with needs_torch("torch_dataset()"):
         from dagster_dataops.streams.torch_dataset import StreamDataset
     return StreamDataset(make_stream, seed, given_rank("torch_dataset", rank, world_size), reading)
 
@@ -84,7 +84,7 @@ def pin_memory(items: Iterable[Any]) -> Iterator[Any]:
     Raises:
         MissingExtraError: PyTorch is not installed.
     """
-    with _torch("pin_memory()"):
+    with needs_torch("pin_memory()"):
         from dagster_dataops.streams.torch_transfer import pinned
     return pinned(items)
 
@@ -102,13 +102,13 @@ def to_device(items: Iterable[Any], device: Any) -> Iterator[Any]:
     Raises:
         MissingExtraError: PyTorch is not installed.
     """
-    with _torch("to_device()"):
+    with needs_torch("to_device()"):
         from dagster_dataops.streams.torch_transfer import on_device
     return on_device(items, device)
 
 
 @contextmanager
-def _torch(feature: str) -> Iterator[None]:
+def needs_torch(feature: str) -> Iterator[None]:
     """Name the extra if PyTorch cannot be imported."""
     try:
         yield

@@ -1,9 +1,11 @@
-"""Move the tensors of items: into pinned memory, or to a device. Imports torch."""
+"""Make tensors of numbers, and move those of items to a device. Imports torch."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+
+from dagster_dataops.errors import StreamDefinitionError
 
 
 def pinned(items: Iterable[Any]) -> Iterator[Any]:
@@ -31,3 +33,33 @@ def moved(item: Any, move: Callable[[Any], Any]) -> Any:
         case list() | tuple():
             return type(item)(moved(one, move) for one in item)
     return item
+
+
+def integer_type(given: Any) -> tuple[Any, int, int]:
+    """Return an integer type of PyTorch, its least and its largest value.
+
+    Args:
+        given: The type; ``None`` for ``torch.int32``.
+
+    Raises:
+        StreamDefinitionError: It is no integer type.
+    """
+    kind = torch.int32 if given is None else given
+    try:
+        limits = torch.iinfo(kind)
+    except TypeError:
+        reason = f"dtype is {kind}; it must be an integer type of PyTorch, such as torch.int64"
+        raise StreamDefinitionError("StrToTensorConverter", reason) from None
+    return kind, int(limits.min), int(limits.max)
+
+
+def tensor_of(values: Sequence[int], kind: Any, size: tuple[int, ...] | None) -> Any:
+    """Return a tensor of integers.
+
+    Args:
+        values: The integers.
+        kind: The type of the elements.
+        size: The shape, with at most one -1; ``None`` for one dimension.
+    """
+    made = torch.tensor(values, dtype=kind)
+    return made if size is None else made.view(size)

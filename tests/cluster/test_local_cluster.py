@@ -8,13 +8,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dagster_dataops import config
+from dagster_dataops import chain, config, data
 from dagster_dataops.byte_ranges import PartedFile
 from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.cluster.local_cluster import LocalCluster
-from dagster_dataops.errors import ClusterError, ConfigurationError, OperatorOptionError
+from dagster_dataops.errors import (
+    AbsentColumnError,
+    ClusterError,
+    ConfigurationError,
+    OperatorOptionError,
+)
 from dagster_dataops.execution.leases.head import Head
+from dagster_dataops.operators.outcomes.record_context import count_tables
 from tests.cluster.fixtures import Beside, Counting, Numbered, Watched, both, input_of, works
 from tests.execution.helpers import act_async, node, plan, run, turn_around, write_input
 from tests.object_stores import FakeStore, machine
@@ -168,3 +174,14 @@ def test_no_process_and_no_descriptor_remains_after_a_run(tmp_path: Path) -> Non
 def test_invalid_fields_are_refused(given: dict[str, int]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(given))):
         LocalCluster(**given)
+
+
+def test_records_that_lack_a_column_are_counted_over_all_agents(tmp_path: Path) -> None:
+    records = [{"id": n, **({"text": f"t{n}"} if n % 3 else {})} for n in range(300)]
+    dataset = write_input(tmp_path / "input.jsonl", records)
+    operator = chain(data.shape.AddId("key"), data.text.Normalize(), _max_workers=1)
+    report = run(operator, dataset, node(tmp_path), cluster=LocalCluster(agents=2))
+    assert count_tables(report.manifest.counts)["missing_columns"] == {"Normalize: text": 100}
+    with pytest.raises(AbsentColumnError, match="'txet'"):
+        wrong = data.text.Normalize(input_key="txet")
+        run(wrong, dataset, node(tmp_path, "wrong"), cluster=LocalCluster(agents=2))

@@ -265,7 +265,7 @@ def test_only_messages_from_the_parent_are_unpickled() -> None:
     pickling = {path.name for path, imports, _ in used if imports & _RUNNING}
     sorting = "external_sort.py"  # reads its own temporary files by marshal, which runs no code
     own_processes = {"shard_process.py", "tasks.py", "channel.py"}
-    own_copy = "service_session.py"  # of an object of this process
+    own_copy = "service_copies.py"  # of an object of this process
     assert pickling - _USING_YAML - own_processes == {
         *("pickling.py", "sent_code.py", "callers.py", "factories.py", "torch_dataset.py"),
         *(sorting, own_copy),

@@ -93,6 +93,32 @@ def test_a_configuration_that_is_chosen_must_be_there(tmp_path, config):
         crude(folder, **{config: "other.yaml"})
 
 
+def test_the_dataset_names_the_file_of_its_split(tmp_path):
+    folder = dataset(tmp_path / "a")
+    meta = folder / ".nv-meta"
+    every = keys(crude(folder))
+    split = (meta / "split.yaml").read_text()
+    (meta / "other.yaml").write_text(f"{split}\nexclude: [shards/data-000.tar/a00000]\n")
+    (meta / "dataset.yaml").write_text(f"{CRUDE}split_config: other.yaml\n")
+
+    assert keys(crude(folder)) == every[1:]
+    assert keys(crude(folder, split_config="split.yaml")) == every
+    for name in ("../split.yaml", "/split.yaml", "3", "''"):
+        (meta / "dataset.yaml").write_text(f"{CRUDE}split_config: {name}\n")
+        with pytest.raises(PathEscapeError, match="leads out"):
+            crude(folder)
+    (meta / "dataset.yaml").write_text(f"{CRUDE}split_config: missing.yaml\n")
+    with pytest.raises(InputError, match=r"missing\.yaml: there is no such file"):
+        crude(folder)
+
+
+def test_a_split_of_unprepared_shards_is_refused(tmp_path):
+    write_tar(tmp_path / "x.tar", samples("k", 0, 2))
+    (tmp_path / "crude.yaml").write_text(f"{CRUDE}split_config: split.yaml\n")
+    with pytest.raises(InputError, match="split_config has no effect without"):
+        crude(tmp_path)
+
+
 def test_unprepared_shards_have_a_configuration_beside_them(tmp_path):
     write_tar(tmp_path / "x.tar", samples("k", 0, 2))
     (tmp_path / "crude.yaml").write_text(f"{CRUDE}subflavors: {{kind: plain}}\npart_filter: [txt]")

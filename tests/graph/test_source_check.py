@@ -84,7 +84,7 @@ def test_changed_types_make_the_export_anew(root: Path) -> None:
 def test_columns_pass_through_nodes_that_keep_them() -> None:
     with pipeline("typed") as ppl:
         ppl.made = measure()
-        ppl.unique = data.dedup.Exact()
+        ppl.unique = data.dedup.Exact(input_key="note")
         ppl.counted = count()
         ppl.file = data.export.Csv("a.csv")
     found = declared(ppl)

@@ -10,6 +10,9 @@ from dagster_dataops.operators.outcomes.record_context import Drop
 
 # The observed tool has other defaults than the operator.
 _OTHER_DEFAULTS: Mapping[str, dict[str, Any]] = {
+    "pii.RemoveEmails": {"compat": True},
+    "pii.RemoveIPs": {"compat": True},
+    "pii.Replace": {"compat": True},
     "text.NormalizePunctuation": {"compat": True},
     "text.RemoveMarkdown": {"compat": True},
 }

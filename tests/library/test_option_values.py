@@ -45,6 +45,7 @@ def test_a_value_that_is_none_of_the_choices_is_refused() -> None:
         ("tokenizers", "tokens.Count", {"tokenizer": "some.json"}, "tokenizers"),
         ("jsonschema_rs", "verify.JsonSchema", {"schema": {}}, "json-schema"),
         ("math_verify", "verify.MathEqual", {"symbolic": True}, "math"),
+        ("phonenumbers", "pii.Replace", {"phones": True, "phone_region": "DE"}, "phone"),
     ],
 )
 def test_the_extra_of_a_missing_package_is_named(

@@ -29,6 +29,7 @@ from dagster_dataops.errors import (
     StreamArgumentError,
     StreamDefinitionError,
 )
+from dagster_dataops.library.training_datasets import SavableLoader
 from tests.cooking.mixtures import cook_text, dataset, store, written
 
 
@@ -58,6 +59,13 @@ class Packing(DefaultTaskEncoder[LazyTextSample, LazyTextSample, TextSample, Tex
         secondary = samples[0].secondary_text.get(samples[0])
         text = samples[0].text + "|" + secondary.decode()
         return TextSample.derive_from(samples[0], text=text)
+
+
+class InFours(Packing):
+    cookers = (cook_text,)
+
+    def pack_selected_samples(self, samples):
+        return TextSample(text="|".join(one["text"] for one in samples))
 
 
 class Encoding(DefaultTaskEncoder):
@@ -121,6 +129,15 @@ def test_a_pack_is_made_again_alone(mix):
 
     assert pack["__restore_key__"][0] == "pack"
     assert restore_record(data, pack["__restore_key__"]) == pack
+    loader = get_savable_loader(data)
+    first = next(iter(loader))
+    state = loader.state_dict()
+    assert loader.restore_sample(pack["__restore_key__"]) == pack
+    assert loader.restore_sample(first["__restore_key__"]) == first
+    assert loader.state_dict() == state
+    other = SavableLoader(data.stream())
+    with pytest.raises(StreamArgumentError, match="needs a loader of get_savable_loader"):
+        other.restore_sample(pack["__restore_key__"])
 
 
 def test_samples_are_encoded_shuffled_and_batched(folder):
@@ -142,6 +159,10 @@ def test_evaluation_reads_every_dataset_once_in_order(folder):
 
     assert [one["text"] for one in data][18:] == ["A 18", "A 19", "B 0", "B 1", "B 2"]
     assert len(list(get_val_dataset(path, task_encoder=Encoding(), limit=5))) == 5
+    batches = list(get_val_dataset(path, task_encoder=Encoding(), limit=3, batch_size=2))
+    assert [len(batch) for batch in batches] == [2, 2, 2]
+    packs = get_val_dataset(path, task_encoder=InFours(), limit=2, packing_buffer_size=8)
+    assert [one["text"] for one in packs] == ["a 0|a 1|a 2|a 3", "a 4|a 5|a 6|a 7"]
 
 
 def test_failed_samples_are_skipped_by_the_loader(folder):

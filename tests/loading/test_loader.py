@@ -2,6 +2,8 @@
 
 import gc
 import json
+import runpy
+import threading
 from itertools import islice
 
 import pytest
@@ -21,6 +23,7 @@ from dagster_dataops.errors import (
     InputError,
     StreamArgumentError,
     StreamStateError,
+    UnusedStreamWarning,
 )
 from tests.loading.recording import Recording, Remembering
 
@@ -396,7 +399,9 @@ def test_a_service_that_returns_no_stream_is_refused():
         def initialize(self, datapipe):
             datapipe.map(double)
 
-    with pytest.raises(StreamArgumentError, match=r"Forgetful.*initialize\(\) returned a NoneType"):
+    message = r"Forgetful.*initialize\(\) returned a NoneType"
+    refused = pytest.raises(StreamArgumentError, match=message)
+    with pytest.warns(UnusedStreamWarning), refused:
         list(DataLoader2(stream(), reading_service=Forgetful()))
 
 
@@ -545,3 +550,207 @@ def test_an_epoch_or_its_rest_is_written_to_a_file(tmp_path):
     with pytest.raises(InputError, match="record 0 is a int"):
         DataLoader2(stream()).write(path)
     assert path.read_bytes().count(b"\n") == 6
+
+
+# ---------------------------------------------------------------- failed items
+
+
+def fails_on_thirds(number):
+    if number % 3 == 0:
+        raise ValueError(f"bad {number}")
+    return number
+
+
+THIRDS = [0, 3, 6, 9]
+
+
+def failing(**options):
+    return read_sequence(list(range(12))).map(fails_on_thirds).and_return(**options)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_has_the_failed_items_of_all_epochs_and_workers(workers):
+    service = MultiProcessingReadingService(workers)
+    with DataLoader2(failing(on_error="quarantine"), reading_service=service) as loader:
+        assert loader.quarantined == []
+        list(islice(loader, 2))
+        list(loader)
+        state = loader.state_dict()
+        assert [one["item"] for one in loader.quarantined] == [0, *THIRDS]
+        list(loader)
+        assert [one["item"] for one in loader.quarantined] == [0, *THIRDS * 2]
+        loader.load_state_dict(state)
+        assert [one["item"] for one in loader.quarantined] == [0, *THIRDS]
+        list(loader)
+        loader.seed(7)
+        list(loader)
+        assert [one["item"] for one in loader.quarantined] == [0, *THIRDS * 3]
+        assert loader.errors == 13
+    assert len(loader.quarantined) == 13
+
+
+def test_the_failed_items_in_memory_are_bounded():
+    stream = read_sequence([0] * 600).map(fails_on_thirds)
+    stream = stream.and_return(on_error="quarantine", failure_tolerance=None)
+    with DataLoader2(stream) as loader:
+        for seed in range(3):
+            loader.seed(seed)
+            list(loader)
+        assert len(loader.quarantined) == 1000
+        assert loader.errors == 1800
+
+
+def test_skipped_items_are_counted_and_not_kept():
+    with DataLoader2(failing(on_error="skip")) as loader:
+        list(loader)
+        assert (loader.errors, loader.quarantined) == (4, [])
+
+
+def test_ranks_with_one_quarantine_file_keep_the_entries_of_one_another(tmp_path):
+    path = tmp_path / "bad.jsonl"
+
+    def make(rank, ranks):
+        stream = read_sequence(list(range(24))).sharding_filter().map(fails_on_thirds)
+        stream = stream.and_return(on_error="quarantine", quarantine=path)
+        return DataLoader2(stream, reading_service=DistributedReadingService(rank, ranks))
+
+    states = []
+    for rank in range(2):
+        with make(rank, 2) as loader:
+            reader = iter(loader)
+            list(islice(reader, 4))
+            states.append(loader.state_dict())
+            list(reader)
+    for rank in range(2):
+        with make(rank, 2) as loader:
+            loader.load_state_dict(states[rank])
+            list(loader)
+    kept = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sorted(one["item"] for one in kept) == list(range(0, 24, 3))
+
+
+# ---------------------------------------------------------------- names of TorchData
+
+
+CALLS = []
+LOCK = threading.Lock()
+
+
+class UsesGlobals(InProcessReadingService):
+    """A service whose methods use what its module holds."""
+
+    def initialize(self, datapipe):
+        with LOCK:
+            CALLS.append("initialize")
+        return datapipe
+
+
+def test_a_service_uses_the_globals_of_its_module(calls):
+    del calls
+    CALLS.clear()
+    assert list(DataLoader2(read_sequence([1]), reading_service=UsesGlobals())) == [1]
+    assert CALLS == ["initialize"]
+
+
+def test_a_service_of_a_script_uses_the_globals_of_the_script(tmp_path, capsys):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import threading\n"
+        "from dagster_dataops import DataLoader2, ReadingServiceInterface, read_sequence\n"
+        "from dagster_dataops import SequentialReadingService\n"
+        "LOCK, CALLS, COUNT = threading.Lock(), [], 0\n"
+        "class Service(ReadingServiceInterface):\n"
+        "    def initialize(self, datapipe):\n"
+        "        global COUNT\n"
+        "        with LOCK: CALLS.append('initialize'); COUNT += 1\n"
+        "        return datapipe\n"
+        "services = [Service(), SequentialReadingService(Service(), Service())]\n"
+        "for service in services:\n"
+        "    print(list(DataLoader2(read_sequence([1]), reading_service=service)), CALLS, COUNT)\n"
+    )
+    runpy.run_path(str(script), run_name="__main__")
+    found = capsys.readouterr().out
+    assert found == "[1] ['initialize'] 1\n[1] ['initialize', 'initialize', 'initialize'] 3\n"
+
+
+def test_a_service_holds_functions_modules_and_classes_by_reference():
+    class Local(InProcessReadingService):
+        def __init__(self):
+            self.module, self.function, self.kind = json, lambda item: item + 1, Local
+            self.values = [1]
+
+        def initialize(self, datapipe):
+            self.values.append(2)
+            return datapipe.map(self.function)
+
+    service = Local()
+    with DataLoader2(read_sequence([1]), reading_service=service) as loader:
+        assert list(loader) == [2]
+        used = loader.reading_service
+        assert used is not service
+        assert (used.module, used.function, used.kind) == (json, service.function, Local)
+        assert (used.values, service.values) == ([1, 2], [1])
+
+
+def test_a_service_that_sets_a_seed_makes_each_epoch_the_first_of_it():
+    seeds = []
+
+    class Fixed(InProcessReadingService):
+        def initialize_iteration(self, seed_generator, iter_reset_fn=None):
+            seed_generator.seed(123)
+            seeds.append((seed_generator.generate_shared_seed(), seed_generator.generate_seed()))
+
+    make = lambda: DataLoader2(stream(), reading_service=Fixed())  # noqa: E731
+    loader = make()
+    first = list(loader)
+    assert first == list(loader) == list(loader) == list(stream().and_return(seed=123))
+    assert len(set(seeds)) == 1
+    reader = iter(loader)
+    head = list(islice(reader, 3))
+    again = make()
+    again.load_state_dict(copied(loader.state_dict()))
+    assert [*head, *again] == first == list(again)
+
+
+def test_a_service_that_sets_another_seed_for_each_epoch_sets_its_order():
+    class Seeding(InProcessReadingService):
+        epoch = 0
+
+        def initialize_iteration(self, seed_generator, iter_reset_fn=None):
+            seed_generator.seed(self.epoch)
+            self.epoch += 1
+
+    loader = DataLoader2(stream(), reading_service=Seeding())
+    assert [list(loader) for _ in range(3)] == [
+        list(stream().and_return(seed=seed)) for seed in range(3)
+    ]
+
+
+def test_an_iterator_has_the_attributes_of_the_stream():
+    loader = DataLoader2(failing(on_error="quarantine", seed=5))
+    reader = iter(loader)
+    next(reader)
+    assert reader.seed == 5
+    assert [one["item"] for one in reader.quarantined] == [0]
+    assert not reader.is_infinite()
+    assert not hasattr(reader, "no_such_attribute")
+    for name in ("state_dict", "load_state_dict", "reset", "close"):
+        with pytest.raises(AttributeError, match="its position is that of the loader"):
+            getattr(reader, name)
+
+
+def test_a_loader_can_be_shut_down_while_it_reads():
+    loaders = []
+
+    def ends(item):
+        if item == 3:
+            loaders[0].shutdown()
+        return item
+
+    ahead = read_sequence([1, 2, 3, 4]).map(abs).prefetch(2)
+    loaders.append(DataLoader2(ahead.map(ends)))
+    reader = iter(loaders[0])
+    assert [next(reader) for _ in range(3)] == [1, 2, 3]
+    assert not [one for one in threading.enumerate() if one.name == "stream-prefetch"]
+    with pytest.raises(DataPipelineError, match="invalidated"):
+        next(reader)

@@ -3,7 +3,8 @@
 import pytest
 
 from dagster_dataops.errors import UnfitRecordError
-from dagster_dataops.models.prompt_templates import compiled, rendered
+from dagster_dataops.models.prompt_templates import compiled, needed_names, rendered
+from tests.each import each
 
 
 def test_columns_are_known_by_name():
@@ -42,3 +43,26 @@ def test_a_template_reaches_no_internals_and_changes_nothing(text: str):
 def test_an_invalid_template_names_its_line():
     with pytest.raises(ValueError, match="line 2"):
         compiled("a\n{% if %}")
+
+
+@each(
+    "case",
+    [
+        ("no names", []),
+        ("{{ a }} {{ b.c }} {{ d[0] | tojson }}", ["a", "b", "d"]),
+        ("{{ a if b else c }} {% if d %}{{ e }}{% else %}{{ f }}{% endif %}", ["b", "d"]),
+        ("{{ a | default('') }} {{ b is defined }} {{ c }}", ["c"]),
+        ("{% for x in xs %}{{ x }} {{ other }}{% endfor %}", ["xs"]),
+        ("{% set y = a %}{{ y }} {{ a or b }} {{ a and c }}", ["a"]),
+        ("{% macro m(x) %}{{ x }}{{ z }}{% endmacro %}{{ m(a) }}", ["a"]),
+        ("{{ malformed", []),
+    ],
+)
+def test_names_that_a_template_cannot_do_without_are_known(case):
+    text, names = case
+    assert needed_names(text) == names
+
+
+def test_the_nearest_name_is_in_the_error():
+    with pytest.raises(UnfitRecordError, match="did you mean 'question'"):
+        rendered("{{ qusetion }}", {"question": "a"})

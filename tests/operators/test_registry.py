@@ -15,6 +15,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
 
 
@@ -362,6 +363,19 @@ def test_a_class_of_a_group_needs_no_decorator(registry):
 def test_a_group_itself_cannot_be_constructed(registry):
     with pytest.raises(OperatorDefinitionError, match="it is a group"):
         registry.new_group("plain")()
+
+
+class WithoutGroup(Operator):
+    def forward(self, data):
+        return data
+
+
+def test_an_operator_without_a_group_says_how_to_inherit_from_one():
+    message = r"belongs to no group.*: class WithoutGroup\(data_register.new_group\('my_group'\)\)"
+    with pytest.raises(OperatorDefinitionError, match=message):
+        WithoutGroup()
+    with pytest.raises(OperatorDefinitionError, match=r"class MyOperator\("):
+        Operator()
 
 
 @pytest.fixture

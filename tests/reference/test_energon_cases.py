@@ -149,7 +149,7 @@ class Runner:
 
     def packs(self, given: dict[str, Any]) -> Any:
         pack = functions()[given["pack"]]
-        return self.stream(given).pack(given["size"], functions()[given["select"]], pack)
+        return self.stream(given).pack_windows(given["size"], functions()[given["select"]], pack)
 
     def run_pack(self, given: dict[str, Any]) -> Any:
         return [one["text"] for one in self.packs(given)]

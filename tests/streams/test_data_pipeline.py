@@ -1,6 +1,9 @@
 """Builders and the streams that are read."""
 
+import pytest
+
 from dagster_dataops import DataPipeline, read_sequence
+from tests.each import each
 
 
 def test_a_stream_used_twice_is_two_streams():
@@ -29,3 +32,66 @@ def test_all_iterators_of_a_pipeline_share_its_position():
     assert list(stream) == []
     stream.reset()
     assert list(stream) == [1, 2, 3]
+
+
+A, B = read_sequence([1, 2, 3]), read_sequence([8, 9])
+COMBINATIONS = {
+    "concat": [("A, B", "[A, B]"), ("pipelines=[A, B]", "A, B")],
+    "round_robin": [
+        ("[A, B], True", "A, B, stop_at_shortest=True"),
+        ("[A, B], False, False", "A, B, allow_repeats=False"),
+        ("pipelines=[A, B], stop_at_shortest=True", "[A, B], True"),
+        ("(A, B)", "A, B"),
+        ("iter([A, B]), True", "[A, B], True"),
+    ],
+    "sample": [
+        ("[A, B], [0.7, 0.3], 5", "A, B, weights=[0.7, 0.3], seed=5"),
+        ("[A, B], None, 5, False", "A, B, seed=5, allow_repeats=False"),
+        ("pipelines=[A, B], weights=(0.7, 0.3), seed=5", "[A, B], [0.7, 0.3], 5"),
+        ("[A, B], [0.7, 0.3], seed=5", "[A, B], [0.7, 0.3], 5"),
+    ],
+    "zip": [
+        ("[A, B], ['x', 'y'], True", "A, B, names=['x', 'y'], zip_to_shortest=True"),
+        ("[A, B], None, True, True, True", "A, B, zip_to_shortest=True, flatten=True"),
+        ("pipelines=[A, B], zip_to_shortest=True", "[A, B], None, True"),
+    ],
+}
+
+
+def evaluated(call):
+    """Return the result of a call of a combination, given as text."""
+    return eval(f"DataPipeline.{call}", globals())  # noqa: S307 - the code of the test
+
+
+@each("name", COMBINATIONS)
+def test_the_arguments_of_a_combination_are_given_by_position_or_name(name):
+    for call, same in COMBINATIONS[name]:
+        first, second = (evaluated(f"{name}({one})").and_return() for one in (call, same))
+        assert list(first) == list(second)
+        assert first.parts == second.parts
+
+
+@each(
+    "case",
+    [
+        ("round_robin([A], pipelines=[B])", "given by position and as pipelines"),
+        ("sample([A, B], [1, 1], weights=[1, 2])", "weights is given by position and by name"),
+        ("round_robin([A], True, True, 3)", "got 4 arguments; it takes .pipelines, stop_at_short"),
+        ("zip(A, ['x'])", "expected streams, but got a list"),
+        ("concat(pipelines=3)", "object is not iterable"),
+        ("zip([A, B], 'xy')", "names is 'xy'; it must be a list of texts"),
+        ("sample([A, B], [1])", "got 2 streams and 1 weight"),
+        ("sample([A, B], [1, 0])", "the weight 0 must be a number above 0"),
+        ("concat(3)", "object is not iterable|got a int"),
+    ],
+)
+def test_arguments_of_a_combination_that_do_not_fit_are_refused(case):
+    call, message = case
+    with pytest.raises((ValueError, TypeError), match=message):
+        evaluated(call)
+
+
+def test_strict_changes_no_state():
+    stream = read_sequence(list(range(20))).shuffle(5, seed=1).prefetch(3).and_return()
+    next(iter(stream))
+    assert stream.state_dict(strict=False) == stream.state_dict(strict=True)

@@ -1,12 +1,4 @@
-"""Asset checks declared in one line each.
-
->>> checks = {"node": [checks.row_count(min=1), checks.no_nulls("text"), checks.unique("id")]}
-
-All checks of an asset read its published file in one pass, in a step after the operator's step.
-They can be run without the operator, as often as needed. If one step runs a whole pipeline,
-blocking checks run inside that step. A blocking check that fails stops the assets downstream in
-both cases.
-"""
+"""The functions that declare asset checks, in one list; `dagster_dataops.checks` shows them."""
 
 from dagster_dataops.assets.checks.declared_check import CHECK_KINDS, DeclaredCheck
 from dagster_dataops.assets.checks.kinds.blend_shares import blend_shares

@@ -160,11 +160,11 @@ def error_rate_results(
     )
 
 
-def is_selected(context: StepContext, key: dg.AssetKey) -> bool:
-    """Return whether the run selected the check ``failed_records`` of an asset."""
+def is_selected(context: StepContext, key: dg.AssetKey, name: str = FAILED_RECORDS) -> bool:
+    """Return whether the run selected a check of an asset, by default ``failed_records``."""
     if not isinstance(context, dg.AssetExecutionContext):
         return True
-    return dg.AssetCheckKey(key, FAILED_RECORDS) in context.selected_asset_check_keys
+    return dg.AssetCheckKey(key, name) in context.selected_asset_check_keys
 
 
 def _failure_metadata(results: Sequence[RunResult]) -> dict[str, Any]:

@@ -44,6 +44,8 @@ from dagster_dataops.operators.options.secret_options import without_secrets
 from dagster_dataops.operators.options.settings import (
     AGENTS,
     EXCEPTIONS,
+    MISSING,
+    MISSING_RULES,
     MODE,
     Setting,
     execution_settings,
@@ -53,6 +55,9 @@ from dagster_dataops.pipelines.pipeline import Pipeline
 
 _OWN: Final = " To use your own operators, name the file that registers them in `modules`."
 _MODE: Final = WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(MODES)})$|{TEMPLATE}"})
+_MISSING: Final = WithJsonSchema(
+    {"type": "string", "pattern": f"^({'|'.join(MISSING_RULES)})$|{TEMPLATE}"}
+)
 _AGENTS: Final = WithJsonSchema(
     {"anyOf": [{"type": "object"}, {"const": False}, {"type": "string", "pattern": TEMPLATE}]}
 )
@@ -147,6 +152,8 @@ def _setting_field(setting: Setting) -> Any:
     field = Field(default=None, description=setting.description)
     if setting.kind is MODE:
         return Annotated[str | None, _MODE], field
+    if setting.kind is MISSING:
+        return Annotated[str | None, _MISSING], field
     if setting.kind is EXCEPTIONS:
         return Annotated[list[str] | None, _NAMES], field
     if setting.kind is AGENTS:

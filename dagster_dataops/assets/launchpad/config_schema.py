@@ -17,7 +17,13 @@ from dagster_dataops.assets.launchpad.option_fields import default_field
 from dagster_dataops.assets.launchpad.params import params_field
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.concurrency_modes import MODES
-from dagster_dataops.operators.options.settings import FLAG, MODE, execution_settings
+from dagster_dataops.operators.options.settings import (
+    FLAG,
+    MISSING,
+    MISSING_RULES,
+    MODE,
+    execution_settings,
+)
 
 
 class LazyField(dg.Field):
@@ -43,6 +49,7 @@ class LazyField(dg.Field):
 
 _SETTINGS: Final = execution_settings()
 COROUTINE_MODE_TYPE: Final = dg.Enum("AsyncMode", list(map(dg.EnumValue, MODES)))
+MISSING_TYPE: Final = choice(list(MISSING_RULES))
 MODE_TYPE: Final = dg.Enum(
     "Mode", [dg.EnumValue(name) for name, mode in MODES.items() if not mode.only_coroutines]
 )
@@ -63,7 +70,8 @@ def _setting_field(name: str, *, modes: dg.Enum = MODE_TYPE, flag: bool = True) 
     """
     setting = _SETTINGS[name]
     schema = {"type": setting.kind.json_type, "items": {"type": "string"}}
-    config = modes if setting.kind is MODE else config_type(schema)
+    chosen = {MODE: modes, MISSING: MISSING_TYPE}
+    config = chosen.get(setting.kind) or config_type(schema)
     if setting.kind is FLAG:
         return default_field(config, flag, setting.description)
     return _left_empty(config, f"{setting.description} Empty: as defined.")

@@ -3,7 +3,7 @@
 Both layouts, one step per operator and one step for a whole pipeline, are made from plans.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
@@ -19,6 +19,7 @@ from dagster_dataops.assets.checks.error_rate import (
     check_nodes,
     error_rates_of,
 )
+from dagster_dataops.assets.checks.missing_columns import missing_columns_spec, needs_columns
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.launchpad.config_schema import config_schema
 from dagster_dataops.assets.planning.asset_options import (
@@ -132,6 +133,11 @@ class AssetPlan:
         """The config fields of the node, equal in every step and job."""
         return config_schema(self.node.operator)
 
+    @cached_property
+    def needs_columns(self) -> bool:
+        """Whether it has the check ``missing_columns``."""
+        return needs_columns(self.node.operator)
+
     @property
     def check_specs(self) -> list[dg.AssetCheckSpec]:
         """The specs of the checks that the operator's own step runs."""
@@ -139,6 +145,8 @@ class AssetPlan:
         for asset in self.checked_assets:
             if self.error_rate is not None:
                 found.append(self.error_rate.spec(asset.key))
+            if self.needs_columns:
+                found.append(missing_columns_spec(asset.key))
             found += [check.spec(asset.key) for check in asset.checks]
         return found
 
@@ -208,6 +216,7 @@ def plan_assets(
             for output in node.operator.__dataops__.spec.outputs or ("",)
         }
         spec = next(iter(results.values()))
+        _check_own_key(graph, node, results.values(), origin)
         artefacts = {name: specs[name] for name in node.artefacts}
         _check_export(graph, node, spec)
         _check_partitions(graph, node, spec, artefacts)
@@ -248,6 +257,27 @@ def _check_partition_of_path(graph: OperatorGraph, node: OperatorNode, spec: dg.
         "where the name of the partition belongs"
     )
     raise PipelineDefinitionError(graph.name, f"node {node.name!r} {reason}")
+
+
+def _check_own_key(
+    graph: OperatorGraph,
+    node: OperatorNode,
+    results: Iterable[dg.AssetSpec],
+    origin: SourceAsset,
+) -> None:
+    """Check that no result of a node has the asset key of the source.
+
+    Raises:
+        PipelineDefinitionError: One has it.
+    """
+    for spec in results:
+        if spec.key == origin.key:
+            file = f", the file {origin.path}," if isinstance(origin.path, Path) else ""
+            reason = (
+                f"node {node.name!r} and its source{file} would be one asset, "
+                f"{spec.key.to_user_string()}; give the node another name"
+            )
+            raise PipelineDefinitionError(graph.name, reason)
 
 
 def _check_partitions(

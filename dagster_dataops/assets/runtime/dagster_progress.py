@@ -50,6 +50,11 @@ class DagsterProgress(Progress):
         self._write(text)
         self._messenger.wait(_PATIENCE_SECONDS)
 
+    @override
+    def warn(self, name: str, text: str) -> None:
+        self._messenger.send(partial(self._log.warning, f"{name}: {text}"))
+        self._messenger.wait(_PATIENCE_SECONDS)
+
     def _write(self, text: str) -> None:
         self._messenger.send(partial(self._log.info, f"{self._name}: {text}".removeprefix(": ")))
 

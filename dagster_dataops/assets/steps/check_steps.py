@@ -9,6 +9,7 @@ import dagster as dg
 from dagster_dataops.assets.checks.check_results import CheckedAsset, declared_results
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import FAILED_RECORDS, check_nodes
+from dagster_dataops.assets.checks.missing_columns import MISSING_COLUMNS
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -110,7 +111,7 @@ def _check_declared(planned: PlannedPipeline, checks: Checks) -> None:
 
 def _check_names(pipeline: str, node: str, names: Sequence[str]) -> None:
     for name in names:
-        if name == FAILED_RECORDS or names.count(name) > 1:
+        if name in {FAILED_RECORDS, MISSING_COLUMNS} or names.count(name) > 1:
             reason = f"node {node!r} has two checks {name!r}; give one of them another name="
             raise PipelineDefinitionError(pipeline, reason)
 

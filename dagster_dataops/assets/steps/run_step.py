@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results
+from dagster_dataops.assets.checks.missing_columns import missing_columns_results
 from dagster_dataops.assets.inputs.artefact_inputs import folder_of_artefact, with_loaded
 from dagster_dataops.assets.inputs.external_datasets import report_datasets
 from dagster_dataops.assets.inputs.external_files import ExternalFiles
@@ -78,6 +79,8 @@ def run_step(
         return
     for spec in plan.specs:
         yield from error_rate_results(context, spec.key, plan.error_rate, step.results)
+        if plan.needs_columns:
+            yield from missing_columns_results(context, spec.key, step.results)
 
 
 @dataclass

@@ -8,6 +8,7 @@ import dagster as dg
 
 from dagster_dataops.assets.checks.check_results import declared_results, partitions_to_check
 from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results, is_selected
+from dagster_dataops.assets.checks.missing_columns import MISSING_COLUMNS, missing_columns_results
 from dagster_dataops.assets.inputs.partitions import ResultsByPartition
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -138,7 +139,7 @@ class _WorkRun:
             yield from declared_results(self._context, asset, self._dataops)
 
     def _check_alone(self, plan: AssetPlan) -> Iterator[dg.AssetCheckResult]:
-        """Yield the result of the check over each published result, if the check is selected.
+        """Yield the results of the step's checks that are selected, over the published results.
 
         Raises:
             ResultMissingError: Nothing was published.
@@ -146,11 +147,16 @@ class _WorkRun:
         context, rate = self._context, plan.error_rate
         for asset in plan.checked_assets:
             key = asset.key
-            if rate is None or not is_selected(context, key):
+            failed = rate is not None and is_selected(context, key)
+            missing = plan.needs_columns and is_selected(context, key, MISSING_COLUMNS)
+            if not failed and not missing:
                 continue
             partitions = partitions_to_check(context, asset, self._dataops)
             folders = [self._dataops.folder(key.path, partition) for partition in partitions]
-            yield from error_rate_results(context, key, rate, list(map(_result_in, folders)))
+            results = list(map(_result_in, folders))
+            yield from error_rate_results(context, key, rate, results)
+            if missing:
+                yield from missing_columns_results(context, key, results)
 
 
 def _blocks(plan: AssetPlan, event: StepEvent) -> bool:

@@ -75,7 +75,9 @@ class ObjectJournal:
             self._next = max(self.numbers(), default=0) + 1
             if self._next > _MOST:
                 reason = "no run has given this number; delete the object"
-                raise StorageError(f"{self._store.url}/{self._key(self._next - 1)}", "go on", reason)
+                raise StorageError(
+                    f"{self._store.url}/{self._key(self._next - 1)}", "go on", reason
+                )
             try:
                 self.first = self._append(claim)
             except ConflictError:

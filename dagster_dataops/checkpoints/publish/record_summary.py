@@ -16,6 +16,7 @@ from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.checkpoints.publish.funnel import funnel
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import LineCounter, split_lines
+from dagster_dataops.operators.outcomes.column_watch import missing_counts
 from dagster_dataops.operators.outcomes.dispositions import reasons_in
 from dagster_dataops.operators.outcomes.record_context import shown_counts
 
@@ -57,7 +58,7 @@ class RecordSummary:
             tally.update(notes.tally())
         drops = drops_in(tally)
         return cls(
-            counts=shown_counts(table.counts),
+            counts=shown_counts(table.counts) | missing_counts(table.counts, parts),
             drops=drops,
             drop_examples=_examples(table, dataset) if drops else {},
             funnel=funnel(parts, table, tally) if parts else [],

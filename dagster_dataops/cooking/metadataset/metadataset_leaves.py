@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dagster_dataops.cooking.blending import Leaf
+from dagster_dataops.cooking.crude_sources import CrudeSource
+from dagster_dataops.cooking.joined_samples import entry_of
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, with_inputs
 
@@ -77,3 +79,25 @@ def with_leaves(stage: Stage, leaves: Mapping[str, MetadatasetLeaf]) -> Stage:
 def leaves_of(stage: Stage) -> list[MetadatasetLeaf]:
     """Return the datasets of the metadatasets that a stage reads."""
     return [one.about for one in stage.ordered() if isinstance(one, Leaf)]
+
+
+def with_entries(stage: Stage) -> Stage:
+    """Return a stage whose restore keys name the entry where datasets with one path differ."""
+    entries: dict[str, dict[Leaf, str]] = {}
+    for one in distinct_stages(stage):
+        if isinstance(one, Leaf):
+            (source,) = (found for found in one.ordered() if isinstance(found, CrudeSource))
+            entries.setdefault(source.place, {})[one] = entry_of(source)
+    named = {
+        one: entry
+        for leaves in entries.values()
+        if len(set(leaves.values())) > 1
+        for one, entry in leaves.items()
+    }
+    made: dict[Stage, Stage] = {}
+    for one in distinct_stages(stage):
+        found = with_inputs(one, made)
+        if isinstance(found, Leaf) and one in named:
+            found = replace(found, entry=named[one])
+        made[one] = found
+    return made[stage]

@@ -18,6 +18,7 @@ from dagster_dataops.cooking.joined_samples import JoinedSamples, JoinTable
 from dagster_dataops.cooking.metadataset.metadataset_leaves import (
     MetadatasetLeaf,
     leaves_of,
+    with_entries,
     with_leaves,
 )
 from dagster_dataops.cooking.metadataset.metadataset_nodes import YamlNode
@@ -133,7 +134,8 @@ class _Builder:
         leaves = tuple(
             replace(leaf, wanted=self._wanted.get(leaf.name, leaf.weight)) for leaf in self._leaves
         )
-        return with_leaves(stage, {leaf.name: leaf for leaf in leaves}), leaves
+        found = with_leaves(stage, {leaf.name: leaf for leaf in leaves})
+        return with_entries(found), leaves
 
     def _next_seed(self) -> int | None:
         number = next(self._mixtures)
@@ -221,7 +223,7 @@ class _Builder:
                 subflavors=planned.subflavors,
                 aux=stores,
                 dataset_config=planned.reference.dataset_config or "dataset.yaml",
-                split_config=planned.reference.split_config or "split.yaml",
+                split_config=planned.reference.split_config,
             )
         except DataOpsError as error:
             raise _cause(planned, error).error(str(error)) from error

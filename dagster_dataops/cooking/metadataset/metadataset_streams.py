@@ -45,7 +45,7 @@ class Metadataset(CrudeStream):
         return f"{self._title}_index" if self.is_crude else self._title
 
     @override
-    def then(self, stage: Stage) -> "Metadataset":
+    def extended(self, stage: Stage) -> "Metadataset":
         """Return a stream that ends with ``stage``."""
         return Metadataset(stage, self._title, self._leaves)
 

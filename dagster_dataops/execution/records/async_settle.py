@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from dagster_dataops.concurrency.stepping import run_steps_async
 from dagster_dataops.datasets.lines import Line
-from dagster_dataops.execution.records.lifecycle import opened, part_times
+from dagster_dataops.execution.records.lifecycle import measured, opened, part_times
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.settle_steps import ENDS_OF_RUN, Pause, Settler
 from dagster_dataops.execution.records.span_draft import Finished
@@ -24,9 +24,10 @@ from dagster_dataops.execution.timeouts.record_timeout import (
     RecordTimeout,
     Stuck,
 )
-from dagster_dataops.operators.bound_methods import record_function
+from dagster_dataops.operators.bound_methods import column_watch, record_function
 from dagster_dataops.operators.chains.chain_calls import Mark, PartTimes
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.outcomes.column_watch import ColumnWatch, Patience
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, Tally
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART
 from dagster_dataops.records import Record
@@ -36,7 +37,10 @@ SettleAsync: TypeAlias = Callable[[list[Line]], Awaitable[list[Finished]]]
 
 @contextmanager
 def calls_in_a_loop(
-    operator: Operator, context: OperatorContext | None, times: PartTimes | None
+    operator: Operator,
+    context: OperatorContext | None,
+    times: PartTimes | None,
+    watch: ColumnWatch | None,
 ) -> Iterator[Forward]:
     """Yield the operator, open, as a plain function that runs each call in one event loop.
 
@@ -49,7 +53,7 @@ def calls_in_a_loop(
 
         def called(record: Record) -> object:
             nonlocal call, is_used
-            call = call or stack.enter_context(_calls_in_one_loop(operator, context, times))
+            call = call or stack.enter_context(_calls_in_one_loop(operator, context, times, watch))
             was_used, is_used = is_used, True
             try:
                 return call(record)
@@ -61,18 +65,21 @@ def calls_in_a_loop(
                     raise
             return called(record)
 
-        call = stack.enter_context(_calls_in_one_loop(operator, context, times))
+        call = stack.enter_context(_calls_in_one_loop(operator, context, times, watch))
         yield called
 
 
 @contextmanager
 def _calls_in_one_loop(
-    operator: Operator, context: OperatorContext | None, times: PartTimes | None
+    operator: Operator,
+    context: OperatorContext | None,
+    times: PartTimes | None,
+    watch: ColumnWatch | None,
 ) -> Iterator[Forward]:
     with event_loop() as loop:
         run = partial(run_through, loop)
         with opened(operator, run, context) as own:
-            call = _limited(own, context, times)
+            call = _limited(own, context, times, _stuck(own), watch)
             yield lambda record: run(_made(call(record)))
 
 
@@ -80,15 +87,22 @@ async def _made(call: Coroutine[Any, Any, object]) -> object:
     return await call_maker()(call)
 
 
+def _stuck(operator: Operator) -> Stuck:
+    return Stuck(operator.__dataops__.resolved.max_workers)
+
+
 def _limited(
-    operator: Operator, context: OperatorContext | None, times: PartTimes | None
+    operator: Operator,
+    context: OperatorContext | None,
+    times: PartTimes | None,
+    stuck: Stuck,
+    watch: ColumnWatch | None,
 ) -> Callable[[Record], Coroutine[Any, Any, object]]:
     """Return ``forward`` with the time limit of the operator's settings."""
-    forward = record_function(operator, context, times)
-    settings = operator.__dataops__.resolved
-    if settings.timeout is None:
+    forward = record_function(operator, context, times, watch)
+    limit = operator.__dataops__.resolved.timeout
+    if limit is None:
         return forward
-    limit, stuck = settings.timeout, Stuck(settings.max_workers)
     if times is None:
         return lambda record: within(limit, forward(record), stuck)
 
@@ -118,13 +132,19 @@ def async_settlers(
         retries: Further tries of failed records; by default those of the operator's settings.
     """
     further = retries or Retries(operator.__dataops__.resolved)
-    times = part_times(operator)
-    forward = _limited(operator, context, times)
+    times, stuck, patience = part_times(operator), _stuck(operator), Patience()
+    shared = None
+    if column_watch(operator) is None:
+        shared = _limited(operator, context, times, stuck, None)
 
     def settler() -> SettleAsync:
         tally = Tally()
         tally.used = context is not None
-        tally.measure = None if times is None else times.take
+        watch = None if shared is not None else column_watch(operator, patience)
+        tally.measure = measured(times, watch)
+        forward = shared or _limited(operator, context, times, stuck, watch)
+        if watch is not None:
+            forward = watch.around_async(forward)
         steps = Settler(operator, further, tally).steps
         make = call_maker()
 

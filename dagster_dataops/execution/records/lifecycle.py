@@ -3,7 +3,7 @@
 import copy
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from dagster_dataops.execution.timeouts.event_loop import event_loop, run_throug
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.chains.chain_calls import PartTimes
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.outcomes.column_watch import ColumnWatch
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 
 
@@ -33,6 +34,15 @@ def context_of(operator: Operator) -> OperatorContext | None:
 def part_times(operator: Operator) -> PartTimes | None:
     """Return the object that adds up the seconds of a chain's parts; ``None`` without a chain."""
     return PartTimes(len(operator.parts)) if isinstance(operator, Chain) else None
+
+
+def measured(
+    times: PartTimes | None, watch: ColumnWatch | None
+) -> Callable[[], Mapping[str, float]] | None:
+    """Return the function that takes what was measured around the calls; ``None`` for nothing."""
+    if times is None or watch is None:
+        return times.take if times is not None else None if watch is None else watch.take
+    return lambda: {**times.take(), **watch.take()}
 
 
 class _RecordIndex:

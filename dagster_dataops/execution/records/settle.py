@@ -17,6 +17,7 @@ import orjson
 from dagster_dataops.concurrency.stepping import Steps, run_steps
 from dagster_dataops.execution.records.lifecycle import (
     context_of,
+    measured,
     opened,
     part_times,
     run_alone,
@@ -35,7 +36,7 @@ from dagster_dataops.execution.records.settle_steps import (
     Settler,
 )
 from dagster_dataops.execution.timeouts.record_timeout import Forward
-from dagster_dataops.operators.bound_methods import record_function
+from dagster_dataops.operators.bound_methods import column_watch, record_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import USUAL
 from dagster_dataops.operators.outcomes.record_context import Tally
@@ -145,22 +146,23 @@ def _opened_call(operator: Operator, around: Around | None, tally: Tally) -> Ite
     Raises:
         OperatorOpenError: The operator cannot be opened.
     """
-    context, times = context_of(operator), part_times(operator)
-    tally.measure = None if times is None else times.take
+    context, times, watch = context_of(operator), part_times(operator), column_watch(operator)
+    tally.measure = measured(times, watch)
 
     def counted(forward: Forward) -> Forward:
         if context is not None:
             tally.used = True
             forward = tally.around(forward)
-        return forward if around is None else around(forward)
+        forward = forward if around is None else around(forward)
+        return forward if watch is None else watch.around(forward)
 
     if not operator.__dataops__.spec.asynchronous:
         with opened(operator, run_alone, context) as own:
-            yield counted(record_function(own, context, times))
+            yield counted(record_function(own, context, times, watch))
         return
     from dagster_dataops.execution.records.async_settle import calls_in_a_loop  # slow to import
 
-    with calls_in_a_loop(operator, context, times) as call:
+    with calls_in_a_loop(operator, context, times, watch) as call:
         yield counted(call)
 
 

@@ -4,8 +4,10 @@ A parameter annotated as an iterable gets records one by one; other parameters g
 that is an iterator is written record by record.
 """
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -13,12 +15,15 @@ from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting
+from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, LineCounter, iterate_lines, opened_content
 from dagster_dataops.errors import (
+    DataOpsError,
     DatasetOperatorError,
     ExportError,
+    MissingColumnError,
     OutageError,
     RecordError,
     RunStoppedError,
@@ -28,6 +33,7 @@ from dagster_dataops.errors import (
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import (
+    INVALID_LINE,
     Failure,
     error_row,
     text_and_traceback,
@@ -35,6 +41,11 @@ from dagster_dataops.execution.records.record_failures import (
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.read_columns import ReadKey, check_keys
+from dagster_dataops.operators.options.settings import ALLOWED, FAILING
+from dagster_dataops.operators.options.signature import parameters_of
+from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
+from dagster_dataops.operators.outcomes.record_context import TABLE
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode, encode
 
@@ -70,6 +81,20 @@ class DatasetRunner(Runner):
         return plain_function(attempt.operator)
 
 
+def hint_of_list(operator: Operator) -> str:
+    """Return how a plain function gets one record; empty if it is known to want all of them."""
+    spec = operator.__dataops__.spec
+    if spec.group or spec.kind != "dataset" or inspect.isclass(spec.target):
+        return ""
+    first = next(iter(parameters_of(spec.target)), None)
+    if first is None or first.annotation is not first.empty:
+        return ""
+    return (
+        ". It got the list of all records; annotate the first parameter `dict` "
+        f"(`def name({first.name}: dict)`) to get one record at a time, or `list` to get all"
+    )
+
+
 class _Call:
     """One call of a dataset operator.
 
@@ -86,6 +111,7 @@ class _Call:
         self._drafts = drafts
         self._name = attempt.name
         self._first_refused = ""
+        self._lacking: dict[str, int | float] = {}
         self._records = self._failed = self._bytes = 0
         self._total_bytes = sum(dataset.size_bytes for dataset in attempt.inputs)
 
@@ -96,18 +122,19 @@ class _Call:
                 self._drafts.results.write(line)
                 self._tick()
         self._check_any_succeeded()
-        return self._drafts.finish(records=self._records, failed=self._failed)
+        drafts = self._drafts.finish(records=self._records, failed=self._failed)
+        return replace(drafts, summary=RecordSummary(counts=self._lacking))
 
     def _check_any_succeeded(self) -> None:
         allowed = not self._attempt.settings.stop_after_failures
         if self._first_refused and self._failed == self._records and not allowed:
-            found = f"no line of its input is a record ({counted(self._failed, 'lines')})"
+            found = f"no line of its input is a record for it ({counted(self._failed, 'lines')})"
             raise OutageError(self._name, found, f"The first: {self._first_refused}")
 
     def _called(self, datasets: Sequence[JsonlDataset]) -> Iterator[object]:
         """Yield the elements that the operator returns."""
         streamed = self._operator.__dataops__.spec.streamed
-        sources = [self._read(dataset) for dataset in datasets]
+        sources = [self._watched(dataset, number) for number, dataset in enumerate(datasets)]
         given = [
             source if lazily else list(source)
             for source, lazily in zip(sources, streamed, strict=True)
@@ -121,14 +148,15 @@ class _Call:
         except (DatasetOperatorError, ExportError, RecordError, RunStoppedError, StorageError):
             raise
         except BaseException as error:
-            raise DatasetOperatorError(
-                self._name, *text_and_traceback(error, self._operator)
-            ) from error
+            reason, traceback_text = text_and_traceback(error, self._operator)
+            reason += hint_of_list(self._operator)
+            raise DatasetOperatorError(self._name, reason, traceback_text) from error
 
     def _iterable(self, returned: object) -> Iterable[object]:
         if isinstance(returned, (dict, str, bytes)) or not isinstance(returned, Iterable):
             kind = type(returned).__name__
             reason = f"it returned a {kind}; return a list of dicts, or an iterator of them"
+            reason += hint_of_list(self._operator)
             raise DatasetOperatorError(self._name, reason, "")
         return returned
 
@@ -137,6 +165,7 @@ class _Call:
             if not isinstance(record, dict):
                 kind = type(record).__name__
                 reason = f"element {position} of its result is a {kind}, not a dict"
+                reason += hint_of_list(self._operator)
                 raise DatasetOperatorError(self._name, reason, "")
             try:
                 yield encode(record)
@@ -144,7 +173,34 @@ class _Call:
                 reason = f"element {position} of its result: {error}"
                 raise DatasetOperatorError(self._name, reason, "") from None
 
-    def _read(self, dataset: JsonlDataset) -> Iterator[Record]:
+    def _watched(self, dataset: JsonlDataset, number: int) -> Iterator[Record]:
+        """Return the records of an input; those that lack a column that is read count, or fail."""
+        rule = self._attempt.settings.missing
+        keys = [] if rule == ALLOWED else self._operator.__dataops__.keys_read(number)
+        whole = self._operator.__dataops__.spec.kind == "export"  # it may read the file itself
+        needed = keys if rule == FAILING and not whole else []
+        records = self._read(dataset, needed)
+        if rule == FAILING and whole:
+            return self._refusing(records, keys)
+        return self._counted(records, keys) if keys and not needed else records
+
+    def _refusing(self, records: Iterator[Record], keys: Sequence[ReadKey]) -> Iterator[Record]:
+        for index, record in enumerate(records):
+            try:
+                check_keys(record, keys)
+            except MissingColumnError as error:
+                raise DatasetOperatorError(self._name, f"record {index}: {error}", "") from None
+            yield record
+
+    def _counted(self, records: Iterator[Record], keys: Sequence[ReadKey]) -> Iterator[Record]:
+        for record in records:
+            for key in keys:
+                if not key.is_in(record):
+                    row = f"{MISSING_TABLE}{TABLE}{key.name}"
+                    self._lacking[row] = self._lacking.get(row, 0) + 1
+            yield record
+
+    def _read(self, dataset: JsonlDataset, needed: Sequence[ReadKey]) -> Iterator[Record]:
         """Yield the records of an input; lines that are not records go to the error file."""
         with opened_content(dataset.path) as (source, interval):
             counter = LineCounter(source)
@@ -155,19 +211,22 @@ class _Call:
                 self._tick()
                 try:
                     record = decode(line.text)
+                    check_keys(record, needed)
                 except ValueError as error:
-                    self._refuse(dataset, index, counter.line_at(line.start), line, str(error))
+                    kind = type(error).__name__ if isinstance(error, DataOpsError) else INVALID_LINE
+                    refused = Failure(kind, str(error), "")
+                    self._refuse(dataset, index, counter.line_at(line.start), line, refused)
                 else:
                     yield record
 
     def _refuse(
-        self, dataset: JsonlDataset, index: int, number: int, line: Line, reason: str
+        self, dataset: JsonlDataset, index: int, number: int, line: Line, found: Failure
     ) -> None:
-        place = shown_place(dataset.path)
+        place, reason = shown_place(dataset.path), found.message
         self._first_refused = self._first_refused or f"{place}, line {number}: {reason}"
         if not self._attempt.settings.ignore_errors:
-            raise RecordError(self._name, index, place, number, "InvalidLine", reason, "")
-        failed = error_row(Failure("InvalidLine", reason, ""), line.text, self._name)
+            raise RecordError(self._name, index, place, number, found.exception, reason, "")
+        failed = error_row(found, line.text, self._name)
         row = {"index": index, "path": place, "line": number, **failed}
         self._drafts.errors.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         self._failed += 1

@@ -73,10 +73,11 @@ class ExportRunner(DatasetRunner):
             if self._current is None:
                 made = self._write(records)
                 self._rows = made.rows
+                if records.unread and attempt.operator.__dataops__.keys_read():
+                    _read_through(records)  # counts those that lack a column
                 return made.files
             if attempt.inputs[0].rows is None:
-                for _ in records:  # counts them, and finds lines that are not records
-                    pass
+                _read_through(records)  # counts them, and finds lines that are not records
             return self._current.files
 
         return listed
@@ -92,6 +93,11 @@ class ExportRunner(DatasetRunner):
         made_from = " ".join(map(str, self.fingerprint.to_json().values()))
         made_from += columns_text(attempt.operator.__dataops__.columns)
         return Delivery(self._writer, target, folder.receipt, made_from)
+
+
+def _read_through(records: ExportRecords) -> None:
+    for _ in records:
+        pass
 
 
 class _Writer:
@@ -130,6 +136,11 @@ class _Records(ExportRecords):
     def reading(self) -> Iterator[Record]:
         first, self._first = self._first, None
         return self._again() if first is None else first
+
+    @property
+    def unread(self) -> bool:
+        """Whether there was no reading yet; some formats read the file themselves."""
+        return self._first is not None
 
     def _again(self) -> Iterator[Record]:
         with opened_content(self.path) as (source, interval):

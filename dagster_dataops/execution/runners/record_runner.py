@@ -17,6 +17,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import OutageError, StorageError
 from dagster_dataops.execution.attempt import Attempt, synced_on_failure
 from dagster_dataops.execution.backends.backend import run_backend
+from dagster_dataops.execution.column_presence import check_found
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.operators.chains.chain import part_names
@@ -105,6 +106,7 @@ def _settle(job: Job) -> None:
         job.check_input_unchanged()
         job.check_complete()
         job.check_any_succeeded()
+        check_found(job)
     except OutageError:
         reopen(job.checkpoint, job.dataset, job.last_failed)
         raise

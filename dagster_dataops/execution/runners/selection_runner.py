@@ -42,6 +42,7 @@ from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.records.record_failures import text_and_traceback
 from dagster_dataops.execution.runners.record_runner import RecordRunner
 from dagster_dataops.operators.bound_methods import SKETCH, change_function, keep_function
+from dagster_dataops.operators.outcomes.column_watch import missing_counts
 from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, dropped_for
 from dagster_dataops.operators.outcomes.record_context import shown_counts
 from dagster_dataops.operators.outcomes.return_contract import ContractError, encode_outcome
@@ -66,7 +67,7 @@ class SelectionRunner(RecordRunner):
         if not isinstance(made, Drafts):
             return made
         summary = RecordSummary(
-            counts=shown_counts(table.counts),
+            counts=shown_counts(table.counts) | missing_counts(table.counts),
             drops=drops_in(select.tally),
             drop_examples=select.examples,
         )

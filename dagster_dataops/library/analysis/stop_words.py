@@ -109,6 +109,11 @@ _STOP_WORDS: Final = MappingProxyType(
 )
 
 
+def languages_with_stop_words() -> frozenset[str]:
+    """Return the ISO 639-1 codes of the languages with a list."""
+    return frozenset(_STOP_WORDS)
+
+
 def stop_words_of(language: str) -> frozenset[str]:
     """Return the stop words of a language in lower case.
 

@@ -146,7 +146,7 @@ class Against(_KeyedOperator, dedup):
     def _indexed(self, reference: Given) -> SortedKeys | frozenset[bytes]:
         folder = Path(reference) if isinstance(reference, (str, os.PathLike)) else None
         if folder is None or not folder.is_dir():
-            records: Iterable[Record] = given_records("reference", reference)
+            records: Iterable[Record] = given_records("reference", reference, [self._column])
             return frozenset(key for record in records for key in self._keys_of(record))
         path = folder / _OPTIONS
         with storage(path, "read"):

@@ -67,6 +67,9 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
     ``preset="fineweb"`` has 14 bands of 8 rows, 5-grams and ``linkage="component"``; other options
     given with it count. Other than datatrove, short texts are compared, too.
 
+    For source code, ``ignore_notices=True`` looks past the notice of a licence, which can be most
+    of a small file, and ``verify=True`` makes sure that what is dropped is similar.
+
     The result depends only on the options and the input. The selection uses up to
     ``max_memory_mb`` MB, 8 to 40 bytes per record, and 8 bytes per band and record on disk, with
     ``verify`` 4 more per n-gram. Needs the extra ``dedup``.
@@ -81,6 +84,8 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
         ngram_size: Number of words in an n-gram.
         words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
             ``mecab`` or a function.
+        ignore_notices: Whether notices of copyright and licence at the beginning of code are left
+            out of the comparison, as `text.RemoveCopyrightHeader` finds them.
         verify: Whether the Jaccard index of candidates is computed.
         keep: Which record stays: ``first``, ``longest``, or a column whose largest number wins.
         linkage: ``kept`` or ``component``; ``None`` is that of the preset, else ``kept``.
@@ -100,6 +105,7 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
         preset: str | None = None,
         ngram_size: NgramSize = 5,
         words: str | Splitter = "regex",
+        ignore_notices: bool = False,
         verify: bool = False,
         keep: str = "first",
         linkage: Linkage | None = None,
@@ -114,7 +120,7 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
         bands, rows = bands or usual.get("bands"), rows or usual.get("rows")
         self._column = FieldKey(input_key)
         self._rank_by, self._cluster_key = keep, cluster_key
-        self._ngrams = NgramHashes(ngram_size, words)
+        self._ngrams = NgramHashes(ngram_size, words, ignore_notices=ignore_notices)
         self._bands, self._rows = _shape(bands, rows) or choose_bands(threshold, permutations)
         self._minhash = MinHash("dedup.NearDuplicate", self._bands * self._rows, seed)
         self._similarity = Similarity(

@@ -50,6 +50,8 @@ class SimHash(dedup):
         ngram_size: Number of words in an n-gram.
         words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
             ``mecab`` or a function.
+        ignore_notices: Whether notices of copyright and licence at the beginning of code are left
+            out of the comparison, as `text.RemoveCopyrightHeader` finds them.
         num_blocks: Number of blocks that the 64 bits are cut into.
         hamming_distance: Most bits in which similar values differ.
         keep: Which record stays: ``first``, ``longest``, or a column whose largest number wins.
@@ -63,6 +65,7 @@ class SimHash(dedup):
         *,
         ngram_size: NgramSize = 6,
         words: str | Splitter = "regex",
+        ignore_notices: bool = False,
         num_blocks: PositiveInt = 6,
         hamming_distance: _Distance = 4,
         keep: str = "first",
@@ -74,7 +77,7 @@ class SimHash(dedup):
         need_numpy("dedup.SimHash")
         check_range("num_blocks", num_blocks, hamming_distance + 1, 16)
         self._column, self._rank_by = FieldKey(input_key), keep
-        self._ngrams = NgramHashes(ngram_size, words)
+        self._ngrams = NgramHashes(ngram_size, words, ignore_notices=ignore_notices)
         cuts = [_BITS * number // num_blocks for number in range(num_blocks + 1)]
         masks = [(1 << end) - (1 << start) for start, end in pairwise(cuts)]
         self._masks = [sum(some) for some in combinations(masks, num_blocks - hamming_distance)]

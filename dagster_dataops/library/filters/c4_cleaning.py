@@ -8,9 +8,11 @@ from annotated_types import Ge
 from typing_extensions import override
 
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyzed
+from dagster_dataops.library.analysis.character_sets import TERMINAL_PUNCTUATION
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
-from dagster_dataops.library.analysis.word_splitting import Splitter
+from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.filters.language_limits import base_language, by_language, words_of
 from dagster_dataops.library.filters.rules import Filter, Judgement, filters
 from dagster_dataops.records import Record
 
@@ -18,7 +20,7 @@ _Limit: TypeAlias = Annotated[int, Ge(-1)]  # -1 is no limit, as upstream
 
 _CITATION: Final = re.compile(r"\[(?:\d*|edit|citation needed)\]")
 _END_MARKS: Final = (".", "?", "!", '"', "'")
-_LIKELY_ENDS: Final = (*_END_MARKS, "]")  # a citation may follow the mark
+_MARKS_OF_ALL: Final = (*sorted(TERMINAL_PUNCTUATION), *"\"'”’“»«」』）)")
 _POLICY: Final = re.compile(
     "terms of use|privacy policy|cookie policy|uses cookies|use of cookies|use cookies"
 )
@@ -61,6 +63,11 @@ class C4Quality(Filter, filters):
     (``too_few_sentences``). -1 or ``None`` switches a number off. ``sentences`` is ``rule``,
     ``newline``, ``spacy`` (as datatrove; extra ``spacy``) or a function.
 
+    The rules are made for English web pages: the phrases are English, and words are between spaces.
+    With other languages, options that are left at their defaults are 3 for ``min_num_sentences``
+    and ``False`` for ``filter_curly_bracket``; in languages without spaces each
+    character is a word. ``filter_no_terminal_punct`` takes the marks of all scripts then.
+
     Mode ``tag`` writes the signals ``c4_lines``, ``c4_kept_lines``, ``c4_sentences`` and leaves the
     text as it is.
 
@@ -81,7 +88,7 @@ class C4Quality(Filter, filters):
         filter_policy: Remove lines about cookies, privacy and terms of use.
         sentences: How lines are split into sentences: ``rule``, ``newline``, ``spacy`` or a
             function.
-        language: ISO 639-1 code for ``sentences="spacy"``.
+        language: ISO 639-1 code of the texts, also with a region.
     """
 
     def __init__(
@@ -109,12 +116,23 @@ class C4Quality(Filter, filters):
             self._column.checked_single("give an output_key")
         self._by_line = split_paragraph
         self._citations, self._ends = remove_citations, filter_no_terminal_punct
+        limits = by_language(
+            C4Quality.__init__,
+            language,
+            {
+                "min_num_sentences": min_num_sentences,
+                "filter_curly_bracket": filter_curly_bracket,
+            },
+        )
+        min_num_sentences, filter_curly_bracket = limits.values()
         self._least_sentences = _OFF if min_num_sentences is None else min_num_sentences
         self._least_words = _OFF if min_words_per_line is None else min_words_per_line
         self._longest_word = _OFF if max_word_length is None else max_word_length
         self._lorem, self._bracket = filter_lorem_ipsum, filter_curly_bracket
         self._javascript, self._policy = filter_javascript, filter_policy
         self._split = sentences_function(sentences, language)
+        self._words = words_function(words_of("whitespace", language))
+        self._end_marks = _END_MARKS if base_language(language) == "en" else _MARKS_OF_ALL
 
     @override
     def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
@@ -170,14 +188,15 @@ class C4Quality(Filter, filters):
         stripped = [line.strip() for line in lines]
         if not self._ends:
             return stripped
-        return [line for line in stripped if line.endswith(_LIKELY_ENDS)]
+        # A citation may follow the mark.
+        return [line for line in stripped if line.endswith((*self._end_marks, "]"))]
 
     def _prose(self, line: str) -> str | None:
         """Return a line without citations; ``None`` if it is no prose."""
         left = _CITATION.sub("", line) if self._citations and "[" in line else line
-        if self._ends and (not left.endswith(_END_MARKS) or left.endswith("...")):
+        if self._ends and (not left.endswith(self._end_marks) or left.endswith("...")):
             return None
-        words = line.split()
+        words = self._words(line)
         if len(words) < self._least_words:
             return None
         if len(line) > self._longest_word != _OFF and max(map(len, words)) > self._longest_word:

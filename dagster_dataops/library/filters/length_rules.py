@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from dagster_dataops.library.analysis.signals import character_signals, line_signals, word_signals
 from dagster_dataops.library.analysis.word_splitting import Splitter
+from dagster_dataops.library.filters.language_limits import by_language, words_of
 from dagster_dataops.library.filters.rules import Signal, TextFilter, WordFilter, bounds, filters
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat
 
@@ -44,6 +45,8 @@ class WordCount(WordFilter, filters):
         max_num: Largest number of words to keep; ``None`` for no limit.
         strip: ``special``, or ``None`` to count all words.
         preset: ``datajuicer`` or ``nemo``.
+        language: ISO 639-1 code of the texts; in languages without spaces, ``whitespace`` is
+            ``regex``, so that each character is a word.
     """
 
     def __init__(
@@ -54,9 +57,11 @@ class WordCount(WordFilter, filters):
         strip: Literal["special"] | None = "special",
         preset: Literal["datajuicer", "nemo"] = "datajuicer",
         words: str | Splitter = "whitespace",
+        language: str = "en",
         **kwargs: Any,
     ) -> None:
-        super().__init__(words=words, **kwargs)
+        words = words_of(words, language)
+        super().__init__(words=words, language=language, **kwargs)
         if preset == "nemo":
             strip = None
             min_num = 50 if min_num == 10 else min_num  # the default
@@ -124,6 +129,8 @@ class MeanWordLength(WordFilter, filters):
     Args:
         min_mean_word_length: Smallest mean length of words to keep; ``None`` for no limit.
         max_mean_word_length: Largest mean length of words to keep; ``None`` for no limit.
+        language: ISO 639-1 code of the texts. The defaults are for English; with other languages,
+            they are 1 and 12 without spaces, 2 and 12 in Korean and Vietnamese, else 3 and 12.
     """
 
     def __init__(
@@ -131,9 +138,17 @@ class MeanWordLength(WordFilter, filters):
         *,
         min_mean_word_length: AtLeastZeroFloat | None = 3,
         max_mean_word_length: AtLeastZeroFloat | None = 10,
+        language: str = "en",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(language=language, **kwargs)
+        given = {
+            "min_mean_word_length": min_mean_word_length,
+            "max_mean_word_length": max_mean_word_length,
+        }
+        min_mean_word_length, max_mean_word_length = by_language(
+            MeanWordLength.__init__, language, given
+        ).values()
         self.nothing = self.no_words
         mean = self.of_words(word_signals.mean_word_length)
         self.rules = bounds("mean_word_length", mean, min_mean_word_length, max_mean_word_length)

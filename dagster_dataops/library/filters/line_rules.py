@@ -54,7 +54,8 @@ class Ellipsis(TextFilter, filters):  # noqa: A001 - the name of the field
 class Punctuation(TextFilter, filters):
     """Drop texts in which more than a share of the lines do not end in ``. ? ! " '``.
 
-    Reads ``input_key``. Blank lines do not count. Signal ``no_end_mark_ratio``; reasons ``empty``,
+    Reads ``input_key``. Blank lines do not count. The marks are those of English: use
+    ``filters.FineWebQuality`` for other languages. Signal ``no_end_mark_ratio``; reasons ``empty``,
     ``high_no_end_mark_ratio``.
 
     Source: ``PunctuationFilter`` of NeMo Curator, which fails on a text without lines.
@@ -77,8 +78,8 @@ class Punctuation(TextFilter, filters):
 class BoilerPlateString(TextFilter, filters):
     """Drop texts in which more than a share of the paragraphs speak of cookies or terms of use.
 
-    Reads ``input_key``. A text with "lorem ipsum" has 1.0. Signal ``boilerplate_ratio``; reason
-    ``high_boilerplate_ratio``.
+    Reads ``input_key``. A text with "lorem ipsum" has 1.0. The phrases are English. Signal
+    ``boilerplate_ratio``; reason ``high_boilerplate_ratio``.
 
     Source: ``BoilerPlateStringFilter`` of NeMo Curator. Three long notices are recognized by their
     beginning, length and end.

@@ -1,7 +1,7 @@
 """``filters.Pretraining``: the filters of FineWeb as one operator."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 from typing_extensions import override
 
@@ -17,6 +17,9 @@ from dagster_dataops.library.filters.published_rules import (
 from dagster_dataops.library.filters.rules import Filter, Judgement, filters
 from dagster_dataops.operators.options.ranges import Fraction
 from dagster_dataops.records import Record
+
+_KNOWN_SCORE: Final = 0.65
+_FOUND_SCORE: Final = 0.3  # scores of py3langid are lower than those of fastText
 
 
 class Pretraining(Filter, filters):
@@ -37,20 +40,25 @@ class Pretraining(Filter, filters):
     decide as datatrove 0.10. Modes ``tag`` and ``both`` write the signals of all filters, and
     ``tag`` leaves the text as it is.
 
+    ``language`` chooses stop words, how words are split, and limits, as each of the filters
+    describes; ``"en"``, the default, has those of FineWeb. It does not look at the language of a
+    text: give ``languages``, too, or a filter for each language behind `language.Identify`.
+
     Source: Penedo et al. 2024, arXiv:2406.17557; the pipeline of FineWeb in datatrove.
 
     Args:
         input_key: Key of the text: a column, or a selector.
         output_key: Column of the changed text; ``None`` writes it where it was read.
         languages: ISO 639-1 codes to keep; ``None`` for all.
-        min_lang_score: Smallest score of the language to keep.
+        min_lang_score: Smallest score of the language to keep; ``None`` for 0.65, as FineWeb, if
+            the record has the score, and for 0.3 if it is found here, by py3langid.
         lang_key: Column of the language.
         lang_score_key: Column of its score.
         words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
             ``mecab`` or a function.
         sentences: How lines are split into sentences: ``rule``, ``newline``, ``spacy`` or a
             function.
-        language: ISO 639-1 code for spaCy.
+        language: ISO 639-1 code of the texts, also with a region, such as ``pt-BR``.
     """
 
     def __init__(
@@ -59,7 +67,7 @@ class Pretraining(Filter, filters):
         input_key: str = "text",
         output_key: str | None = None,
         languages: Collection[str] | None = None,
-        min_lang_score: Fraction = 0.65,
+        min_lang_score: Fraction | None = None,
         lang_key: str = "lang",
         lang_score_key: str = "lang_score",
         words: str | Splitter = "whitespace",
@@ -68,11 +76,13 @@ class Pretraining(Filter, filters):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._languages, self._least_score = languages, min_lang_score
+        self._languages: Collection[str] | None = None
+        self._least_score = min_lang_score
         self._lang_key, self._score_key = lang_key, lang_score_key
         if languages is not None:
-            from dagster_dataops.library.language.identification import Identify
+            from dagster_dataops.library.language.identification import Identify, wanted_languages
 
+            self._languages = wanted_languages(languages)
             self._identify = Identify(input_key, lang_key=lang_key, score_key=lang_score_key)
         self._column = FieldKey(input_key)
         split: Any = {"words": words, "language": language}
@@ -115,8 +125,10 @@ class Pretraining(Filter, filters):
     def _language_reason(self, record: Record) -> str | None:
         if self._languages is None:
             return None
+        least = _KNOWN_SCORE
         if self._lang_key not in record or self._score_key not in record:
-            record = self._identify.forward(dict(record))
+            record, least = self._identify.forward(dict(record)), _FOUND_SCORE
+        least = least if self._least_score is None else self._least_score
         score: Any = record[self._score_key]
         known = record[self._lang_key] in self._languages
-        return None if known and score is not None and score >= self._least_score else "language"
+        return None if known and score is not None and score >= least else "language"

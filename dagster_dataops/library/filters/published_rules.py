@@ -7,7 +7,7 @@ from typing import Any
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.signals import line_signals, repetition_signals, word_signals
 from dagster_dataops.library.analysis.signals.line_signals import BULLETS, filled_lines
-from dagster_dataops.library.analysis.signals.word_signals import STOP_WORDS
+from dagster_dataops.library.filters.language_limits import by_language, usual_stop_words
 from dagster_dataops.library.filters.rules import (
     EMPTY,
     Rule,
@@ -42,6 +42,11 @@ class GopherQuality(WordFilter, filters):
     decisions are those of datatrove 0.10; commas then count as words without a letter, and far more
     texts are dropped.
 
+    ``language`` chooses the stop words and, with other languages than English, the values of
+    options that are left at their defaults: 0.7 for ``max_non_alpha_words_ratio``, 12 for
+    ``max_avg_word_length``, and for ``min_avg_word_length`` 1 in languages without spaces (where
+    ``whitespace`` is ``regex``, so that each character is a word) and 2 in Korean and Vietnamese.
+
     Source: Rae et al. 2021, arXiv:2112.11446, A1.1; ``GopherQualityFilter`` of datatrove, where a
     maximum of 0 switches a rule off; here it is a maximum. It fails on a text without words if
     ``min_doc_words`` is off.
@@ -60,8 +65,10 @@ class GopherQuality(WordFilter, filters):
             limit. It is a minimum, as upstream.
         min_alpha_words_ratio: The same under a better name; it goes before the other.
         min_stop_words: Smallest number of different stop words to keep; ``None`` for no limit.
-        stop_words: The stop words; ``None`` for the, be, to, of, and, that, have, with.
+        stop_words: The stop words; ``None`` for those of the language, in English the, be, to, of,
+            and, that, have, with. Without a list for the language, the rule is off.
         bullets: How lines with a bullet begin.
+        language: ISO 639-1 code of the texts, also with a region, such as ``pt-BR``.
     """
 
     def __init__(
@@ -79,9 +86,20 @@ class GopherQuality(WordFilter, filters):
         min_stop_words: AtLeastZero | None = 2,
         stop_words: Collection[str] | None = None,
         bullets: Collection[str] = BULLETS,
+        language: str = "en",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(language=language, **kwargs)
+        limits = by_language(
+            GopherQuality.__init__,
+            language,
+            {
+                "min_avg_word_length": min_avg_word_length,
+                "max_avg_word_length": max_avg_word_length,
+                "max_non_alpha_words_ratio": max_non_alpha_words_ratio,
+            },
+        )
+        min_avg_word_length, max_avg_word_length, alpha = limits.values()
         of = self.of_words
         number, length = (
             of(word_signals.num_content_words),
@@ -90,14 +108,13 @@ class GopherQuality(WordFilter, filters):
         hashes, ellipses = of(word_signals.hash_word_ratio), of(word_signals.ellipsis_word_ratio)
         bullet = partial(line_signals.bullet_line_ratio, bullets=tuple(bullets))
         letters = of(word_signals.alpha_word_ratio)
-        alpha = (
-            max_non_alpha_words_ratio if min_alpha_words_ratio is None else min_alpha_words_ratio
-        )
-        stops = STOP_WORDS if stop_words is None else frozenset(stop_words)
-        stop = of(word_signals.num_stop_words, stop_words=stops)
+        alpha = alpha if min_alpha_words_ratio is None else min_alpha_words_ratio
+        stops = usual_stop_words(language) if stop_words is None else frozenset(stop_words)
+        min_stop_words = None if stops is None else min_stop_words
+        stop = of(word_signals.num_stop_words, stop_words=stops or frozenset())
         most = max_symbol_word_ratio
-        limits = (most, max_bullet_lines_ratio, max_ellipsis_lines_ratio, alpha)
-        shares = any(limit is not None for limit in limits)
+        all_shares = (most, max_bullet_lines_ratio, max_ellipsis_lines_ratio, alpha)
+        shares = any(limit is not None for limit in all_shares)
         self.rules = [
             Rule("gopher_short_doc", "num_content_words", number, min_doc_words),
             Rule("gopher_long_doc", "num_content_words", number, most=max_doc_words),
@@ -138,6 +155,10 @@ class GopherRepetition(WordFilter, filters):
     in n words that repeat earlier ones, read from left to right without overlap). With numpy it is
     faster.
 
+    With other languages than English, options that are left at their defaults are 0.4 for
+    ``dup_line_frac`` and 0.25 for ``dup_line_char_frac``; in languages without spaces, where each
+    character is a word, ``dup_n_grams`` are of 10, 12, 14 and 16 words.
+
     Source: Rae et al. 2021, arXiv:2112.11446, table A1; ``GopherRepetitionFilter`` of datatrove,
     exactly with ``words="spacy"`` (extra ``spacy``).
 
@@ -152,6 +173,7 @@ class GopherRepetition(WordFilter, filters):
             frequent such n-gram.
         dup_n_grams: Pairs of a number of words and the largest share of characters in repeated such
             n-grams.
+        language: ISO 639-1 code of the texts, also with a region.
     """
 
     nothing = staticmethod(no_text)
@@ -165,15 +187,22 @@ class GopherRepetition(WordFilter, filters):
         dup_para_char_frac: Fraction | None = 0.2,
         top_n_grams: Shares = ((2, 0.20), (3, 0.18), (4, 0.16)),
         dup_n_grams: Shares = ((5, 0.15), (6, 0.14), (7, 0.13), (8, 0.12), (9, 0.11), (10, 0.10)),
+        language: str = "en",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(language=language, **kwargs)
+        given = {
+            "dup_line_frac": dup_line_frac,
+            "dup_line_char_frac": dup_line_char_frac,
+            "dup_n_grams": dup_n_grams,
+        }
+        chosen = by_language(GopherRepetition.__init__, language, given)
         of = self.of_words
         limits = {
             "dup_para_frac": dup_para_frac,
             "dup_para_char_frac": dup_para_char_frac,
-            "dup_line_frac": dup_line_frac,
-            "dup_line_char_frac": dup_line_char_frac,
+            "dup_line_frac": chosen["dup_line_frac"],
+            "dup_line_char_frac": chosen["dup_line_char_frac"],
         }
         named = [(name, getattr(repetition_signals, name), limit) for name, limit in limits.items()]
         named += [
@@ -183,7 +212,7 @@ class GopherRepetition(WordFilter, filters):
         duplicate = repetition_signals.duplicate_ngram_share
         named += [
             (f"duplicated_{int(n)}_n_grams", of(duplicate, size=int(n)), limit)
-            for n, limit in dup_n_grams
+            for n, limit in chosen["dup_n_grams"]
         ]
         self.rules = [Rule(name, name, value, most=limit) for name, value, limit in named]
 
@@ -203,6 +232,11 @@ class FineWebQuality(WordFilter, filters):
     ``char_dup_ratio`` (more than ``char_duplicates_ratio`` of the characters are in repeated
     lines); ``list_ratio`` (more than ``new_line_ratio`` newlines per word).
 
+    With other languages than English, options that are left at their defaults are, as in FineWeb2,
+    ``None`` for ``short_line_thr`` and 0.1 for ``char_duplicates_ratio``, and 0.05 for
+    ``line_punct_thr``. ``new_line_ratio`` is 0.12 in languages without spaces, where each character
+    is a word, so that lines of eight characters are a list, and 0.45 in Korean and Vietnamese.
+
     Source: Penedo et al. 2024, arXiv:2406.17557, section 3.6; ``FineWebQualityFilter`` of
     datatrove, exactly with ``words="spacy"`` (extra ``spacy``).
 
@@ -215,6 +249,7 @@ class FineWebQuality(WordFilter, filters):
         char_duplicates_ratio: Largest share of characters in repeated lines to keep; ``None`` for
             no limit.
         new_line_ratio: Largest number of newlines per word to keep; ``None`` for no limit.
+        language: ISO 639-1 code of the texts, also with a region.
     """
 
     nothing = staticmethod(_no_lines)
@@ -229,9 +264,21 @@ class FineWebQuality(WordFilter, filters):
         short_line_length: AtLeastZero = 30,
         char_duplicates_ratio: Fraction | None = 0.01,
         new_line_ratio: AtLeastZeroFloat | None = 0.3,
+        language: str = "en",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(language=language, **kwargs)
+        limits = by_language(
+            FineWebQuality.__init__,
+            language,
+            {
+                "line_punct_thr": line_punct_thr,
+                "short_line_thr": short_line_thr,
+                "char_duplicates_ratio": char_duplicates_ratio,
+                "new_line_ratio": new_line_ratio,
+            },
+        )
+        line_punct_thr, short_line_thr, char_duplicates_ratio, new_line_ratio = limits.values()
         punct: Any = line_signals.line_punct_ratio
         if stop_chars is not None:
             punct = partial(line_signals.line_end_ratio, marks=tuple(stop_chars))

@@ -12,6 +12,7 @@ from dagster_dataops.library.analysis.analyzed_text import AnalyzedText, analyze
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filter_outcome import FilterOutcome
+from dagster_dataops.library.filters.language_limits import words_of
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.records import Record
 
@@ -170,9 +171,9 @@ class WordFilter(TextFilter):
     """A filter by rules about the words of a text.
 
     Args:
-        words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
-            ``mecab`` or a function.
-        language: ISO 639-1 code for ``words="spacy"``.
+        words: How texts are split into words: ``whitespace`` (``regex`` in languages without
+            spaces), ``regex``, ``spacy``, ``jieba``, ``mecab`` or a function.
+        language: ISO 639-1 code of the texts.
         **kwargs: See `TextFilter`.
     """
 
@@ -180,7 +181,7 @@ class WordFilter(TextFilter):
         self, *, words: str | Splitter = "whitespace", language: str = "en", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self._split = words_function(words, language)
+        self._split = words_function(words_of(words, language), language)
 
     def of_words(self, signal: Callable[..., float], **options: Any) -> Signal:
         """Return a function of a text alone, for a signal that splits texts into words."""

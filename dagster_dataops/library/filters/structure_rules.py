@@ -61,7 +61,8 @@ class UniqueWordRatio(WordFilter, filters):
 
     Reads ``input_key``. Case does not count. By default, words are runs of letters and digits, and
     single characters in Chinese and Japanese. Signal ``unique_word_ratio``; reasons ``empty``,
-    ``low_unique_word_ratio``.
+    ``low_unique_word_ratio``. The ratio falls with the length of a text, and is lower where a word
+    is one character.
 
     Source: ``unique_word_filter`` of LazyLLM.
 
@@ -89,7 +90,8 @@ class PunctuationGap(TextFilter, filters):
 
     Args:
         max_length: Largest number of words to keep; ``None`` for no limit.
-        unit: ``words``, or ``characters`` for scripts without spaces.
+        unit: ``words``, or ``characters`` for scripts without spaces, whose sentences have more
+            characters than English ones have words.
     """
 
     nothing = staticmethod(blank)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
+from dagster_dataops.library.analysis.hosts import canonical_host, canonical_url
 from dagster_dataops.library.analysis.word_search import WordSearch, words_from
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.rules import Filter, Judgement, filters
@@ -28,7 +29,10 @@ class Url(Filter, filters):
     URL is in ``urls``), ``hard_blacklisted`` (a word of the URL, between characters other than
     letters and digits, is in ``banned_words``), ``soft_blacklisted`` (``soft_word_threshold`` of
     them are in ``soft_words``), ``blacklisted_subword`` (one of ``banned_subwords`` is in the URL
-    without other characters). Words are compared in lower case.
+    without other characters). Words are compared in lower case. Hosts are compared in their
+    canonical form: without case, a last dot, user and port, and international names in ASCII or
+    not, so that ``BÜCHER.de.`` is ``xn--bcher-kva.de``; URLs also without default port and
+    fragment.
 
     Signals ``url_soft_words`` and ``url_banned`` (0 or 1). Needs the extra ``urls``. The list of
     public suffixes is the one in tldextract; nothing is downloaded.
@@ -59,8 +63,8 @@ class Url(Filter, filters):
     ) -> None:
         super().__init__(**kwargs)
         self._column = FieldKey(url_key)
-        self._domains = frozenset(words_from("domains", domains))
-        self._urls = frozenset(words_from("urls", urls))
+        self._domains = frozenset(map(canonical_host, words_from("domains", domains)))
+        self._urls = frozenset(map(canonical_url, words_from("urls", urls)))
         self._banned = frozenset(map(_plain, words_from("banned_words", banned_words)))
         self._soft = frozenset(map(_plain, words_from("soft_words", soft_words)))
         self._most_soft = soft_word_threshold
@@ -68,6 +72,7 @@ class Url(Filter, filters):
         self._subwords = WordSearch(
             "filters.Url", subwords, whole_words=False, ignore_case=True, extra="urls"
         )
+        self._domains -= {""}
         _extractor()
 
     @override
@@ -83,12 +88,12 @@ class Url(Filter, filters):
 
     def _listed(self, url: str) -> str | None:
         if self._domains:
-            found = _extractor()(url)
-            if found.top_domain_under_public_suffix in self._domains:
+            host = canonical_host(url)
+            if _extractor()(host).top_domain_under_public_suffix in self._domains:
                 return "domain"
-            if found.fqdn in self._domains:
+            if host in self._domains:
                 return "subdomain"
-        return "url" if url in self._urls else None
+        return "url" if self._urls and canonical_url(url) in self._urls else None
 
     def _worded(self, url: str, words: set[str], soft: int) -> str | None:
         if not self._banned.isdisjoint(words):

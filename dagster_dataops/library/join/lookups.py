@@ -87,7 +87,8 @@ class Lookup(JoinOperator, join):
         if folder is not None and folder.is_dir():
             self._rows = _StoredRows(folder)
         else:
-            self._rows = _HeldRows(table, self._right, self._max_bytes)
+            added = [] if self._columns is None else list(map(FieldKey, self._columns))
+            self._rows = _HeldRows(table, self._right, self._max_bytes, added)
 
     def forward(self, record: Record) -> list[Record] | Drop:
         key = key_digest(self._left, record)
@@ -99,10 +100,12 @@ class Lookup(JoinOperator, join):
 class _HeldRows:
     """The rows of a table in memory, by the digests of their keys."""
 
-    def __init__(self, table: Given, key: Sequence[FieldKey], max_bytes: int) -> None:
+    def __init__(
+        self, table: Given, key: Sequence[FieldKey], max_bytes: int, added: Sequence[FieldKey]
+    ) -> None:
         self._lines: dict[bytes, list[bytes]] = {}
         size, record = 0, {}
-        for record in given_records("table", table):
+        for record in given_records("table", table, added):
             digest = key_digest(key, record)
             if digest is None:
                 continue

@@ -19,6 +19,26 @@ Backend: TypeAlias = Literal["py3langid", "lingua", "fasttext"]
 
 Identifier: TypeAlias = Callable[[str], tuple[str | None, float]]
 
+# Languages under the code of several (ISO 639-3, macrolanguages).
+_MEMBERS: Final = {
+    "no": ("nb", "nn"),
+    "zh": (
+        "cjy",
+        "cmn",
+        "cpx",
+        "czh",
+        "czo",
+        "gan",
+        "hak",
+        "hsn",
+        "lzh",
+        "mnp",
+        "nan",
+        "wuu",
+        "yue",
+    ),
+}
+_LEAST_SCORES: Final = {"py3langid": 0.3, "lingua": 0.65, "fasttext": 0.65}
 _LABEL: Final = "__label__"  # before the languages of a fastText model
 
 
@@ -70,9 +90,11 @@ class Filter(language):
     datatrove, whose score must be greater than ``min_score``.
 
     Args:
-        languages: ISO 639-1 codes; an empty list for all.
+        languages: ISO 639-1 codes; an empty list for all. ``zh`` and ``no`` are those of several
+            languages: they count as well, such as ``wuu`` and ``yue``, or ``nb`` and ``nn``.
         input_key: The key of the text.
-        min_score: The smallest score to keep.
+        min_score: The smallest score to keep; ``None`` for 0.3 with py3langid, whose scores are
+            low for short texts, and for 0.65, the limit of datatrove, with the others.
         backend: As in `language.Identify`.
         max_chars: As in `language.Identify`.
         model_path: As in `language.Identify`.
@@ -88,7 +110,7 @@ class Filter(language):
         languages: str | Collection[str],
         input_key: str = "text",
         *,
-        min_score: AtLeastZeroFloat = 0.65,
+        min_score: AtLeastZeroFloat | None = None,
         backend: Backend = "py3langid",
         max_chars: PositiveInt | None = 2000,
         model_path: str | None = None,
@@ -99,8 +121,9 @@ class Filter(language):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._languages = frozenset([languages] if isinstance(languages, str) else languages)
-        self._min_score, self._max_chars = min_score, max_chars
+        self._languages = wanted_languages(languages)
+        self._min_score = least_score(backend) if min_score is None else min_score
+        self._max_chars = max_chars
         self._identify, self._column = identifier(backend, model_path), FieldKey(input_key)
         self._outcome = FilterOutcome("tag" if label_only else mode, stats_key, reason_key)
 
@@ -124,6 +147,17 @@ def _identified(identify: Identifier, text: str, max_chars: int | None) -> tuple
     if not text or text.isspace():
         return None, 0.0
     return identify(without_long_runs(text))
+
+
+def wanted_languages(languages: str | Collection[str]) -> frozenset[str]:
+    """Return codes of languages, with those under the codes of several."""
+    given = [languages] if isinstance(languages, str) else list(languages)
+    return frozenset(given).union(*(_MEMBERS.get(one, ()) for one in given))
+
+
+def least_score(backend: Backend) -> float:
+    """Return the score from which a language is usually taken for certain."""
+    return _LEAST_SCORES[backend]
 
 
 def identifier(backend: str, model_path: str | None = None) -> Identifier:

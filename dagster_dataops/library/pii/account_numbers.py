@@ -1,9 +1,12 @@
 """Find phone numbers, payment cards and bank accounts in a text."""
 
 import re
+from functools import partial
 from typing import Final
 
-from dagster_dataops.library.analysis.text_spans import Spans
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.text_spans import Finder, Spans
+from dagster_dataops.library.option_values import needs_extra
 
 # A pattern that begins with a set of characters is fast, so look-behinds follow its first one.
 _PHONE: Final = re.compile(
@@ -12,7 +15,20 @@ _PHONE: Final = re.compile(
     r"|(?:(?<=\()[0-9]{3}\) ?|(?<=[0-9])[0-9]{2}[ .-])[0-9]{3}[ .-][0-9]{4}"  # North American
     r")(?![\w-])"
 )
-_CARD: Final = re.compile(r"[2-6](?<![\w.-].)(?:[ -]?[0-9]){12,18}(?![\w-])")
+_CARD: Final = re.compile(r"[2-6](?<![\w.-].)(?:[ -]?[0-9]){12,18}(?![\w-]|\.[0-9])")
+# The groups in which card numbers are written, and how those of the networks begin.
+_CARD_GROUPS: Final = re.compile(
+    r"[0-9]+|[0-9]{4}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{1,4}(?:\1[0-9]{1,3})?"
+    r"|[0-9]{4}([ -])[0-9]{6}\2[0-9]{4,5}"
+)
+_NETWORK: Final = re.compile(
+    r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})|5[1-5][0-9]{14}"
+    r"|(?:222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}"
+    r"|3[47][0-9]{13}|3(?:0[0-5]|[689][0-9])[0-9]{11}|35(?:2[89]|[3-8][0-9])[0-9]{12,15}"
+    r"|6(?:011|4[4-9][0-9]|5[0-9]{2}|2[0-9]{2})[0-9]{12,15}|(?:50|5[6-9]|6[0-9])[0-9]{11,17}"
+)
+_GROUP_BEFORE: Final = re.compile(r"(?:\b|x)[0-9A-Fa-f]{4}[ \n]\Z")
+_GROUP_AFTER: Final = re.compile(r"[ \n](?:0x)?[0-9A-Fa-f]{4}\b")
 _IBAN_START: Final = re.compile(r"[A-Z](?<!\w.)[A-Z][0-9]{2}(?=[ A-Z0-9])")
 _NO_DIGIT: Final = re.compile(r"\D+")
 # Characters of an account number, and the countries (ISO 13616).
@@ -42,11 +58,53 @@ def phones(text: str) -> Spans:
             yield match.span()
 
 
+def phones_of(region: str) -> Finder:
+    """Return a function that finds phone numbers by the plans of all countries.
+
+    Args:
+        region: ISO 3166-1 code of the country whose national forms are read.
+
+    Raises:
+        DefinitionError: There is no such country.
+        MissingExtraError: phonenumbers is not installed.
+    """
+    with needs_extra("pii.Replace with phone_region", "phone"):
+        import phonenumbers
+    if region not in phonenumbers.SUPPORTED_REGIONS:
+        msg = f"phone_region is {region!r}; use an ISO 3166-1 code of a country such as 'DE'"
+        raise DefinitionError(msg)
+    return partial(_phones_in, region)
+
+
+def _phones_in(region: str, text: str) -> Spans:
+    import phonenumbers
+
+    if _DIGITS.search(text):
+        for match in phonenumbers.PhoneNumberMatcher(text, region):
+            yield match.start, match.end
+
+
+_DIGITS: Final = re.compile(r"\d\D{0,4}\d\D{0,4}\d")
+
+
 def cards(text: str) -> Spans:
-    """Yield numbers of payment cards: 13 to 19 digits with a valid check digit (Luhn)."""
+    """Yield numbers of payment cards: of a network, in usual groups, with a valid check digit."""
     for match in _CARD.finditer(text):
-        if _has_check_digit(_NO_DIGIT.sub("", match[0])):
+        digits = _NO_DIGIT.sub("", match[0])
+        if (
+            _CARD_GROUPS.fullmatch(match[0])
+            and _NETWORK.fullmatch(digits)
+            and len(set(digits)) > 1
+            and not _is_in_table(text, *match.span())
+            and _has_check_digit(digits)
+        ):
             yield match.span()
+
+
+def _is_in_table(text: str, start: int, end: int) -> bool:
+    """Return whether groups of four characters come before or after in the same way."""
+    before = _GROUP_BEFORE.search(text, max(0, start - 6), start)
+    return before is not None or _GROUP_AFTER.match(text, end) is not None
 
 
 def _has_check_digit(digits: str) -> bool:

@@ -80,7 +80,7 @@ class Select(shape):
 
 
 class Drop(shape):
-    """Remove the columns ``keys``; a column that is missing is no error.
+    """Remove the columns ``keys``; a record may lack some.
 
     Args:
         keys: Column, or several.

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dagster_dataops.data import data_register
+from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.stats.value_summary import ValueSummary
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
+from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 stats: Any = data_register.new_group("stats")
@@ -62,6 +64,13 @@ class Summary(stats):
                 if key not in found:
                     found[key] = ValueSummary(self._bins, self._top)
                 found[key].add(value)
+        if number and not found and self._keys is None:
+            msg = (
+                f"none of {counted(number, 'records')} has signals in {self._stats_key!r} or a "
+                f"reason in {self._reason_key!r}; name the columns to describe in keys, or put "
+                "filters with mode='tag' before"
+            )
+            raise UnfitRecordError(msg)
         columns: Any = {key: summary.result() for key, summary in found.items()}
         return [{"records": number, "columns": columns}]
 

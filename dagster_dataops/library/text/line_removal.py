@@ -1,12 +1,15 @@
 """Operators of group ``text`` that remove lines and paragraphs."""
 
+from itertools import repeat
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from annotated_types import Interval
 from typing_extensions import override
 
 from dagster_dataops.library.analysis.character_sets import PUNCTUATION
+from dagster_dataops.library.analysis.licence_notices import licence_notices
 from dagster_dataops.library.analysis.signals.line_signals import POLICY
+from dagster_dataops.library.analysis.text_spans import replaced
 from dagster_dataops.library.text.text_cleaning import text
 from dagster_dataops.library.text_mapping import TextOperator
 
@@ -15,7 +18,6 @@ _Columns: TypeAlias = Annotated[int, Interval(ge=2, le=20)]
 _STARTS: Final = PUNCTUATION | {" "}
 _SYMBOLS: Final = "".join(sorted(_STARTS))
 _PLACEHOLDER: Final = "lorem ipsum"
-_COMMENT_STARTS: Final = ("//", "#", "--")
 
 
 class RemoveSymbolLines(TextOperator, text):
@@ -87,26 +89,29 @@ class RemoveBoilerplate(TextOperator, text):
 
 
 class RemoveCopyrightHeader(TextOperator, text):
-    """Remove the copyright notice from the beginning of source code.
+    """Remove the notices about copyright and licence from the beginning of source code.
 
-    The first comment between ``/*`` and ``*/`` goes if it contains "copyright". If there is none,
-    the first lines go that are empty or begin with ``//``, ``#`` or ``--``. Reads ``input_key``
-    (one key or several) and writes ``output_key`` (by default, the same keys). As
-    ``clean_copyright_mapper`` of Data-Juicer.
+    Of the comments before the code, those go that speak of a copyright or a licence: ``Copyright``,
+    ``SPDX-License-Identifier``, ``Licensed under``, ``All rights reserved``, and the like in other
+    languages. All else stays: other comments, titles, directives such as ``#include``, and lines
+    that a program reads, such as ``#!/bin/sh`` or ``# -*- coding: utf-8 -*-``. A text in three
+    quotes, as the documentation of a module, goes only if it begins with a notice. The line end
+    after a comment such as ``/* */`` stays.
+
+    Comments of lines begin with ``#``, ``//``, ``--``, ``;``, ``%``, ``!``, ``rem``, ``dnl`` and
+    the like; others are between ``/*`` and ``*/``, ``<!--`` and ``-->``, ``(*`` and ``*)``, ``{-``
+    and ``-}``, ``#|`` and ``|#`` and the like. Reads ``input_key`` (one key or several) and writes
+    ``output_key`` (by default, the same keys).
+
+    ``clean_copyright_mapper`` of Data-Juicer also removes other lines that begin with ``#``, and
+    every comment if it finds no ``/*``. As there, a text of nothing but line ends becomes empty.
     """
 
     @override
     def changed(self, value: str) -> str:
-        start = value.find("/*")
-        end = value.find("*/", start + 2) if start >= 0 else -1
-        if end >= 0:
-            notice = "copyright" in value[start:end].lower()
-            return value[:start] + value[end + 2 :] if notice else value
-        lines = value.split("\n")
-        first = 0
-        while first < len(lines) and (not lines[first] or lines[first].startswith(_COMMENT_STARTS)):
-            first += 1
-        return "\n".join(lines[first:])
+        if not value.strip("\n"):
+            return ""
+        return replaced(value, licence_notices(value), repeat(""))
 
 
 class RemoveTableText(TextOperator, text):

@@ -2,13 +2,15 @@ r"""``verify.BoxedAnswer`` and ``verify.MathEqual``: final answers of mathematic
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
 from annotated_types import Interval
 
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import check_choice
-from dagster_dataops.library.verify.number_forms import equal_answers, symbolic_comparison
+from dagster_dataops.library.verify.answer_structure import AnswerComparison
+from dagster_dataops.library.verify.symbolic_values import limited, symbolic_comparison
 from dagster_dataops.library.verify.verdict import Verdict, verify
 from dagster_dataops.records import Record
 
@@ -97,11 +99,20 @@ class MathEqual(verify):
     ``output_key="correct"``. A missing or empty answer is not correct.
 
     Numbers are compared exactly: ``1,000`` is ``1000``; ``0.50`` is ``1/2``, ``\frac{1}{2}`` and
-    ``50%``; ``1e3`` is ``1000``. ``tolerance=0`` is the largest relative difference. Dollar signs,
-    degree signs, ``\left``, ``\right``, ``\text`` (but not its content), a final dot, case, and
-    spaces that are not between digits do not count. Other answers are equal if the same text
-    remains; tuples, intervals and sets if their parts are equal, in this order. With
-    ``symbolic=True``, other answers are also compared by math-verify (extra ``math``).
+    ``50%``; ``1 \frac{1}{2}`` is ``1.5``; ``1e3``, ``10^3`` and ``1 \times 10^3`` are ``1000``;
+    ``0.\overline{3}`` is ``1/3``. ``tolerance=0`` is the largest relative difference. Dollar signs,
+    ``\boxed``, ``\left``, ``\right``, ``\text`` (but not its content), a final dot, case, and
+    spaces that are not between digits do not count. ``x=3`` is ``3``, ``x \in [1,3]`` is ``[1,3]``.
+    A usual unit counts only if both have one: ``3 \text{ cm}`` is ``3``, not ``3 \text{ m}``.
+    Tuples, intervals and matrices are equal if their parts are, in this order; sets, unions,
+    solutions ``2,3`` and ``\pm 2`` in any order. Other answers are equal if the same text remains.
+
+    With ``symbolic=True``, other answers are also read as expressions, equations or inequalities by
+    math-verify (extra ``math``). They are equal if their difference is exactly zero, or is at most
+    ``tolerance``: ``2\sqrt{2}`` is ``\sqrt{8}``, and ``(x+1)^2`` is ``x^2+2x+1``, but ``\sqrt{2}``
+    is not ``1.4142136``. What math-verify says about their equality is not used: it rounds numbers.
+    Expressions of more than 300 characters, with numbers of more than 40,000 bits, or that need
+    more than 2,000,000 calls of functions differ.
 
     ``mode="tag"`` writes the result, ``"drop"`` drops records that are not correct for the reason
     ``not_equal``, ``"both"`` does both.
@@ -111,7 +122,7 @@ class MathEqual(verify):
         reference_key: Key of the reference answer.
         output_key: Column of the result, a boolean.
         tolerance: Largest relative difference of equal numbers, 0 to 1.
-        symbolic: Whether other answers are compared by math-verify.
+        symbolic: Whether other answers are compared as expressions.
         mode: ``tag`` writes the result, ``drop`` drops what fails, ``both`` does both.
     """
 
@@ -128,16 +139,20 @@ class MathEqual(verify):
     ) -> None:
         super().__init__(**kwargs)
         self._answer, self._reference = _value(input_key), _value(reference_key)
-        self._tolerance = tolerance
-        self._symbolic = symbolic_comparison() if symbolic else None
+        self._symbolic = symbolic
+        self._comparison = AnswerComparison(tolerance, symbolic_comparison() if symbolic else None)
         self._verdict = Verdict(mode, output_key, None)
 
     def forward(self, record: Record) -> Any:
-        answer, reference = self._answer(record), self._reference(record)
-        correct = equal_answers(answer, reference, self._tolerance) or (
-            self._symbolic is not None and self._symbolic(answer, reference)
-        )
+        answer, reference = (_unboxed(read(record)) for read in (self._answer, self._reference))
+        equal = partial(self._comparison.equal, answer, reference)
+        correct = limited(equal) if self._symbolic else equal()
         return self._verdict.of(record, None if correct else "not_equal")
+
+
+def _unboxed(answer: str) -> str:
+    """Return the content of the last box, or the answer if it has none."""
+    return (_boxed(answer) or answer) if _BOX.search(answer) else answer
 
 
 def _value(key: str) -> Callable[[Record], str]:

@@ -1,72 +1,226 @@
-r"""Compare answers: numbers in their usual forms, and texts with LaTeX marks."""
+r"""Numbers in their usual forms, exactly, and answers without marks that do not change them."""
 
 import re
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Final
-
-from dagster_dataops.library.option_values import needs_extra
+from typing import Final, NamedTuple
 
 _LONGEST_NUMBER: Final = 100  # characters; longer ones are compared as texts
 _LARGEST_EXPONENT: Final = 1000
-_LONGEST_SYMBOLIC: Final = 1000
-_DROPPED: Final = re.compile(
-    r"\\(?:left|right|displaystyle|[,;:! ])|\\?\$|\\[()\[\]]"
-    r"|\^\{?\\circ\}?|°|(?<![0-9])\s+|\s+(?![0-9])"
+_MARKS: Final = str.maketrans(
+    {
+        **dict.fromkeys("−\u2013", "-"),
+        "，": ",",
+        "（": "(",
+        "）": ")",
+        "×": r"\times ",
+        "·": r"\cdot ",
+        "π": r"\pi ",
+        "∈": r"\in ",
+        "∪": r"\cup ",
+        "∞": r"\infty ",
+        "≤": r"\leq ",
+        "≥": r"\geq ",
+        "≠": r"\neq ",
+        "±": r"\pm ",
+        "÷": r"\div ",
+        "\u00a0": " ",
+        "\x00": None,
+    }
 )
+_JOINT: Final = re.compile(r"\\text\{\s*(?:or|and)\s*\}")
 _TEXT: Final = re.compile(r"\\(?:text|mathrm|textbf|mathbf|mbox)\{([^{}]*)\}")
-_FRACTION: Final = re.compile(r"(-?)\\[dt]?frac\{?(-?[0-9.]+)\}?\{?(-?[0-9.]+)\}?")
 _ESCAPED: Final = re.compile(r"\\([%{}])")
+_DROPPED: Final = re.compile(
+    r"(\\\\)|\\(?:left|right|displaystyle)(?![A-Za-z])|\\[,;:! ()\[\]]"
+    r"|\^\{?\\circ(?![A-Za-z])\}?|°"
+)
+_SPACES: Final = re.compile(r"(\\[A-Za-z]+)?\s+")
+_COMMAND: Final = re.compile(r"\\[A-Za-z]+|[^\\]+|\\")
+_PLUS: Final = re.compile(r"(?:^|(?<=[(\[{,]))\+")
+_DOLLARS: Final = re.compile(r"\s*\$([^$]*[^$\\])\$\s*")
+_OTHER_NAMES: Final = {
+    r"\dfrac": r"\frac",
+    r"\tfrac": r"\frac",
+    r"\le": r"\leq",
+    r"\ge": r"\geq",
+    r"\ne": r"\neq",
+}
+
+_FRACTION: Final = re.compile(
+    r"([+-]?[0-9]*)(?:\\frac\{?(-?[0-9.]+)\}?\{?(-?[0-9.]+)\}?| ([0-9]+)/([0-9]+))"
+)
+_SHORT_FRACTION: Final = re.compile(r"(-?)\\frac([0-9])([0-9])")
 _THOUSANDS: Final = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _NUMBER: Final = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?([0-9]{1,5}))?", re.ASCII
 )
-_MARKS: Final = str.maketrans({"−": "-", "\u2013": "-", "，": ",", "（": "(", "）": ")"})
-_OPEN, _CLOSE = "([{", ")]}"
+_POWER: Final = re.compile(
+    r"([+-]?)(?:([0-9]*\.?[0-9]+)(?:\\times|\\cdot|\*) ?)?"
+    r"([0-9]*\.?[0-9]+)\^(?:\{([+-]?[0-9]{1,4})\}|([0-9]))"
+)
+_REPEATING: Final = re.compile(r"([+-]?)([0-9]*)\.([0-9]*)\\overline\{([0-9]+)\}")
+
+# Units by their usual names, with the others that mean the same.
+_UNITS: Final = (
+    "mm=millimeter,millimetre cm=centimeter,centimetre m=meter,metre km=kilometer,kilometre "
+    "in=inch,inche ft=foot,feet yd=yard mi=mile mg=milligram g=gram kg=kilogram,kilo t=tonne,ton "
+    "lb=pound,lbs oz=ounce ml=milliliter,millilitre l=liter,litre s=sec,second min=minute "
+    "h=hr,hour day week month year n=newton j=joule w=watt kw=kilowatt v=volt a=ampere,amp "
+    "k=kelvin pa=pascal hz=hertz mol=mole rad=radian deg=degree $=dollar,usd ct=cent €=euro,eur "
+    "£=gbp unit"
+)
+_SIGNS: Final = {"\\$": "$", "$": "$", "€": "€", "£": "£"}
 
 
-def equal_answers(answer: str, reference: str, tolerance: float) -> bool:
-    """Return whether two answers are equal; see ``verify.MathEqual``."""
-    left, right = _plain(answer), _plain(reference)
-    if not left or not right:
-        return False
-    if left == right or _equal_numbers(left, right, tolerance):
-        return True
-    parts = _parts(left), _parts(right)
-    if len(parts[0]) == 1 or len(parts[0]) != len(parts[1]):
-        return False
-    return _brackets(left) == _brackets(right) and all(
-        one == other or _equal_numbers(one, other, tolerance)
-        for one, other in zip(*parts, strict=True)
-    )
+def _unit_names() -> dict[str, str]:
+    names = {}
+    for item in _UNITS.split():
+        name, _, others = item.partition("=")
+        for one in (name, *filter(None, others.split(","))):
+            names[one] = name
+            if len(one) > 1:
+                names[f"{one}s"] = name
+    return names
 
 
-def _brackets(text: str) -> str:
-    return text[0] + text[-1] if text[0] in _OPEN and text[-1] in _CLOSE else ""
+_NAMES: Final = _unit_names()
+_NAME: Final = "|".join(sorted((re.escape(one) for one in _NAMES), key=len, reverse=True))
+_UNIT: Final = re.compile(
+    rf"(square|cubic|sq)?\.?({_NAME})\.?(?:\^?\{{?([23])\}}?)?"
+    rf"(?:(?:/|per)({_NAME})(?:\^?\{{?([23])\}}?)?)?",
+)
+_UNIT_STARTS: Final = re.compile(r"\x00|(?<=[0-9})!%]) ?(?=[A-Za-z€£])")
+_DEGREES: Final = re.compile(r"(?:\^\{?\\circ\}?|°)\s*\Z")
+_SHAPES: Final = {"square": "2", "sq": "2", "cubic": "3"}
+_LONGEST_UNIT: Final = 40
 
 
-def _equal_numbers(left: str, right: str, tolerance: float) -> bool:
-    one, other = number_of(left), number_of(right)
-    if one is None or other is None:
-        return False
-    return abs(one - other) <= Fraction(tolerance) * max(abs(one), abs(other))
+class PlainAnswer(NamedTuple):
+    """An answer without marks that do not change its value.
+
+    Attributes:
+        text: The answer without its unit.
+        unit: The usual name of its unit; empty if it has none.
+    """
+
+    text: str
+    unit: str
+
+
+def plain_answer(answer: str) -> PlainAnswer:
+    """Return an answer without marks that do not change its value, and its unit."""
+    if whole := _DOLLARS.fullmatch(answer):
+        answer = whole[1]
+    answer = _JOINT.sub(",", answer.translate(_MARKS)).replace("{,}", ",").strip()
+    sign = next((one for one in _SIGNS if answer.startswith(one)), "")
+    answer = answer.removeprefix(sign)
+    marked = _without_marks(_TEXT.sub("\x00\\1", answer))
+    text = marked.replace("\x00", "")
+    if sign:
+        return PlainAnswer(text, _SIGNS[sign])
+    for found in _UNIT_STARTS.finditer(marked, max(0, len(marked) - _LONGEST_UNIT)):
+        value, unit = marked[: found.start()].replace("\x00", ""), marked[found.end() :]
+        name = _unit(unit)
+        named = found[0] == "\x00" or len(unit) > 1
+        if name and named and (found[0] == "\x00" or number_of(value) is not None):
+            return PlainAnswer(value, name)
+    return PlainAnswer(text, "deg" if _DEGREES.search(answer) else "")
+
+
+def _unit(text: str) -> str:
+    found = _UNIT.fullmatch(text)
+    if found is None:
+        return ""
+    shape, name, power, below, lower = found.groups()
+    power = _SHAPES.get(shape or "", power or "")
+    return _NAMES[name] + power + (f"/{_NAMES[below]}{lower or ''}" if below else "")
+
+
+def _without_marks(text: str) -> str:
+    text = _DROPPED.sub(r"\1", _ESCAPED.sub(r"\1", text))
+    text = _SPACES.sub(_space, text.strip().replace("\\$", "").replace("$", ""))
+    lowered = "".join(map(_lowered, _COMMAND.findall(text.rstrip("."))))
+    return _PLUS.sub("", lowered)
+
+
+def _space(found: re.Match[str]) -> str:
+    """Return the space that is needed: between digits, and behind a command before a letter."""
+    before = found.string[found.start() - 1 : found.start()] if found.start() else ""
+    after = found.string[found.end() : found.end() + 1]
+    if found[1]:
+        return f"{found[1]} " if after.isalpha() else found[1]
+    return " " if before.isdigit() and after.isdigit() else ""
+
+
+def _lowered(part: str) -> str:
+    return _OTHER_NAMES.get(part, part) if part.startswith("\\") else part.casefold()
 
 
 def number_of(text: str) -> Fraction | None:
-    """Return the number that a text is, exactly; ``None`` if it is none."""
-    if len(text) > _LONGEST_NUMBER:
+    """Return the number that a plain text is, exactly; ``None`` if it is none."""
+    if not text or len(text) > _LONGEST_NUMBER:
         return None
     if text.endswith("%"):
         value = number_of(text.removesuffix("%").removesuffix("\\"))
         return None if value is None else value / 100
-    if fraction := _FRACTION.fullmatch(text):
-        text = f"{fraction[1]}{fraction[2]}/{fraction[3]}"
-        text = text.removeprefix("--")
+    if text.startswith("-\\"):
+        value = number_of(text[1:])
+        return None if value is None else -value
     if _THOUSANDS.fullmatch(text):
         text = text.replace(",", "")
+    for pattern, value_of in _FORMS:
+        if found := pattern.fullmatch(text):
+            return value_of(found)
     upper, slash, lower = text.partition("/")
     value, divisor = _decimal(upper), _decimal(lower) if slash else Fraction(1)
     return None if value is None or not divisor else value / divisor
+
+
+def _fraction(found: re.Match[str]) -> Fraction | None:
+    """Return the value of a fraction, or of a mixed number, whose fraction is below 1."""
+    whole, upper, lower, above, below = found.groups()
+    value, divisor = _decimal(upper or above), _decimal(lower or below)
+    if value is None or not divisor:
+        return None
+    value /= divisor
+    if whole in {"", "+", "-"}:
+        return -value if whole == "-" else value
+    if not 0 < value < 1:
+        return None
+    return int(whole) + (-value if whole.startswith("-") else value)
+
+
+def _short_fraction(found: re.Match[str]) -> Fraction | None:
+    return _fraction_of(found[1], int(found[2]), int(found[3]))
+
+
+def _fraction_of(sign: str, value: int, divisor: int) -> Fraction | None:
+    return Fraction(-value if sign else value, divisor) if divisor else None
+
+
+def _power(found: re.Match[str]) -> Fraction | None:
+    sign, factor, base, long, short = found.groups()
+    exponent = int(long or short)
+    value = Fraction(base)
+    if abs(exponent) > _LARGEST_EXPONENT or (not value and exponent < 1):
+        return None
+    value = value**exponent * Fraction(factor or 1)
+    return -value if sign == "-" else value
+
+
+def _repeating(found: re.Match[str]) -> Fraction:
+    sign, whole, digits, period = found.groups()
+    before = Fraction(int(f"{whole}{digits}" or "0"), 10 ** len(digits))
+    value = before + Fraction(int(period), (10 ** len(period) - 1) * 10 ** len(digits))
+    return -value if sign == "-" else value
+
+
+_FORMS: Final = (
+    (_SHORT_FRACTION, _short_fraction),
+    (_FRACTION, _fraction),
+    (_POWER, _power),
+    (_REPEATING, _repeating),
+)
 
 
 def _decimal(text: str) -> Fraction | None:
@@ -74,42 +228,3 @@ def _decimal(text: str) -> Fraction | None:
     if number is None or int(number[1] or 0) > _LARGEST_EXPONENT:
         return None
     return Fraction(text if not text.endswith(".") else text[:-1])
-
-
-def _plain(text: str) -> str:
-    """Return an answer without marks that do not change its value."""
-    text = _TEXT.sub(r"\1", text.translate(_MARKS))
-    text = _DROPPED.sub("", _ESCAPED.sub(r"\1", text))
-    return text.rstrip(".").casefold()
-
-
-def _parts(text: str) -> list[str]:
-    """Return the parts of a tuple, interval or set, without its brackets."""
-    if _brackets(text):
-        text = text[1:-1]
-    ends = []
-    depth = 0
-    for position, mark in enumerate(text):
-        depth += (mark in _OPEN) - (mark in _CLOSE)
-        if mark == "," and depth == 0:
-            ends.append(position)
-    starts = [0, *(end + 1 for end in ends)]
-    return [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]
-
-
-def symbolic_comparison() -> Callable[[str, str], bool]:
-    """Return a function that compares an answer with a reference by math-verify.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    with needs_extra("verify.MathEqual with symbolic=True", "math"):
-        from math_verify import parse, verify
-
-    def equal(answer: str, reference: str) -> bool:
-        if max(len(answer), len(reference)) > _LONGEST_SYMBOLIC or not answer or not reference:
-            return False
-        found = [parse(f"${text}$", parsing_timeout=None) for text in (answer, reference)]
-        return bool(verify(found[1], found[0], timeout_seconds=None))
-
-    return equal

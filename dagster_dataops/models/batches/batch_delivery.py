@@ -205,6 +205,7 @@ class BatchDelivery:
         reason = f"{self.progress()}; run again to collect the replies"
         return StopRun(reason, waits=True)
 
+
 # The fields of the file of the batches, and their types.
 _STATE: Final = {"parts": dict, "failed": dict, "refusals": list, "rounds": int, "published": str}
 

@@ -56,7 +56,7 @@ def message_of(choice: Mapping[str, Any]) -> Message:
     content = message.get("content")
     if type(content) is str and not any(map(message.get, _OTHERS)):
         return Message(content, "", "", [])
-    found = _Parts()
+    found = _ContentParts()
     found.take(content)
     for name in _REASONING_KEYS:
         found.reasoning += _texts_in(message.get(name))
@@ -104,7 +104,7 @@ def without_thinking(text: str) -> tuple[str, str]:
     return text[end:].lstrip(), thought.strip()
 
 
-class _Parts:
+class _ContentParts:
     """The parts of a content by kind."""
 
     def __init__(self) -> None:

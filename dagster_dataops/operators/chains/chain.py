@@ -19,6 +19,7 @@ from dagster_dataops.operators.definition.operator import (
 )
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.options.declared_columns import ColumnDeclarations, column_types
+from dagster_dataops.operators.options.read_columns import columns_needed
 from dagster_dataops.operators.options.secret_options import secrets_of
 from dagster_dataops.operators.options.secret_texts import Secrets
 from dagster_dataops.operators.options.settings import ExecutionSettings
@@ -156,7 +157,9 @@ class Chain(Operator):
         made: Chain = object.__new__(type(self))
         options = ChainOptions({name: one.__dataops__.options for name, one in parts})
         made.__dataops__ = replace(
-            self.__dataops__, spec=replace(spec, parts=parts), options=options
+            self.__dataops__,
+            spec=replace(spec, parts=parts, declared=_declared(parts)),
+            options=options,
         )
         return made
 
@@ -349,7 +352,8 @@ def _declared(parts: Sequence[Part]) -> ColumnDeclarations:
     for part in parts:
         read, writes, columns = (_types(part, one) for one in ("reads", "writes", "columns"))
         if known and not complete:
-            reads |= {name: kind for name, kind in (read or {}).items() if name not in made}
+            needed = {name for name, column in columns_needed(read or {}) if column not in made}
+            reads |= {name: kind for name, kind in (read or {}).items() if name in needed}
         if columns is not None:
             made, complete, known = columns, True, True
         elif writes is not None:

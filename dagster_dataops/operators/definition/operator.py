@@ -158,8 +158,7 @@ class OperatorMeta(type):
         """
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is None:
-            group = getattr(cls, "__dataops_group__", cls.__name__)
-            raise OperatorDefinitionError(f"data.{group}", "it is a group; construct its operators")
+            raise _not_an_operator(cls)
         try:
             return cls._constructed(spec, positional, given)
         except Exception as error:
@@ -589,6 +588,19 @@ def _init_arguments(
     own = init_parameters(cls)
     named = {name: value for name, value in settings.items() if name in own}
     return {name: value for name, value in options.items() if name in own} | named
+
+
+def _not_an_operator(cls: type) -> OperatorDefinitionError:
+    """Return the error of constructing a class that was not registered."""
+    group = getattr(cls, "__dataops_group__", None)
+    if group is not None:
+        return OperatorDefinitionError(f"data.{group}", "it is a group; construct its operators")
+    name = "MyOperator" if cls is Operator else cls.__name__
+    reason = (
+        "it belongs to no group, so it was not registered; inherit from a group in place of "
+        f"Operator: class {name}(data_register.new_group('my_group'))"
+    )
+    return OperatorDefinitionError(cls.__name__, reason)
 
 
 def _further_options(

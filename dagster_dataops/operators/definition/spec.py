@@ -12,13 +12,18 @@ from dagster_dataops.hashing.exact_forms import EntryRules, ExactForms
 from dagster_dataops.hashing.operational import Operational, is_annotated_operational
 from dagster_dataops.hashing.values import digest_of_form
 from dagster_dataops.operators.options.artefact_options import referenced, with_references
-from dagster_dataops.operators.options.declared_columns import NOTHING, ColumnDeclarations
+from dagster_dataops.operators.options.declared_columns import (
+    NOTHING,
+    ColumnDeclarations,
+    column_types,
+)
 from dagster_dataops.operators.options.endpoint_credentials import (
     holds_credentials,
     is_endpoint_credential,
     is_inner_credential,
     is_operational_option,
 )
+from dagster_dataops.operators.options.read_columns import ReadKey, keys_of
 from dagster_dataops.operators.options.secret_options import is_hidden, secrets_of
 from dagster_dataops.operators.options.secret_texts import Secrets
 from dagster_dataops.operators.options.settings import (
@@ -216,6 +221,29 @@ class Invocation:
     def unknown_options(self) -> tuple[str, ...]:
         """The options with an object that has no digest, each with the class of the object."""
         return self._known_options[1]
+
+    @property
+    def names_read(self) -> tuple[str, ...]:
+        """The names that the operator declares to read, perhaps as `ReadName`.
+
+        Raises:
+            OperatorDefinitionError: The declaration is malformed.
+        """
+        declaration = self.spec.declared.reads
+        if declaration is None:
+            return ()
+        return tuple(column_types(self.spec.qualified_name, "reads", declaration, self.options))
+
+    def keys_read(self, number: int = 0) -> list[ReadKey]:
+        """Return the keys that the operator declares to read of one of its inputs, each once.
+
+        Args:
+            number: The number of the input, from 0.
+
+        Raises:
+            OperatorDefinitionError: The declaration is malformed.
+        """
+        return keys_of(self.names_read, number)
 
     @cached_property
     def _known_options(self) -> tuple[str, tuple[str, ...]]:

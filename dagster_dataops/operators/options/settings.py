@@ -21,6 +21,10 @@ from dagster_dataops.operators.options.concurrency_modes import MODES, default_s
 # Exception classes, or their names: ``TimeoutError``, ``httpx.HTTPError``.
 RetryOn: TypeAlias = tuple[type[BaseException] | str, ...]
 DEFAULT_BACKOFF: Final = 0.5
+COUNTED: Final = "count"
+FAILING: Final = "error"
+ALLOWED: Final = "allow"
+MISSING_RULES: Final = (COUNTED, FAILING, ALLOWED)
 DEFAULT_BATCH_SIZE: Final = 32
 
 
@@ -83,6 +87,9 @@ AGENTS: Final = SettingKind(
     lambda value: value is False or (isinstance(value, Mapping) and all(map(_is_name, value))),
     "object",
 )
+MISSING: Final = SettingKind(
+    f"one of {', '.join(MISSING_RULES)}", lambda value: value in list(MISSING_RULES), "string"
+)
 FLAG: Final = SettingKind("True or False", lambda value: isinstance(value, bool), "boolean")
 
 
@@ -126,6 +133,10 @@ class ExecutionSettings:
         drain_seconds: How long a run that is canceled or stops waits for the calls in flight, so
             that none has to be made again. No new call is begun. 0 abandons them at once. 20 for
             threads and asyncio, otherwise 0; in single mode it has no effect.
+        missing: What to do about a column that the operator reads and a record lacks: `count`
+            stops the run before anything is published if every record lacks it, and otherwise
+            counts these records; with `error` each of them fails; `allow` does neither. A column
+            that is ``null`` is there.
         batch_size: Number of records that ``forward_batch`` gets at once; 32 by default. Batches
             begin at fixed records of the input, whatever the mode and the number of workers. A
             change makes finished records count as made with other options.
@@ -152,6 +163,7 @@ class ExecutionSettings:
     fresh_workers: bool | None = field(default=None, metadata=_of(FLAG, launchpad=False))
     stop_after_failures: int | None = field(default=None, metadata=_of(COUNT))
     drain_seconds: float | None = field(default=None, metadata=_of(SECONDS))
+    missing: str | None = field(default=None, metadata=_of(MISSING))
     batch_size: int | None = field(default=None, metadata=_of(WORKERS, launchpad=False))
     part_records: int | None = field(default=None, metadata=_of(COUNT))
     agents: AgentResources | Literal[False] | None = field(
@@ -202,6 +214,7 @@ class ResolvedSettings:
     fresh_workers: bool = False
     stop_after_failures: int
     drain_seconds: float
+    missing: str = COUNTED
     batch_size: int = DEFAULT_BATCH_SIZE
     part_records: int = 0
     agents: AgentResources | Literal[False] | None = None

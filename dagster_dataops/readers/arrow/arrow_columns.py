@@ -11,7 +11,7 @@ from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.arrow.arrow_values import Conversion, conversion_of, nullable
 from dagster_dataops.readers.arrow.float_values import finite, is_finite, may_hold_floats
 
-Settle = Callable[[Any, StreamSourceError], None]
+Settle = Callable[[Any, StreamSourceError], object]
 
 
 class _Column(NamedTuple):

@@ -105,6 +105,14 @@ class PartLines(SourceStage):
         super().restart(reset_rng=reset_rng)
         self._epoch = 0 if reset_rng else self._epoch + 1
 
+    def opened_part(self, path: str) -> Cursor:
+        """Return a cursor over the items of a part, at its start."""
+        return _line_stage(path).open(self._context)
+
+    def first(self, line: Any) -> Any:
+        """Return the first item of a part, without a byte order mark."""
+        return line.removeprefix(_MARK)
+
     @override
     def items(self) -> Iterator[Any]:
         skip = self.skip_blank_lines
@@ -114,14 +122,14 @@ class PartLines(SourceStage):
         names = [order[place] for place in shard.places(len(order))]
         while self._place < len(names):
             name = names[self._place]
-            self._inner = _line_stage(self.parts.path(name)).open(self._context)
+            self._inner = self.opened_part(self.parts.path(name))
             if self._to_restore is not None:
                 self._inner.restore(self._to_restore)
                 self._to_restore = None
             for line in self._inner.items():
                 self._number += 1
                 if self._number == 1:
-                    line = line.removeprefix(_MARK)  # noqa: PLW2901 - the same line
+                    line = self.first(line)  # noqa: PLW2901 - the same line
                 if not skip or line.strip():
                     yield name, self._number, line
             self._inner, self._number, self._place = None, 0, self._place + 1

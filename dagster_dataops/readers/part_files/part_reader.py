@@ -9,7 +9,7 @@ class MiniReader(PartFiles):
 import os
 import secrets
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from annotated_types import Ge
 from typing_extensions import override
@@ -68,6 +68,9 @@ class PartFiles(Readable):
         seed_in_use: The given or generated seed.
     """
 
+    items_of_parts: ClassVar[type[PartLines]] = PartLines
+    item_parser: ClassVar[type[LineParser]] = LineParser
+
     data_dir: str | os.PathLike[str]
     data_part_num: PositiveInt
     part_name_prefix: str = "part-"
@@ -118,7 +121,7 @@ class PartFiles(Readable):
             if fault:
                 raise OperatorOptionError(operator, option, fault)
 
-    def parse(self, line: str) -> dict[str, Any]:
+    def parse(self, line: Any) -> dict[str, Any]:
         """Return the record of a line. A ``ValueError`` is reported with file and line number."""
         return {"text": line}
 
@@ -153,7 +156,7 @@ class PartFiles(Readable):
         parts = PartNames(
             folder, self.data_part_num, self.part_name_prefix, self.part_name_suffix_length
         )
-        lines: Stage = PartLines(
+        lines: Stage = self.items_of_parts(
             parts,
             self.shard_index,
             self.num_shards,
@@ -166,7 +169,7 @@ class PartFiles(Readable):
             lines = RowShuffle(lines, self.shuffle_buffer_size, self.seed_in_use, drawn)
         known = frozenset(one.name for one in fields(PartFiles))
         values = reader_attributes(self, known)
-        parsing = LineParser(self.parse, values, folder=folder, with_place=self.with_place)
+        parsing = self.item_parser(self.parse, values, folder=folder, with_place=self.with_place)
         return parse_stage(lines, parsing, self.num_parallel_calls)
 
 

@@ -8,7 +8,7 @@ between two items is stored in its cursor, so a state can be taken between any t
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from operator import length_hint
@@ -57,6 +57,10 @@ class Cursor(ABC):
 
     def reset(self) -> None:  # noqa: B027 - a stage without a position of its own needs none
         """Set the own position to the start of an epoch, and drop the items read ahead."""
+
+    def splits_element(self) -> bool:
+        """Return whether a restored position is between several items of one element."""
+        return any(one.splits_element() for one in self.opened)
 
     def leaves(self) -> list[dict[str, Any]]:
         """Return facts about the datasets that are mixed; see `Manifest.leaves`."""
@@ -183,6 +187,13 @@ class Stage(Cursor):
             items, except for counts of failures. Worker processes run such stages.
         transparent: Whether the stage changes how a stream is read, but neither its items nor its
             states.
+        keeps_step: Whether the number of yielded items says how many items were read, as long as
+            no item fails. So ranks that have yielded as many items have the same position.
+        elastic: Whether the items that follow a position, which all ranks have, are those that no
+            rank has yielded, for any number of ranks; unless the position splits an element. To
+            declare either, prove it.
+        expands: Whether it is elastic and can make several items of one; see `splits_element`.
+        code_seen: The digest of its functions, as it was when it was first taken.
         left_out: The fields that are no options, besides inputs: they do not change the
             items, or `identity` covers them.
     """
@@ -191,6 +202,10 @@ class Stage(Cursor):
     left_out: ClassVar[frozenset[str]] = frozenset()
     elementwise: ClassVar[bool] = False
     transparent: ClassVar[bool] = False
+    keeps_step: ClassVar[bool] = False
+    elastic: ClassVar[bool] = False
+    expands: ClassVar[bool] = False
+    code_seen: str | None = field(default=None, init=False, repr=False)
 
     @property
     def inputs(self) -> "tuple[Stage, ...]":
@@ -222,6 +237,10 @@ class Stage(Cursor):
         """Return a cursor that reads only the items of ``part``; ``None`` if not supported."""
         return None
 
+    def is_elastic(self) -> bool:
+        """Return whether another number of ranks can go on; see ``elastic``."""
+        return self.elastic
+
     def identity(self) -> object:
         """Return a value that identifies the data the stage reads; ``None`` if it reads none."""
         return None
@@ -242,6 +261,11 @@ class Stage(Cursor):
         return f"{above}>{self.name}" if above else self.name
 
     @property
+    def share(self) -> tuple[int, int]:
+        """The share of the items of its input that it yields, and the number of shares."""
+        return 0, 1
+
+    @property
     def described(self) -> str:
         """The stage in messages."""
         return self.name
@@ -254,7 +278,7 @@ class Stage(Cursor):
     def options(self) -> dict[str, Any]:
         """Return the arguments of the stage by name, without those in ``left_out``."""
         names = (field.name for field in fields(self))
-        left_out = self.left_out | {"upstream", "sources"}
+        left_out = self.left_out | {"upstream", "sources", "code_seen"}
         return {name: getattr(self, name) for name in names if name not in left_out}
 
     def ordered(self) -> "Iterator[Stage]":

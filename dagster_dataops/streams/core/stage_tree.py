@@ -12,6 +12,18 @@ def distinct_stages(last: Stage) -> list[Stage]:
     return list(dict.fromkeys(last.ordered()))
 
 
+def share_of(last: Stage) -> tuple[int, int]:
+    """Return the number of the share of all items that a stream yields, and how many there are.
+
+    Streams that differ only in their rank or shard have different numbers.
+    """
+    own, number = 0, 1
+    for stage in distinct_stages(last):
+        part, parts = stage.share
+        own, number = own * parts + part, number * parts
+    return own, number
+
+
 def exchanged(last: Stage, old: Stage, make: Callable[[Stage], Stage]) -> Stage:
     """Return ``last`` with ``make(old)`` in the place of ``old``, wherever it is an input.
 
@@ -33,6 +45,10 @@ def with_inputs(stage: Stage, made: Mapping[Stage, Stage]) -> Stage:
     inputs = tuple(made[one] for one in stage.inputs)
     if inputs == stage.inputs:
         return stage
+    other: Stage
     if isinstance(stage, UnaryStage):
-        return replace(stage, upstream=inputs[0])
-    return replace(cast("CombinedStage", stage), sources=inputs)
+        other = replace(stage, upstream=inputs[0])
+    else:
+        other = replace(cast("CombinedStage", stage), sources=inputs)
+    other.code_seen = stage.code_seen  # the functions are the same
+    return other

@@ -1,34 +1,82 @@
 """The fingerprint of a stream, and the states that hold it beside a position."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import StreamStateError
 from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.hashing.values import digest
+from dagster_dataops.streams.core.changed_functions import ChangedFunctions
+from dagster_dataops.streams.core.held_objects import HeldObjects, is_large
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.stage import Stage
 
 VERSION: Final = 2
+_CHANGED: Final = ChangedFunctions()
 _WEIGHTED: Final = frozenset({"blend", "sample"})  # their positions do not depend on weights
 
 StageFingerprint: TypeAlias = Mapping[str, str]
 """The fingerprint of a stage: its name (``stage``); digests of ``options``, ``code``, ``data``."""
 
 
-def fingerprint(stage: Stage, on_error: OnError) -> list[dict[str, str]]:
+def fingerprint(stage: Stage, on_error: OnError, held: HeldObjects) -> list[dict[str, str]]:
     """Return the name of each stage with digests of its options, its code and its data.
+
+    Args:
+        stage: The last stage.
+        on_error: The handling of failed items.
+        held: The objects of functions that count as other ones.
 
     Raises:
         StreamSourceError: A source cannot be read.
     """
     counted = {"stage": "stream", "on_error": "raise" if on_error == "raise" else "skip"}
-    return [*map(_fingerprint_parts, _counting(stage)), counted]
+    return [*(_fingerprint_parts(one, held) for one in _counting(stage)), counted]
+
+
+def see_code(stage: Stage, held: HeldObjects) -> None:
+    """Take the digests of the functions of all stages, before the first of them is called.
+
+    A function may keep something between two calls: a model that the first call loads, a cache, a
+    counter, a list of its closure, a dict of its module. If its digest were taken later, no other
+    process could load a state. A digest that takes long, because the function holds much, is taken
+    with the first state.
+    """
+    for one in _counting(stage):
+        if one.code_seen is None:
+            with suppress(Exception):  # the first state raises it again
+                functions = _options_and_code(one)[1]
+                if functions and not is_large(functions):
+                    _code_of(one, functions, held)
+
+
+def changed_since_seen(stage: Stage, held: HeldObjects) -> list[str]:
+    """Return the stages whose functions have changed what they keep since `see_code`."""
+    return [
+        f"stage {number} ({one.name})"
+        for number, one in enumerate(_counting(stage), 1)
+        if _has_changed(one, held)
+    ]
+
+
+def _has_changed(stage: Stage, held: HeldObjects) -> bool:
+    functions = _options_and_code(stage)[1]
+    if stage.code_seen is None or is_large(functions):
+        return False
+    try:
+        present = _present_code(functions, held)
+    except Exception:  # noqa: BLE001 - a thread may change it at this moment
+        return False
+    if present == stage.code_seen:
+        return False
+    _CHANGED.note(functions, stage.code_seen, present)
+    return True
 
 
 def definition(stage: Stage) -> dict[str, str]:
     """Return digests of the options and of the code of all stages, without reading any data."""
-    parts = [_definition_parts(one) for one in _counting(stage)]
+    parts = [_definition_parts(one, HeldObjects()) for one in _counting(stage)]
     options = [[one["stage"], one["options"]] for one in parts]
     return {"options": digest(options), "code": digest([one.get("code") for one in parts])}
 
@@ -38,23 +86,39 @@ def _counting(stage: Stage) -> Iterator[Stage]:
     return (one for one in stage.ordered() if not one.transparent)
 
 
-def _fingerprint_parts(stage: Stage) -> dict[str, str]:
-    parts = _definition_parts(stage)
+def _fingerprint_parts(stage: Stage, held: HeldObjects) -> dict[str, str]:
+    parts = _definition_parts(stage, held)
     identity = stage.identity()
     if identity is not None:
         parts["data"] = digest(identity)
     return parts
 
 
-def _definition_parts(stage: Stage) -> dict[str, str]:
+def _definition_parts(stage: Stage, held: HeldObjects) -> dict[str, str]:
+    options, functions = _options_and_code(stage)
+    parts = {"stage": stage.name, "options": digest(options)}
+    if functions:
+        parts["code"] = _code_of(stage, functions, held)
+    return parts
+
+
+def _code_of(stage: Stage, functions: dict[str, Any], held: HeldObjects) -> str:
+    """Return the digest of the functions of a stage, as it was when it was first taken."""
+    if stage.code_seen is None:
+        stage.code_seen = _CHANGED.before(functions, _present_code(functions, held))
+    return stage.code_seen
+
+
+def _present_code(functions: dict[str, Any], held: HeldObjects) -> str:
+    return digest(held.originals(functions), code_digest)
+
+
+def _options_and_code(stage: Stage) -> tuple[dict[str, Any], dict[str, Any]]:
     options: dict[str, Any] = {}
     functions: dict[str, Any] = {}
     for name, value in stage.options().items():
         (functions if _is_code(value) else options)[name] = value
-    parts = {"stage": stage.name, "options": digest(options)}
-    if functions:
-        parts["code"] = digest(functions, code_digest)
-    return parts
+    return options, functions
 
 
 def _is_code(value: Any) -> bool:

@@ -32,6 +32,8 @@ class TransparentStage(UnaryStage):
     """A stage that changes how a stream is read, but neither its items nor its states."""
 
     transparent: ClassVar[bool] = True
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
 
     @property
     @override

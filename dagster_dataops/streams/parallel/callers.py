@@ -7,7 +7,13 @@ import multiprocessing.connection
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import (
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -73,14 +79,23 @@ class EventLoopCaller:
 
     def submit(self, item: Any) -> "Future[Any]":
         """Start a call for ``item``."""
-        return asyncio.run_coroutine_threadsafe(self._call_limited(item), self._loop)
+        future: Future[Any] = Future()
+        asyncio.run_coroutine_threadsafe(self._settle(item, future), self._loop)
+        return future
 
-    async def _call_limited(self, item: Any) -> Any:
-        async with self._places:
-            try:
-                return await self._function(item)
-            except StopIteration as error:
-                raise RuntimeError("the function raised StopIteration") from error
+    async def _settle(self, item: Any, future: "Future[Any]") -> None:
+        """Set the result of a call, or its error: raised here, some errors would end the loop."""
+        try:
+            async with self._places:
+                result = await self._function(item)
+        except asyncio.CancelledError:
+            future.set_exception(CancelledError("the call was cancelled"))
+        except StopIteration as error:
+            future.set_exception(_stopped(error))
+        except BaseException as error:  # noqa: BLE001 - raised again in the reading thread
+            future.set_exception(error)
+        else:
+            future.set_result(result)
 
     def close(self) -> None:
         """Cancel all calls."""
@@ -110,7 +125,13 @@ def _call_guarded(function: Callable[[Any], Any], item: Any) -> Any:
     try:
         return function(item)
     except StopIteration as error:  # the caller of result() would take it for the end of the stream
-        raise RuntimeError("the function raised StopIteration") from error
+        raise _stopped(error) from error
+
+
+def _stopped(error: StopIteration) -> RuntimeError:
+    made = RuntimeError("the function raised StopIteration")
+    made.__cause__ = error
+    return made
 
 
 _received: list[Callable[[Any], Any]] = []

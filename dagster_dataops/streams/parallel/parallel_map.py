@@ -82,6 +82,8 @@ class OrderedMap(ParallelMap):
     """Yield results in order. The position before the oldest unfinished item is saved."""
 
     deterministic: ClassVar[bool] = True
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("failed",)
 
     @override
@@ -96,6 +98,7 @@ class OrderedMap(ParallelMap):
     def results(self, caller: "Caller") -> Iterator[Any]:
         waiting, upstream = self._waiting, self.source.items()
         window, ended = _WINDOW * self.num_parallel_calls, False
+        result: Any = None
         while True:
             while not ended and len(waiting) < window:
                 before = self.source.state()
@@ -109,7 +112,7 @@ class OrderedMap(ParallelMap):
             try:
                 result = future.result()
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(item, error)
+                result = self.counter.settle(item, error, result)
                 waiting.popleft()
             else:
                 waiting.popleft()
@@ -151,7 +154,7 @@ class UnorderedMap(ParallelMap):
     def results(self, caller: "Caller") -> Iterator[Any]:
         upstream = self.source.items()
         finished: SimpleQueue[tuple[int, Any, Future[Any]]] = SimpleQueue()
-        ended = False
+        ended, result = False, None
         while True:
             while not ended and self._may_run_ahead():
                 ended = not self._submit(caller, upstream, finished)
@@ -161,7 +164,7 @@ class UnorderedMap(ParallelMap):
             try:
                 result = future.result()
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(item, error)
+                result = self.counter.settle(item, error, result)
                 self._mark_yielded(number)
             else:
                 self._mark_yielded(number)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamWorkerError
+from dagster_dataops.streams.core.item_failures import FAILED
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, State
 from dagster_dataops.streams.core.transparent import TransparentStage
 from dagster_dataops.streams.sharding.cuts import Cut
@@ -67,6 +68,11 @@ class MergeCursor(Cursor):
         self._convert()
         return self._chain.state()
 
+    @override
+    def splits_element(self) -> bool:
+        self._convert()
+        return self._chain.splits_element() or self._feed.before.splits_element()
+
     def _convert(self) -> None:
         """Restore the latest state of a worker in the stages that only convert states."""
         if self._latest is None:
@@ -104,7 +110,14 @@ class MergeCursor(Cursor):
             feed = Feed(None, cut.before.path, numbering=self._feed.numbering)
         else:
             feed = Feed(cut.before, cut.before.path, is_replica=True)
-        job = StreamJob(cut.upon(feed), self._context.seed, self._context.failures.on_error)
+        failures = self._context.failures
+        job = StreamJob(
+            cut.upon(feed),
+            self._context.seed,
+            failures.on_error,
+            failures.max_errors,
+            failures.tolerance,
+        )
         start = self._encoded()
         pool = ShardPool(job, self._stage.limits, start, source)
         try:
@@ -152,6 +165,8 @@ class MergeCursor(Cursor):
         while failure is not None:
             self._settle(failure)
             failure = next(failures, None)
+        for number in outcome.passed:
+            self._counters[number].end(None)
         if outcome.error is not None:
             raise outcome.error
         self._latest, self._at = outcome.end_state, None
@@ -162,7 +177,8 @@ class MergeCursor(Cursor):
             if failure.failed <= counter.count:
                 return  # a worker that replaced another one has read the item again
             counter.count = failure.failed - 1
-        counter.settle(failure.item, failure.error)
+        before = counter.before if failure.in_a_row is None else failure.in_a_row and FAILED
+        counter.end(counter.settle(failure.item, failure.error, before))
 
     def _killed(self, task: Task) -> Outcome:
         """Handle an element that killed workers; return its outcome, without items."""

@@ -12,13 +12,20 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler, OnError
+from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.streams.core.item_failures import (
+    FAILED,
+    UNSEEN,
+    FailureCounter,
+    FailureHandler,
+)
 from dagster_dataops.streams.core.stage import ReadContext, State
 from dagster_dataops.streams.sharding.feeds import PartFeed, run_cursors
 from dagster_dataops.streams.sharding.tasks import (
     ItemFailure,
     Outcome,
     Start,
+    StreamJob,
     dumps,
     encode_outcome,
     loads,
@@ -30,12 +37,14 @@ READY: Final = b""
 class RecordedFailures(FailureHandler):
     """Record failures, for the reading process to handle.
 
+    Too many are an error here as well: reading may never come to another item.
+
     Args:
-        on_error: The handling of failed items; ``raise`` raises them here.
+        job: How failed items are handled; ``raise`` raises them here.
     """
 
-    def __init__(self, on_error: OnError) -> None:
-        super().__init__(on_error)
+    def __init__(self, job: StreamJob) -> None:
+        super().__init__(job.on_error, job.max_errors, tolerance=job.tolerance)
         self.items: list[Any] = []
         self.found: list[ItemFailure] = []
 
@@ -44,8 +53,13 @@ class RecordedFailures(FailureHandler):
         if self.on_error == "raise":
             super().settle(counter, item, error)
         counter.count += 1
-        found = ItemFailure(len(self.items), counter.number, counter.count, item, error)
-        self.found.append(found)
+        in_a_row = None if counter.before is UNSEEN else counter.before is FAILED
+        self.found.append(
+            ItemFailure(len(self.items), counter.number, counter.count, in_a_row, item, error)
+        )
+        if self.max_errors is not None and len(self.found) > self.max_errors:
+            msg = f"more than max_errors={self.max_errors} items failed"
+            raise DataPipelineError(msg)
 
 
 class _Chain:
@@ -53,7 +67,7 @@ class _Chain:
 
     def __init__(self, start: Start) -> None:
         job, state, at = start
-        self._failures = RecordedFailures(job.on_error)
+        self._failures = RecordedFailures(job)
         self._top = job.chain.open(ReadContext(job.seed, self._failures))
         self._run, self._elements, feed = run_cursors(self._top)
         assert isinstance(feed, PartFeed)  # noqa: S101 - the job has one
@@ -74,11 +88,13 @@ class _Chain:
             self._feed.begin(first, payload)
             self._failures.found = []  # of elements that other workers process
             self._place(first)
+            for cursor in self._run:
+                cursor.counter.before = UNSEEN
             state, add, note = self._top.state, items.append, states.append
             for item in self._top.items():
                 add(item)
                 note(state())
-        except Exception as found:  # noqa: BLE001 - raised again in the reading process
+        except BaseException as found:  # noqa: BLE001 - raised again in the reading process
             error = found
         return Outcome(
             items,
@@ -88,6 +104,7 @@ class _Chain:
             self._feed.ended,
             error,
             time.perf_counter() - began,
+            [one.counter.number for one in self._run if one.counter.before is None],
         )
 
     def _place(self, first: int) -> None:
@@ -127,7 +144,7 @@ def _process_all(start: Start, received: "SimpleQueue[bytes]", results: Connecti
         try:
             chain = chain or _Chain(start)
             outcome = chain.process(first, payload)
-        except Exception as error:  # noqa: BLE001 - raised again in the reading process
+        except BaseException as error:  # noqa: BLE001 - raised again in the reading process
             outcome = Outcome([], b"", [], start.state, error=error)
         results.send_bytes(encode_outcome(outcome))
 

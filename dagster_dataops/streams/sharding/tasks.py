@@ -2,6 +2,7 @@
 
 import pickle
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ class ItemFailure(NamedTuple):
         at: The number of items of the outcome before it.
         counter: The number of the stage's counter.
         failed: The value of that counter after it, in the worker.
+        in_a_row: Whether the stage failed on the item before it, too; ``None`` if that was not an
+            item of the same task.
         item: The item.
         error: The error.
     """
@@ -28,6 +31,7 @@ class ItemFailure(NamedTuple):
     at: int
     counter: int
     failed: int
+    in_a_row: bool | None
     item: Any
     error: Any
 
@@ -39,11 +43,15 @@ class StreamJob(NamedTuple):
         chain: The stages that they run, upon a feed.
         seed: The root seed of the stream.
         on_error: The handling of failed items.
+        max_errors: The largest number of failures to accept; ``None`` for no limit.
+        tolerance: The number of items in a row on which a stage may fail; ``None`` for no limit.
     """
 
     chain: Stage
     seed: int
     on_error: OnError
+    max_errors: int | None = None
+    tolerance: int | None = None
 
 
 class Start(NamedTuple):
@@ -72,6 +80,7 @@ class Outcome:
         ended: Whether there are no more elements.
         error: The error that ended the stream.
         seconds: The time that the elements took.
+        passed: The numbers of the counters of the stages that did not fail on their last item.
     """
 
     items: list[Any]
@@ -81,6 +90,7 @@ class Outcome:
     ended: bool = False
     error: BaseException | None = None
     seconds: float = 0.0
+    passed: Sequence[int] = ()
 
 
 @dataclass

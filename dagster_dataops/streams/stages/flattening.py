@@ -10,7 +10,12 @@ from typing_extensions import override
 from dagster_dataops.errors import DataPipelineError, StreamStateError
 from dagster_dataops.streams.core.element_numbers import NOTHING, NumberedStage
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler, OnError
+from dagster_dataops.streams.core.item_failures import (
+    FAILED,
+    FailureCounter,
+    FailureHandler,
+    OnError,
+)
 from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State
 from dagster_dataops.streams.files.file_stages import FileStage
@@ -81,12 +86,20 @@ class YieldFrom(NumberedStage):
             try:
                 inner = self._opened(item, number)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(item, error)
+                self.counter.end(self.counter.settle(item, error, self.counter.before))
                 continue
             inner.restore(self._to_restore)
             self._to_restore, self._before, self._last, self._inner = None, before, last, inner
-            yield from inner.cursor.items()
+            yield from self._items_of(inner)
             self._inner = None
+
+    def _items_of(self, inner: "_InnerStream") -> Iterator[Any]:
+        items = inner.cursor.items()
+        first = next(items, _END)
+        if first is not _END:
+            self.counter.end(first)
+            yield first
+            yield from items
 
     def _opened(self, item: Any, number: tuple[int, ...]) -> "_InnerStream":
         stage = inner_stage(self.fn(item))
@@ -130,12 +143,13 @@ class _InnerFailures(FailureHandler):
     """Count failures inside the stream of an item as failures of ``yield_from``."""
 
     def __init__(self, outer: FailureCounter, on_error: OnError) -> None:
-        super().__init__(on_error)
+        super().__init__(on_error, tolerance=None)  # that of the outer stage counts
         self._outer = outer
 
     @override
     def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
-        self._outer.settle(item, error)
+        before = FAILED if counter.in_a_row > 1 else self._outer.before
+        self._outer.end(self._outer.settle(item, error, before))
 
 
 def inner_stage(made: object) -> Stage:

@@ -21,19 +21,22 @@ class Map(UnaryStage):
     name: ClassVar[str] = "map"
     saved: ClassVar[tuple[str, ...]] = ("failed",)
     elementwise: ClassVar[bool] = True
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     functions: tuple[Function, ...]
     selector: Selector | None
 
     @override
     def items(self) -> Iterator[Any]:
-        function = self.function()
+        function, result = self.function(), self.counter.before
         for item in self.source.items():
             try:
                 result = function(item)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(item, error)
+                result = self.counter.settle(item, error, result)
             else:
                 yield result
+        self.counter.end(result)
 
     def function(self) -> Function:
         """Return the whole mapping as one function of an item."""
@@ -64,6 +67,8 @@ class RandomMap(NumberedStage):
 
     name: ClassVar[str] = "map"
     saved: ClassVar[tuple[str, ...]] = ("failed", "begun")
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     functions: tuple[Callable[..., Any], ...]
     selector: Selector | None
 
@@ -83,7 +88,7 @@ class RandomMap(NumberedStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        functions, selector = self.functions, self.selector
+        functions, selector, result = self.functions, self.selector, self.counter.before
         for item in self.source.items():
             random = seeded_random(self._seed, *self.next_number())
 
@@ -95,9 +100,10 @@ class RandomMap(NumberedStage):
             try:
                 result = function(item) if selector is None else selector.map(function, item)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(item, error)
+                result = self.counter.settle(item, error, result)
             else:
                 yield result
+        self.counter.end(result)
 
 
 @dataclass(eq=False)
@@ -107,10 +113,12 @@ class Filter(UnaryStage):
     name: ClassVar[str] = "filter"
     saved: ClassVar[tuple[str, ...]] = ("failed",)
     elementwise: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     fn: Function
     selector: Selector | None
 
-    def _function(self) -> Function:
+    def function(self) -> Function:
+        """Return the predicate as a function of an item."""
         if self.selector is None:
             return self.fn
         get, fn = self.selector.get, self.fn
@@ -118,17 +126,18 @@ class Filter(UnaryStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        function = self._function()
+        function, wanted = self.function(), self.counter.before
         for item in self.source.items():
             try:
                 wanted = function(item)
                 if wanted is not True and wanted is not False and wanted is not None:
                     wanted = _as_bool(wanted)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(item, error)
+                wanted = self.counter.settle(item, error, wanted)
                 continue
             if wanted:
                 yield item
+        self.counter.end(wanted)
 
 
 def _as_bool(value: Any) -> bool:

@@ -20,6 +20,8 @@ class Prefetch(UnaryStage):
     """Yield the same items and read up to ``num_examples`` ahead; 0 turns that off."""
 
     name: ClassVar[str] = "prefetch"
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     num_examples: int
 
     @override
@@ -70,7 +72,7 @@ class _PrefetchThread:
 
     def __init__(self, upstream: Cursor, count: int) -> None:
         self._upstream = upstream
-        self._queue: Queue[tuple[Any, Exception | None, State]] = Queue(count)
+        self._queue: Queue[tuple[Any, BaseException | None, State]] = Queue(count)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._read, name="stream-prefetch", daemon=True)
         self._thread.start()
@@ -81,12 +83,11 @@ class _PrefetchThread:
             for item in items:
                 if not self._put((item, None, self._upstream.state())):
                     return
-        except Exception as error:  # noqa: BLE001 - raised again in the reading thread
-            self._put((None, error, None))
-        else:
             self._put((_END, None, self._upstream.state()))
+        except BaseException as error:  # noqa: BLE001 - raised again in the reading thread
+            self._put((None, error, None))
 
-    def _put(self, entry: tuple[Any, Exception | None, State]) -> bool:
+    def _put(self, entry: tuple[Any, BaseException | None, State]) -> bool:
         while not self._stopped.is_set():
             try:
                 self._queue.put(entry, timeout=_POLL_SECONDS)
@@ -95,7 +96,7 @@ class _PrefetchThread:
             return True
         return False
 
-    def next(self) -> tuple[Any, Exception | None, State]:
+    def next(self) -> tuple[Any, BaseException | None, State]:
         """Return the next item, error or end, and the position after it."""
         return self._queue.get()
 

@@ -26,6 +26,7 @@ class Shuffle(UnaryStage):
     """
 
     name: ClassVar[str] = "shuffle"
+    keeps_step: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("_seed", "_epoch", "_number", "yielded")
     shuffle_window: int
     seed: int | None
@@ -43,6 +44,10 @@ class Shuffle(UnaryStage):
         if self.shuffle_window == 1:
             return TransparentCursor(self.upstream.open(context))
         return super().open(context)
+
+    @override
+    def is_elastic(self) -> bool:
+        return self.shuffle_window == 1
 
     @override
     def seed_in(self, root: int) -> int:

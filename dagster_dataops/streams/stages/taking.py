@@ -18,6 +18,8 @@ class Skip(UnaryStage):
     """Skip the first ``num_examples`` items. Whether they were skipped is saved."""
 
     name: ClassVar[str] = "skip"
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True  # within an epoch; each rank skips items of its own
     saved: ClassVar[tuple[str, ...]] = ("_done",)
     num_examples: int
 
@@ -40,6 +42,7 @@ class Take(UnaryStage):
     """Yield the first ``num_examples`` items. The number of yielded ones is saved."""
 
     name: ClassVar[str] = "take"
+    keeps_step: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("_taken",)
     num_examples: int
 
@@ -72,6 +75,11 @@ class Shard(UnaryStage):
     shard_idx: int
     num_shards: int
     allow_uneven: bool
+
+    @property
+    @override
+    def share(self) -> tuple[int, int]:
+        return self.shard_idx, self.num_shards
 
     @override
     def open(self, context: ReadContext) -> Cursor:
@@ -107,6 +115,11 @@ class ContiguousShard(UnaryStage):
     shard_idx: int
     num_shards: int
     allow_uneven: bool
+
+    @property
+    @override
+    def share(self) -> tuple[int, int]:
+        return self.shard_idx, self.num_shards
 
     def _part(self) -> ShardSlice:
         return ShardSlice(self.shard_idx, self.num_shards, self.allow_uneven, contiguous=True)

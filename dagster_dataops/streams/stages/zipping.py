@@ -46,7 +46,7 @@ class ZipStage(CombinedStage):
         if self._mixture_fault:
             raise DataPipelineError(self._mixture_fault)
         iterators = [one.items() for one in self.opened]
-        combine = self._combined_row
+        combine, item = self._combined_row, None
         while iterators and not self._finished:
             row = [next(one, _END) for one in iterators]
             if has_end(row) and self._is_finished(row, iterators):
@@ -55,7 +55,7 @@ class ZipStage(CombinedStage):
             try:
                 item = combine(row)
             except DataPipelineError as error:
-                self.counter.settle(row, error)
+                item = self.counter.settle(row, error, item)
             else:
                 yield item
 

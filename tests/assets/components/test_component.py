@@ -547,3 +547,14 @@ def test_a_result_that_the_operator_has_not_is_refused(project, before, after, t
     project.write(SPLIT.replace(before, after))
     with pytest.raises(DefsYamlError, match=told), project.component():
         pass
+
+
+def test_the_rule_for_missing_columns_is_a_field(project):
+    for rule, number in (("allow", 1), ("count", 2), ("error", 2)):
+        project.write(CHAIN.replace("    concurrency_mode: single\n", f"    missing: {rule}\n"))
+        with project.component() as (_, ours):
+            asset = ours.resolve_assets_def(["docs", "unique"])
+            assert len(list(asset.check_specs)) == number, rule
+    project.write(CHAIN.replace("    concurrency_mode: single\n", "    missing: empty\n"))
+    with pytest.raises(DefsYamlError, match="missing"), project.component():
+        pass

@@ -196,3 +196,28 @@ def test_the_operators_changes_stay_its_own(tmp_path: Path, dataset) -> None:
     run(clears(), dataset, node(tmp_path))
     assert dataset.path.read_bytes() == before
     assert node(tmp_path).result.read_bytes() == lines([{}] * 10)
+
+
+def plain_without_a_type(record):
+    return {**record, "n": record["n"] + 1}
+
+
+def plain_with_a_list(records: list) -> list:
+    return records["n"]  # type: ignore[call-overload, no-any-return]
+
+
+def test_a_plain_function_that_gets_all_records_says_how_to_get_one(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
+    hint = r"It got the list of all records; annotate .*\(record: dict\).* to get one record"
+    for function in (
+        plain_without_a_type,
+        lambda record: {"n": record["n"]},
+        lambda record: {"n": 1},
+        lambda record: [1],
+    ):
+        operator = data_register.of_function(function, "up")
+        with pytest.raises(DatasetOperatorError, match=hint):
+            run(operator, dataset, node(tmp_path))
+    with pytest.raises(DatasetOperatorError) as caught:
+        run(data_register.of_function(plain_with_a_list, "up"), dataset, node(tmp_path))
+    assert "It got" not in str(caught.value)

@@ -76,3 +76,9 @@ def test_an_empty_index_knows_nothing(root: Path) -> None:
 def test_wrong_options_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         data.dedup.Against(**{"reference": [], **given})
+
+
+def test_a_reference_without_the_column_is_refused():
+    with pytest.raises(DefinitionError, match="no record of reference .*'text'.*mean 'txet'"):
+        data.dedup.Against([{"txet": "a"}, {"id": 1, "txet": "b"}])
+    assert data.dedup.Against([])([{"text": "a"}]) == [{"text": "a"}]

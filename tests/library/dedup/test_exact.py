@@ -45,7 +45,8 @@ def brute_force(records: list[dict[str, Any]], keys: list[str], ignore_case: boo
 def test_the_first_of_equals_stays(
     tmp_path: Path, records, keys, ignore_case: bool, max_bytes: int
 ) -> None:
-    operator = data.dedup.Exact(input_key=keys, ignore_case=ignore_case, _concurrency_mode="single")
+    settings = {"_concurrency_mode": "single", "_missing": "allow"}
+    operator = data.dedup.Exact(input_key=keys, ignore_case=ignore_case, **settings)
     operator._max_bytes = max_bytes
     run(operator, write_input(tmp_path / "input.jsonl", records), node(tmp_path))
     assert node(tmp_path).result.read_bytes() == lines(brute_force(records, keys, ignore_case))

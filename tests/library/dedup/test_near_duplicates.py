@@ -171,7 +171,8 @@ def test_the_longest_or_the_best_of_similar_records_stays(root: Path) -> None:
     assert data.dedup.NearDuplicate(keep="longest")(records) == [records[1], records[2]]
     assert data.dedup.NearDuplicate(keep="score")(records) == [records[1], records[3]]
     assert data.dedup.NearDuplicate(keep="first")(records) == records[:2]
-    assert data.dedup.NearDuplicate(keep="missing")(records) == records[:2]
+    allowed = data.dedup.NearDuplicate(keep="missing", _missing="allow")
+    assert allowed(records) == records[:2]
 
 
 def test_with_a_cluster_key_records_are_marked_instead_of_dropped(root: Path) -> None:
@@ -206,3 +207,13 @@ def test_unknown_presets_and_half_shapes_are_refused(option: dict[str, Any]) -> 
 def test_a_score_that_is_no_number_is_an_error_of_its_record(root: Path, score: Any) -> None:
     records = [{"text": "a", "score": 1}, {"text": "b", "score": score}]
     assert data.dedup.NearDuplicate(keep="score")(records) == records[:1]
+
+
+def test_code_is_compared_without_its_notice():
+    notice = "/* Copyright 2020 X\n" + "".join(f" * word {n}\n" for n in range(200)) + " */\n"
+    texts = [f"{notice}int {name}(void);\n" for name in ("first", "second")]
+    records = [{"text": text} for text in (*texts, texts[0].replace("2020", "2024"))]
+
+    assert len(data.dedup.NearDuplicate()(records)) == 1
+    assert data.dedup.NearDuplicate(ignore_notices=True)(records) == records[:2]
+    assert data.dedup.SimHash(ignore_notices=True)(records) == records[:2]

@@ -80,7 +80,7 @@ def test_given_types_win_over_inferred_ones(tmp_path):
     records = [{"a": 1, "b": [1, "x"], "c": None}, {"a": None, "b": {"k": 1}}]
     schema = {"a": "double", "b": "json", "c": "list<string>", "absent": "int32"}
 
-    table = parquet(tmp_path / "out.parquet", records, schema=schema)
+    table = parquet(tmp_path / "out.parquet", records, schema=schema, _missing="allow")
 
     assert [str(table.schema.field(name).type) for name in ("a", "b", "absent")] == [
         "double",
@@ -241,7 +241,7 @@ def test_a_csv_file_is_read_back_by_pandas_and_the_standard_library(tmp_path):
 
 def test_columns_and_delimiter_of_a_csv_file_are_chosen(tmp_path):
     records = [{"a": 1, "b": "x\ty", "c": 2.5}, {"c": 1e300}]
-    data.export.Csv(tmp_path / "out.tsv", columns=["c", "b", "z"])(records)
+    data.export.Csv(tmp_path / "out.tsv", columns=["c", "b", "z"], _missing="allow")(records)
     data.export.Csv(tmp_path / "out.csv", delimiter=";")(records)
 
     assert (tmp_path / "out.tsv").read_bytes() == b'c\tb\tz\r\n2.5\t"x\ty"\t\r\n1e+300\t\t\r\n'

@@ -2,6 +2,7 @@ import pytest
 
 from dagster_dataops import data
 from dagster_dataops.operators.outcomes.record_context import Drop
+from tests.each import each
 
 pytest.importorskip("tldextract")
 
@@ -47,3 +48,44 @@ def test_signals_and_another_key():
     (record,) = operator([{"meta": {"url": "http://x.y/a/b"}}])
 
     assert record["stats"] == {"url_soft_words": 2, "url_banned": 1}
+
+
+@each(
+    "url",
+    [
+        "http://Example.COM/x",
+        "https://example.com.:443/x",
+        "http://user:word@www.example.com:8080/",
+        "//example.com",
+        "EXAMPLE.com",
+        "http://bücher.de/",
+        "http://BÜCHER.de./",
+        "http://xn--bcher-kva.de:80/a",
+        "http://XN--BCHER-KVA.DE",
+        "http://例子.中国/",
+        "http://ｅｘａｍｐｌｅ.com/",
+        "http://sub.other.org/",
+        "http://SUB.other.org.",
+    ],
+)
+def test_hosts_are_compared_in_their_canonical_form(url):
+    for domains in (
+        ["example.com", "bücher.de", "例子.中国", "sub.other.org"],
+        ["EXAMPLE.COM.", "xn--bcher-kva.de", "xn--fsqu00a.xn--fiqs8s", "https://Sub.Other.org/"],
+    ):
+        operator = data.filters.Url(domains=domains)
+        assert operator.forward({"url": url}).reason in {"domain", "subdomain"}
+        assert operator.forward({"url": "http://example.org/?example.com"}) is not None
+
+
+def test_urls_are_compared_in_their_canonical_form():
+    operator = data.filters.Url(urls=["http://Example.com:80/A?b=1#c", "https://bücher.de"])
+
+    for url in (
+        "http://example.com/A?b=1",
+        "HTTP://EXAMPLE.COM./A?b=1",
+        "https://xn--bcher-kva.de/",
+    ):
+        assert operator.forward({"url": url}).reason == "url"
+    for url in ("http://example.com/a?b=1", "http://example.com:81/A?b=1", "no url", "http://[x"):
+        assert operator([{"url": url}]) == [{"url": url}]

@@ -73,3 +73,11 @@ def test_a_table_larger_than_memory_is_refused() -> None:
         data.join.Lookup(list(table), "id", max_memory_mb=1)
     with pytest.raises(DefinitionError, match="use join.Merge"):
         data.join.Lookup([], "id", how="outer")
+
+
+def test_columns_that_no_row_of_the_table_has_are_refused():
+    table = [{"id": 1, "name": "a"}, {"id": 2, "name": "b", "age": 3}]
+    with pytest.raises(DefinitionError, match="no record of table has the column 'nmae'.*'name'"):
+        data.join.Lookup(table, "id", columns=["age", "nmae"])
+    found = data.join.Lookup(table, "id", columns=["age"])([{"id": 1}, {"id": 2}])
+    assert found == [{"id": 1, "age": None}, {"id": 2, "age": 3}]

@@ -3,7 +3,7 @@
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.errors import AbsentColumnError, OperatorOptionError
 from tests.library.llm.scripted_model import ScriptedModel
 
 
@@ -71,6 +71,33 @@ def test_a_prompt_can_be_replaced():
     operator = data.llm.Translate("German", prompt="{{ to }}: {{ text }}", client=model)
 
     assert operator([{"text": "Hello"}])[0]["translation"] == "German: Hello"
+
+
+def test_a_column_of_a_prompt_that_no_record_has_costs_no_call():
+    model = ScriptedModel(lambda *_: "short")
+    records = [{"question": "a", "answer": "b"}] * 3
+    for operator in (
+        data.llm.Generate(prompt="{{ qusetion }}", client=model),
+        data.llm.Generate(prompt="{{ question }}", system="{{ style }}", client=model),
+        data.llm.Rewrite("Be brief.", client=model),
+        data.llm.Rewrite("Be brief.", "question", prompt="{{ text }} {{ topic }}", client=model),
+        data.llm.SelfConsistency("text", client=model),
+        data.llm.Embed(client=model),
+    ):
+        with pytest.raises(AbsentColumnError, match="They have: question, answer"):
+            operator(records)
+    assert model.requests == []
+    optional = data.llm.Generate(prompt="{{ topic | default('none') }}", client=model)
+    assert len(optional(records)) == 3
+
+
+def test_records_that_lack_a_column_of_a_prompt_fail_and_cost_no_call(caplog):
+    model = ScriptedModel(lambda *_: "short")
+    operator = data.llm.Generate(prompt="{{ question }}", client=model)
+
+    assert len(operator([{"question": "a"}, {"id": 1}])) == 1
+    assert len(model.requests) == 1
+    assert "1 of 2 records failed" in caplog.text
 
 
 def test_operators_that_take_the_text_refuse_tools():

@@ -78,7 +78,10 @@ def test_nothing_else_is_raised(value, kind: str) -> None:
 
 def test_missing_values_stay_and_selectors_work() -> None:
     operator = data.shape.Cast({"a": "int", "b.c": "str", "d[*]": "float"})
-    assert operator([{"a": None, "d": ["1", 2]}]) == [{"a": None, "d": [1.0, 2.0]}]
+    assert operator([{"a": None, "d": ["1", 2]}, {"b": {"c": 1}}]) == [
+        {"a": None, "d": [1.0, 2.0]},
+        {"b": {"c": "1"}},
+    ]
     with pytest.raises(DefinitionError, match="use one of"):
         data.shape.Cast({"a": "date"})
     with pytest.raises(DefinitionError, match="on_error"):

@@ -34,7 +34,7 @@ def test_columns_are_selected_in_order() -> None:
 
 
 def test_columns_are_dropped() -> None:
-    assert data.shape.Drop(["a", "x"])([{"a": 1, "b": 2}]) == [{"b": 2}]
+    assert data.shape.Drop(["a", "x"])([{"a": 1, "b": 2}, {"x": 1}]) == [{"b": 2}, {}]
 
 
 def test_missing_values_are_filled() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.errors import DatasetOperatorError, DefinitionError
 
 
 def test_signals_and_reasons_are_summed_up_by_default():
@@ -31,6 +31,12 @@ def test_chosen_keys_may_be_selectors():
 
 def test_no_records_have_an_empty_summary():
     assert data.stats.Summary()([]) == [{"records": 0, "columns": {}}]
+
+
+def test_records_without_signals_are_refused_by_default():
+    with pytest.raises(DatasetOperatorError, match="none of 2 records has signals in 'stats'"):
+        data.stats.Summary()([{"a": 1}, {"a": 2}])
+    assert data.stats.Summary()([{"drop_reason": None}]) != []
 
 
 def test_options_out_of_range_are_refused():

@@ -35,7 +35,7 @@ def test_records_without_a_number_are_dropped_unless_kept(keep_missing):
 
 
 def test_no_numbers_are_no_error():
-    assert data.stats.Threshold("n", sigma=1)([{}, {}]) == []
+    assert data.stats.Threshold("n", sigma=1)([{"n": None}, {}]) == []
 
 
 def test_a_value_that_is_no_number_is_an_error_of_its_record(root):

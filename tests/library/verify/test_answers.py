@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, NoTextError
 from dagster_dataops.library.verify.number_forms import number_of
+from tests.each import each
 from tests.library.adversarial import HOSTILE, NO_TEXTS, survives
+from tests.library.verify.answer_pairs import DIFFERENT, EQUAL, EQUAL_EXPRESSIONS
 
 
 @pytest.mark.parametrize(
@@ -119,17 +121,71 @@ def test_modes_tolerance_and_keys() -> None:
         operator.forward({"a": [1], "b": "1"})
 
 
-def test_symbols_are_compared() -> None:
+def both_ways(operator, pair):
+    first, second = pair
+    return [
+        operator.forward({"answer": answer, "reference": reference})["correct"]
+        for answer, reference in ((first, second), (second, first))
+    ]
+
+
+@each("pair", EQUAL)
+def test_parts_and_forms_of_numbers_are_equal(pair):
+    assert both_ways(data.verify.MathEqual(), pair) == [True, True]
+
+
+@each("pair", [*EQUAL_EXPRESSIONS, *DIFFERENT])
+def test_other_answers_differ(pair):
+    assert both_ways(data.verify.MathEqual(), pair) == [False, False]
+
+
+@pytest.fixture(scope="module")
+def symbolic():
     pytest.importorskip("math_verify")
-    operator = data.verify.MathEqual(symbolic=True)
-    for answer, reference, correct in (
-        (r"\frac{\sqrt{8}}{2}", r"\sqrt{2}", True),
-        ("(x+1)^2", "x^2+2x+1", True),
-        ("x+1", "x+2", False),
-        ("", "1", False),
-        ("(" * 900, "1", False),
-    ):
-        assert operator.forward({"answer": answer, "reference": reference})["correct"] is correct
+    return data.verify.MathEqual(symbolic=True)
+
+
+@each("pair", [*EQUAL, *EQUAL_EXPRESSIONS])
+def test_equal_expressions_are_equal(symbolic, pair):
+    assert (
+        symbolic.forward(dict(zip(("answer", "reference"), pair, strict=True)))["correct"] is True
+    )
+
+
+@each("pair", DIFFERENT)
+def test_different_answers_are_never_equal_as_expressions(symbolic, pair):
+    assert (
+        symbolic.forward(dict(zip(("answer", "reference"), pair, strict=True)))["correct"] is False
+    )
+
+
+def test_expressions_may_differ_by_the_tolerance():
+    pytest.importorskip("math_verify")
+    near = data.verify.MathEqual(symbolic=True, tolerance=1e-6)
+
+    assert both_ways(near, (r"\sqrt{2}", "1.4142136")) == [True, True]
+    assert both_ways(near, (r"\sqrt{2}", "1.4143")) == [False, False]
+    assert both_ways(near, ("x", "x+0.0000001")) == [False, False]
+
+
+@each(
+    "text",
+    [
+        "(" * 900,
+        "9^{9^{9^{9}}}",
+        "9" * 200 + "!",
+        "((9!)!)!",
+        r"\binom{99999999}{5000000}",
+        "2^{2^{2^{2^{2^{2}}}}}",
+        r"(1+\sqrt{2})^{999}-(3+\sqrt5)^{999}",
+        "1," * 20_000,
+        "x=" * 1000,
+    ],
+)
+@pytest.mark.cpu_timeout(60)
+def test_hostile_expressions_end(symbolic, text):
+    assert both_ways(symbolic, (text, "1")) == [False, False]
+    both_ways(symbolic, (text, f"{text}+x"))
 
 
 def test_hostile_texts_have_no_answer() -> None:

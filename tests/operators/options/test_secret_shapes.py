@@ -243,8 +243,10 @@ _VISIBLE = [
 
 @each(
     "name",
-    ["salt", "hash_salt", "salts", "pepper", "hmac_key", "passphrase", "aesKey", "fernet_key"]
-    + ["decryption_key", "pseudonymization_key", "symmetric_key", "blinding_key"],
+    [
+        *("salt", "hash_salt", "salts", "pepper", "hmac_key", "passphrase", "aesKey", "fernet_key"),
+        *("decryption_key", "pseudonymization_key", "symmetric_key", "blinding_key"),
+    ],
 )
 def test_salts_and_keys_of_ciphers_are_hidden(name: str) -> None:
     assert is_secret(name)

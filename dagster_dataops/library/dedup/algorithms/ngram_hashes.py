@@ -1,10 +1,13 @@
 """Hashes of the word n-grams of a text, for MinHash and for exact Jaccard indices."""
 
 from array import array
+from itertools import repeat
 from typing import Any, Final, TypeAlias
 
 import xxhash
 
+from dagster_dataops.library.analysis.licence_notices import licence_notices
+from dagster_dataops.library.analysis.text_spans import replaced
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.option_values import needs_extra
 
@@ -23,10 +26,14 @@ class NgramHashes:
     Args:
         size: The number of words in an n-gram.
         words: As of `words_function`.
+        ignore_notices: Whether notices of copyright at the beginning of code are left out.
     """
 
-    def __init__(self, size: int, words: str | Splitter = "regex") -> None:
+    def __init__(
+        self, size: int, words: str | Splitter = "regex", *, ignore_notices: bool = False
+    ) -> None:
         self._size, self._words = size, words_function(words)
+        self._ignores_notices = ignore_notices
         self._plain = words == "regex"
         self._factors = [pow(_MULTIPLIER, power, 1 << 64) for power in range(size)]
 
@@ -38,6 +45,8 @@ class NgramHashes:
         """
         import numpy
 
+        if self._ignores_notices:
+            text = replaced(text, licence_notices(text), repeat(""))
         words = self._split(text)
         if len(words) <= self._size:
             whole = b" ".join(words) or _encoded(text.strip())

@@ -21,8 +21,14 @@ class Bucket(UnaryStage):
     """Group items into lists of ``bucket_size``. No item is held between two lists."""
 
     name: ClassVar[str] = "bucket"
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     bucket_size: int
     drop_remainder: bool
+
+    @override
+    def is_elastic(self) -> bool:
+        return not self.drop_remainder  # each rank drops its own last items
 
     @override
     def items(self) -> Iterator[Any]:
@@ -83,7 +89,7 @@ class DynamicBucket(UnaryStage):
     def _next_bucket(self, upstream: Iterator[Any]) -> tuple[list[Any], bool]:
         """Return the next list, and whether it is full."""
         bucket, self._left_over = self._left_over, []
-        cost = 0.0
+        cost, last = 0.0, self.counter.before
         while not self._is_full(cost, len(bucket)):
             item = next(upstream, _END)
             if item is _END:
@@ -91,9 +97,11 @@ class DynamicBucket(UnaryStage):
             try:
                 cost += self.cost_fn(item)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.settle(item, error)
+                last = self.counter.settle(item, error, last)
             else:
+                last = None
                 bucket.append(item)
+        self.counter.end(last)
         return bucket, True
 
     def _is_full(self, cost: float, size: int) -> bool:
@@ -134,11 +142,12 @@ class BucketByLength(UnaryStage):
 
     @override
     def items(self) -> Iterator[Any]:
+        at: Any = None
         for item in self.source.items():
             try:
                 at = self._bucket_index(item)
             except Exception as error:  # noqa: BLE001 - a length may have any type
-                self.counter.settle(item, error)
+                at = self.counter.settle(item, error, at)
                 continue
             if at is not None:
                 bucket = self._buckets[at]

@@ -12,7 +12,7 @@ def by_four(items):
 
 
 def numbers(count, packer=list, size=20, select=by_four):
-    return read_sequence(list(range(count))).pack(size, select, packer_of(packer))
+    return read_sequence(list(range(count))).pack_windows(size, select, packer_of(packer))
 
 
 def packer_of(function):
@@ -50,13 +50,13 @@ def test_items_in_no_group_are_dropped_and_empty_groups_are_ignored():
 
 
 def test_a_pack_can_be_several_records_or_none():
-    stream = read_sequence([1, 2, 3, 4]).pack(2, lambda items: [items], lambda group: None)
+    stream = read_sequence([1, 2, 3, 4]).pack_windows(2, lambda items: [items], lambda group: None)
     assert list(stream) == []
 
     def several(group):
         yield from ({"n": item} for item in group)
 
-    stream = read_sequence([1, 2, 3]).pack(2, lambda items: [items], several)
+    stream = read_sequence([1, 2, 3]).pack_windows(2, lambda items: [items], several)
     assert list(stream) == [{"n": 1}, {"n": 2}, {"n": 3}]
 
 
@@ -66,7 +66,9 @@ def test_a_pack_has_the_restore_keys_and_the_sources_of_its_items():
         for number in range(3)
     ]
 
-    (found,) = read_sequence(items).pack(3, lambda window: [window], lambda group: dict(group[1]))
+    (found,) = read_sequence(items).pack_windows(
+        3, lambda window: [window], lambda group: dict(group[1])
+    )
 
     assert found["__restore_key__"] == ["pack", *([item["__restore_key__"] for item in items])]
     assert found["__sources__"] == [{"index": 1}, {"index": 0}, {"index": 2}]
@@ -76,7 +78,9 @@ def test_an_item_that_is_returned_as_its_pack_is_not_changed():
     item = {"__restore_key__": ["a", "s", "k"]}
 
     found = list(
-        read_sequence([item]).pack(1, lambda window: [window, window], lambda group: group[0])
+        read_sequence([item]).pack_windows(
+            1, lambda window: [window, window], lambda group: group[0]
+        )
     )
 
     assert [one["__restore_key__"] for one in found] == [["pack", ["a", "s", "k"]]] * 2
@@ -95,13 +99,17 @@ def test_a_stream_resumes_in_the_middle_of_a_window(at):
 
 def test_it_resumes_anywhere_with_a_window_of_held_items_before_it():
     assert_resumes_anywhere(
-        lambda: read_sequence(list(range(23))).shuffle(5, seed=1).pack(7, by_four, packer_of(list))
+        lambda: (
+            read_sequence(list(range(23)))
+            .shuffle(5, seed=1)
+            .pack_windows(7, by_four, packer_of(list))
+        )
     )
 
 
 def test_a_failed_pack_loses_its_group_alone_and_is_counted_once():
     def made():
-        stream = read_sequence(list(range(24))).pack(12, by_four, fails_at_nine)
+        stream = read_sequence(list(range(24))).pack_windows(12, by_four, fails_at_nine)
         return stream.and_return(on_error="quarantine")
 
     whole = made()
@@ -138,7 +146,9 @@ def test_a_selection_that_is_no_list_of_lists_says_so(selected, found):
 
 
 def test_epochs_have_their_own_windows():
-    stream = read_sequence([1, 2, 3]).pack(2, lambda items: [items], packer_of(list)).repeat(2)
+    stream = (
+        read_sequence([1, 2, 3]).pack_windows(2, lambda items: [items], packer_of(list)).repeat(2)
+    )
 
     assert [one["pack"] for one in stream] == [[1, 2], [3], [1, 2], [3]]
 

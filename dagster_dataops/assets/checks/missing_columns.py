@@ -1,0 +1,70 @@
+"""The asset check ``missing_columns`` of operators that need columns of their input.
+
+The operator's step yields the result from the counts of the run, without reading the records again.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import dagster as dg
+
+from dagster_dataops.assets.checks.error_rate import RunResult, is_selected
+from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.execution.column_presence import lacking_text
+from dagster_dataops.operators.chains.chain import Chain
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.settings import ALLOWED
+from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
+from dagster_dataops.operators.outcomes.record_context import count_tables
+
+MISSING_COLUMNS: Final = "missing_columns"
+_DESCRIPTION: Final = (
+    "Passes if every record has the columns that the operator reads. If none has one of them, the "
+    "run stops before anything is published."
+)
+
+
+def needs_columns(operator: Operator) -> bool:
+    """Return whether records that lack a column are counted, so that the operator has the check."""
+    if operator.__dataops__.resolved.missing == ALLOWED:
+        return False
+    inner = [part for _, part in operator.parts] if isinstance(operator, Chain) else [operator]
+    uses = [one.__dataops__ for one in inner]
+    return any(use.keys_read(number) for use in uses for number in range(use.spec.inputs or 1))
+
+
+def missing_columns_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
+    """Return the spec of the check for an operator's asset."""
+    return dg.AssetCheckSpec(MISSING_COLUMNS, asset=key, description=_DESCRIPTION)
+
+
+def missing_columns_results(
+    context: StepContext, key: dg.AssetKey, results: Sequence[RunResult]
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield the result of the check if it is selected; in an op it always is.
+
+    Args:
+        context: The context of the operator's step.
+        key: The key of the operator's asset.
+        results: The results of the run, one for each partition.
+    """
+    if not is_selected(context, key, MISSING_COLUMNS):
+        return
+    lacking: dict[str, int] = {}
+    for manifest, _ in results:
+        for column, number in count_tables(manifest.counts).get(MISSING_TABLE, {}).items():
+            lacking[column] = lacking.get(column, 0) + int(number)
+    records = sum(manifest.rows_in for manifest, _ in results)
+    texts = [lacking_text(column, number, records) for column, number in lacking.items()]
+    yield dg.AssetCheckResult(
+        passed=not lacking,
+        asset_key=key,
+        check_name=MISSING_COLUMNS,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(texts) or "No record was counted that lacks a column.",
+        metadata={
+            f"{METADATA_PREFIX}/rows_in": records,
+            f"{METADATA_PREFIX}/{MISSING_COLUMNS}": dg.MetadataValue.json(lacking),
+        },
+    )

@@ -1,0 +1,136 @@
+"""The columns that operators of the library need: those that their options name.
+
+Most operators need the column of ``input_key``, if they have that option. `READS` holds the others.
+A column that an operator can do without is not needed: one that it writes, or that it computes if
+it is missing.
+"""
+
+import string
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dagster_dataops.operators.options.declared_columns import Declaration
+from dagster_dataops.operators.options.read_columns import OptionsOf, ReadName, texts_in
+
+INPUT_KEY: Final = OptionsOf(("input_key",))
+_COLUMN: Final = OptionsOf(("input_key",), plain=True)
+_KEY: Final = OptionsOf(("key",))
+_KEYS: Final = OptionsOf(("keys",), plain=True)
+_VECTORS: Final = OptionsOf(("vector_key",))
+_INSTRUCTIONS: Final = OptionsOf(("instructions_key", "kwargs_key"), plain=True)
+_ON: Final = OptionsOf(("on",))
+_SCHEMA: Final = OptionsOf(("schema",), plain=True)
+_RANKS: Final = frozenset({"first", "longest"})  # values of `keep` that name no column
+_VALUES: Final = frozenset({"text", "low", "high"})  # of templates, besides options and columns
+
+
+def _kept(**options: Any) -> list[ReadName]:
+    """Return the key, and the columns by which one of similar records is kept."""
+    keep = options.get("keep", "first")
+    ranked = [] if keep in _RANKS else [ReadName(keep, plain=True)]
+    texts = texts_in(options.get("text_key")) if keep == "longest" else []
+    return [*INPUT_KEY(**options), *map(ReadName, texts), *ranked]
+
+
+def _indexed(**options: Any) -> list[ReadName]:
+    usual = "url" if options.get("by") == "url" else "text"
+    return [ReadName(options.get("input_key") or usual)]
+
+
+def _compared(**options: Any) -> list[ReadName]:
+    return [] if options.get("op") == "exists" else _KEY(**options)
+
+
+def _vectors(**options: Any) -> list[ReadName]:
+    return _VECTORS(**options) or INPUT_KEY(**options)
+
+
+def _merged(**options: Any) -> list[ReadName]:
+    left = texts_in(options.get("on"))
+    right = texts_in(options.get("right_on")) or left
+    both = [ReadName(key) for key in left if key in right]
+    return [
+        *both,
+        *(ReadName(key, input=0) for key in left if key not in right),
+        *(ReadName(key, input=1) for key in right if key not in left),
+        *(ReadName(key, plain=True, input=1) for key in texts_in(options.get("columns"))),
+    ]
+
+
+def _followed(**options: Any) -> list[ReadName]:
+    return [*INPUT_KEY(**options), *_INSTRUCTIONS(**options)]
+
+
+def _filled(**options: Any) -> list[ReadName]:
+    fields = [field for _, field, _, _ in string.Formatter().parse(options.get("template", ""))]
+    return [ReadName(field.partition("[")[0], plain=True) for field in fields if field]
+
+
+def _members(**options: Any) -> list[ReadName]:
+    columns = (options.get("members") or {}).values()
+    return [ReadName(column, plain=True) for column in columns]
+
+
+def _prompted(**options: Any) -> list[ReadName]:
+    """Return the key, and the columns that the templates need."""
+    from dagster_dataops.models.prompt_templates import needed_names
+
+    keys = texts_in(options.get("input_key"))
+    known = {"record", *_VALUES, *options} if keys else {"record"}
+    texts = [one for one in (options.get("prompt"), options.get("system")) if one]
+    names = {name: None for text in texts for name in needed_names(text) if name not in known}
+    return [*map(ReadName, keys), *(ReadName(name, plain=True) for name in names)]
+
+
+READS: Final[Mapping[str, Declaration]] = {
+    "chat.Validate": _COLUMN,
+    "dedup.Against": _indexed,
+    "dedup.Index": _indexed,
+    "dedup.NearDuplicate": _kept,
+    "dedup.SimHash": _kept,
+    "dedup.Url": _kept,
+    "export.Csv": OptionsOf(("columns",), plain=True),
+    "export.HuggingFace": _SCHEMA,
+    "export.Parquet": _SCHEMA,
+    "export.WebDataset": _members,
+    "filters.Field": _compared,
+    "filters.Url": OptionsOf(("url_key",)),
+    "join.Lookup": _ON,
+    "join.Merge": _merged,
+    "join.Table": _ON,
+    "llm.Classify": _prompted,
+    "llm.Extract": _prompted,
+    "llm.Generate": _prompted,
+    "llm.Judge": _prompted,
+    "llm.PreferencePairs": _prompted,
+    "llm.QAPairs": _prompted,
+    "llm.Rewrite": _prompted,
+    "llm.SelfConsistency": _prompted,
+    "llm.SemanticDedup": _vectors,
+    "llm.Translate": _prompted,
+    "sample.Balance": _KEY,
+    "sample.Diversity": _vectors,
+    "sample.GroupBy": _KEY,
+    "sample.Mix": _KEY,
+    "sample.Rate": _KEY,
+    "sample.Reservoir": OptionsOf(("key", "per")),
+    "sample.Sort": _KEY,
+    "sample.Split": OptionsOf(("key", "group_key")),
+    "sample.TopK": OptionsOf(("key", "per")),
+    "score.Train": OptionsOf(("input_key", "label_key")),
+    "shape.AddId": _COLUMN,
+    "shape.Cast": OptionsOf(("types",)),
+    "shape.Drop": _KEYS,
+    "shape.Flatten": _KEYS,
+    "shape.Hash": _COLUMN,
+    "shape.Rename": _KEYS,
+    "shape.Select": _KEYS,
+    "shape.Template": _filled,
+    "stats.Summary": OptionsOf(("keys",)),
+    "stats.Threshold": _KEY,
+    "tokens.Pack": _COLUMN,
+    "verify.AnswerF1": OptionsOf(("input_key", "reference_key")),
+    "verify.IFEval": _followed,
+    "verify.MathEqual": OptionsOf(("input_key", "reference_key")),
+}
+"""What operators need besides, or instead of, the column of ``input_key``."""

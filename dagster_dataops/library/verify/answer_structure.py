@@ -1,0 +1,200 @@
+r"""Compare answers part by part: tuples, intervals, sets, lists, matrices, unions, equations."""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Final, NamedTuple, TypeAlias
+
+from dagster_dataops.library.verify.number_forms import number_of, plain_answer
+
+EqualValues: TypeAlias = Callable[[str, str, float], bool]
+"""Compares two plain texts without parts, with a largest relative difference."""
+
+_OPEN, _CLOSE = "([{", ")]}"
+_DEEPEST: Final = 8
+_MOST_PAIRED: Final = 8  # parts that are compared with each other
+_VARIABLE: Final = re.compile(
+    r"((?:[a-z]|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|rho|sigma|phi|omega))"
+    r"(?:_(?:\{\w+\}|\w))?(?:\([a-z]\))?|\([a-z](?:,[a-z]){1,4}\))(?:=|\\in(?![A-Za-z]) ?)"
+)
+_RELATION: Final = re.compile(r"[=<>≈]|\\(?:in|leq|geq|neq|approx|equiv)(?![A-Za-z])")
+_MATRIX: Final = re.compile(r"\\begin\{([pbvbBV]?matrix)\}(.*)\\end\{\1\}", re.DOTALL)
+_PM: Final = re.compile(r"\\pm(?![A-Za-z]) ?")
+_UNION: Final = re.compile(r"\\cup(?![A-Za-z]) ?")
+
+
+class _Parts(NamedTuple):
+    """The parts of an answer.
+
+    Attributes:
+        kind: Answers of different kinds are different.
+        items: The parts.
+        ordered: Whether their order counts.
+    """
+
+    kind: str
+    items: list[str]
+    ordered: bool
+
+
+class AnswerComparison:
+    """Compares answers; see ``verify.MathEqual``.
+
+    Args:
+        tolerance: Largest relative difference of equal numbers.
+        equal_values: Compares parts that are no numbers; by default, they differ.
+    """
+
+    def __init__(self, tolerance: float, equal_values: EqualValues | None = None) -> None:
+        self._tolerance, self._equal_values = tolerance, equal_values
+
+    def equal(self, answer: str, reference: str) -> bool:
+        """Return whether two answers are equal; an empty one equals none."""
+        left, right = plain_answer(answer), plain_answer(reference)
+        if not left.text or not right.text:
+            return False
+        if left.unit and right.unit and left.unit != right.unit:
+            return False
+        return self._same(left.text, right.text, _DEEPEST)
+
+    def _same(self, left: str, right: str, depth: int) -> bool:
+        if left == right:
+            return True
+        one, other = number_of(left), number_of(right)
+        if one is not None and other is not None:
+            return self._near(one, other)
+        values = _values(left, right)
+        if values != (left, right):
+            return depth > 0 and self._same(*values, depth - 1)
+        if one is not None or other is not None:
+            text = left if one is None else right
+            return not _parts(text) and self._same_values(left, right)
+        return depth > 0 and self._same_structure(left, right, depth)
+
+    def _same_structure(self, left: str, right: str, depth: int) -> bool:
+        parts, others = _parts(left), _parts(right)
+        if parts and others:
+            return self._same_parts(parts, others, depth - 1)
+        return not parts and not others and self._same_values(left, right)
+
+    def _same_values(self, left: str, right: str) -> bool:
+        equal = self._equal_values
+        return equal is not None and equal(left, right, self._tolerance)
+
+    def _near(self, one: Fraction, other: Fraction) -> bool:
+        if one == other:
+            return True
+        largest = max(abs(one), abs(other))
+        return bool(self._tolerance) and abs(one - other) <= Fraction(self._tolerance) * largest
+
+    def _same_parts(self, left: _Parts, right: _Parts, depth: int) -> bool:
+        if left.kind != right.kind or left.ordered != right.ordered:
+            return False
+        if not left.ordered and _keys(left) == _keys(right):
+            return True
+        if len(left.items) != len(right.items):
+            return False
+        if left.ordered:
+            pairs = zip(left.items, right.items, strict=True)
+            return all(self._same(one, other, depth) for one, other in pairs)
+        return len(left.items) <= _MOST_PAIRED and self._paired(left.items, right.items, depth)
+
+    def _paired(self, left: list[str], right: list[str], depth: int) -> bool:
+        """Return whether each part of one side has a partner of its own on the other."""
+        rest = list(right)
+        for one in left:
+            found = next((place for place in rest if self._same(one, place, depth)), None)
+            if found is None:
+                return False
+            rest.remove(found)
+        return True
+
+
+def _keys(parts: _Parts) -> Counter[str | Fraction] | set[str | Fraction]:
+    """Return the parts, numbers by their value; those of a set count once."""
+    values = ((number_of(item), item) for item in parts.items)
+    keys = Counter(item if value is None else value for value, item in values)
+    return set(keys) if parts.kind == "{}" else keys
+
+
+def _values(left: str, right: str) -> tuple[str, str]:
+    """Return what is behind ``x=`` if one side has no variable, or both have the same one."""
+    one, other = _VARIABLE.match(left), _VARIABLE.match(right)
+    if one and other:
+        same = one[0] == other[0]
+        values = (left[one.end() :], right[other.end() :]) if same else (left, right)
+    elif one and not _RELATION.search(right):
+        values = left[one.end() :], right
+    elif other and not _RELATION.search(left):
+        values = left, right[other.end() :]
+    else:
+        values = left, right
+    if any(_RELATION.search(value) for value in values):
+        return left, right
+    inner = [_without_parentheses(value) for value in values]
+    return inner[0], inner[1]
+
+
+def _without_parentheses(text: str) -> str:
+    if text[:1] == "(" and text[-1:] == ")" and _is_enclosed(text) and not _commas(text[1:-1]):
+        return text[1:-1] or text
+    return text
+
+
+def _parts(text: str) -> _Parts | None:
+    """Return the parts of an answer; ``None`` if it has none."""
+    if matrix := _MATRIX.fullmatch(text):
+        kind = "determinant" if matrix[1][0] in "vV" else "matrix"
+        rows = [row.split("&") for row in matrix[2].removesuffix("\\\\").split("\\\\")]
+        shape = ",".join(str(len(row)) for row in rows)
+        return _Parts(f"{kind} {shape}", [cell for row in rows for cell in row], ordered=True)
+    if len(sets := _split(text, _UNION)) > 1:
+        return _Parts("union", sets, ordered=False)
+    if text[0] in _OPEN and text[-1] in _CLOSE and _is_enclosed(text):
+        inner = text[1:-1]
+        items = _split(inner, _COMMA) if inner else []
+        one = len(items) == 1 and text[0] != "{"
+        return None if one else _Parts(text[0] + text[-1], items, ordered=text[0] != "{")
+    return _solutions(text)
+
+
+def _solutions(text: str) -> _Parts | None:
+    """Return the parts of a list without brackets, and both values of a plus-minus."""
+    items = _split(text, _COMMA)
+    if len(items) == 1 and len(_PM.findall(text)) == 1:
+        items = [_PM.sub(sign, text).removeprefix("+") for sign in "+-"]
+    if len(items) == 1:
+        return None
+    names = sorted({found[1] for item in items if (found := _VARIABLE.match(item))})
+    return _Parts(",".join(names) if len(names) > 1 else ",", items, ordered=False)
+
+
+_COMMA: Final = re.compile("[,;]")
+
+
+def _commas(text: str) -> bool:
+    return len(_split(text, _COMMA)) > 1
+
+
+def _is_enclosed(text: str) -> bool:
+    """Return whether the first bracket is closed by the last character."""
+    depth = 0
+    for position, mark in enumerate(text):
+        depth += (mark in _OPEN) - (mark in _CLOSE)
+        if depth <= 0:
+            return position == len(text) - 1
+    return False
+
+
+def _split(text: str, separator: re.Pattern[str]) -> list[str]:
+    """Return the parts between separators outside of brackets."""
+    if separator.search(text) is None:
+        return [text]
+    depths, depth = [], 0
+    for mark in text:
+        depth += (mark in _OPEN) - (mark in _CLOSE)
+        depths.append(depth)
+    found = [one for one in separator.finditer(text) if depths[one.start()] == 0]
+    starts, ends = [0, *(one.end() for one in found)], [one.start() for one in found]
+    return [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]

@@ -1,0 +1,107 @@
+"""Arrays of PyTorch, NumPy or plain lists: stack, pad and join them.
+
+Neither library is imported here: an item that is an array of one has imported it.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+
+def is_array(value: object) -> bool:
+    """Return whether a value is a tensor of PyTorch or an array of NumPy."""
+    return _is_tensor(value) or _is_numpy(value)
+
+
+def _is_tensor(value: object) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _is_numpy(value: object) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
+def is_sequence(value: Any) -> bool:
+    """Return whether a value is an array with one dimension, or a list of numbers."""
+    if isinstance(value, list):
+        return all(isinstance(one, (int, float)) for one in value)
+    return is_array(value) and value.ndim == 1
+
+
+def stacked(arrays: Sequence[Any]) -> Any:
+    """Return arrays of equal shape as one, with a new first dimension.
+
+    Raises:
+        ValueError: Their shapes differ.
+    """
+    if _is_numpy(arrays[0]):
+        return sys.modules["numpy"].stack(arrays)
+    try:
+        return sys.modules["torch"].stack(list(arrays))
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+
+
+def padded(arrays: Sequence[Any], pad_value: float, multiple: int) -> Any:
+    """Return arrays as one with a new first dimension, padded behind to one length.
+
+    Args:
+        arrays: Arrays of shape ``(length, ...)``; the further dimensions are equal.
+        pad_value: The value behind shorter arrays.
+        multiple: The length becomes a multiple of this number.
+
+    Returns:
+        An array of shape ``(number of arrays, length, ...)``.
+
+    Raises:
+        ValueError: An array has no dimension, or the further dimensions differ.
+    """
+    if any(one.ndim == 0 for one in arrays):
+        raise ValueError("an array without a dimension has no length")
+    shapes = {tuple(one.shape[1:]) for one in arrays}
+    if len(shapes) > 1:
+        found = " and ".join(map(str, sorted(shapes)))
+        msg = f"they differ in more than their lengths: the further dimensions are {found}"
+        raise ValueError(msg)
+    longest = max(len(one) for one in arrays)
+    shape = (len(arrays), -(-longest // multiple) * multiple, *next(iter(shapes)))
+    made = _full(arrays, shape, pad_value)
+    for number, one in enumerate(arrays):
+        made[number, : len(one)] = one
+    return made
+
+
+def _full(arrays: Sequence[Any], shape: tuple[int, ...], value: float) -> Any:
+    """Return a new array of one value, whose type can hold the elements of all arrays."""
+    first = arrays[0]
+    if _is_numpy(first):
+        numpy = sys.modules["numpy"]
+        return numpy.full(shape, value, numpy.result_type(*arrays))
+    kind = first.dtype
+    for one in arrays:
+        kind = sys.modules["torch"].promote_types(kind, one.dtype)
+    return first.new_full(shape, value, dtype=kind)
+
+
+def joined(parts: Sequence[Any], size: int, pad_value: float, *, pinned: bool) -> Any:
+    """Return sequences one after another, padded to ``size`` elements.
+
+    Args:
+        parts: Sequences of one type, as `is_sequence` accepts them.
+        size: The number of elements, at least that of all parts.
+        pad_value: The value of the elements behind.
+        pinned: Whether a tensor is in pinned memory, if this machine has an accelerator.
+    """
+    first = parts[0]
+    if isinstance(first, list):
+        found = [one for part in parts for one in part]
+        return found + [pad_value] * (size - len(found))
+    made, at = _full(parts, (size,), pad_value), 0
+    for part in parts:
+        made[at : at + len(part)] = part
+        at += len(part)
+    if pinned and _is_tensor(made) and sys.modules["torch"].cuda.is_available():
+        return made.pin_memory()
+    return made

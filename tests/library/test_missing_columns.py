@@ -1,0 +1,247 @@
+"""Every operator of the library that names columns tells when records lack them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from dagster_dataops import JsonlDataset, data_register
+from dagster_dataops.errors import (
+    AbsentColumnError,
+    DatasetOperatorError,
+    ExportError,
+    MissingExtraError,
+)
+from dagster_dataops.library import GROUPS
+from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
+from dagster_dataops.operators.outcomes.record_context import count_tables
+from tests.each import each
+from tests.execution.helpers import node, run, write_input
+from tests.library import test_hostile_texts
+from tests.library.test_hostile_texts import IN_RUNS
+
+# Options that an operator needs, besides those there.
+OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
+    **test_hostile_texts.OPTIONS,
+    "dedup.Against": {"reference": [{"text": "a", "txet": "b", "column": "c"}]},
+    "export.Alpaca": {"path": "a.json"},
+    "export.ChatML": {"path": "a.json"},
+    "export.Csv": {"path": "a.csv"},
+    "export.HuggingFace": {"folder": "a"},
+    "export.Jsonl": {"path": "a.jsonl"},
+    "export.Messages": {"path": "a.json"},
+    "export.Parquet": {"path": "a.parquet"},
+    "export.ShareGPT": {"path": "a.json"},
+    "export.WebDataset": {"pattern": "w/a-%d.tar"},
+    "filters.Field": {"key": "text", "op": "==", "value": "a"},
+    "join.Merge": {"on": "text"},
+    "join.Table": {"on": "text"},
+    "llm.Classify": {"labels": ["a", "b"]},
+    "llm.Extract": {"response_format": {"type": "object"}},
+    "llm.Generate": {"prompt": "{{ text }}"},
+    "llm.Judge": {"rubric": "Style"},
+    "llm.PreferencePairs": {"rubric": "Style"},
+    "llm.Rewrite": {"instruction": "Shorten"},
+    "llm.Translate": {"to": "German"},
+    "sample.Balance": {"key": "text"},
+    "sample.Diversity": {"k": 1},
+    "sample.GroupBy": {"key": "text"},
+    "sample.Mix": {"weights": {"a": 1}},
+    "sample.Reservoir": {"k": 1},
+    "sample.Sort": {"key": "text"},
+    "sample.TopK": {"key": "text", "k": 1},
+    "score.TrainCharNGram": {"order": 2},
+    "stats.Threshold": {"key": "text", "sigma": 1},
+}
+# Operators that cannot be constructed without a file of a model, a service or a package.
+UNCONSTRUCTED: Final = {*test_hostile_texts.OF_MODELS}
+
+NAMING: Final = re.compile(
+    r"(\w+_)?keys?|columns|on|right_on|per|types|values|required|schema|members|template|prompt"
+    r"|system|keep|fields"
+)
+WRITTEN: Final = frozenset(
+    """
+    cluster_key entities_key error_key followed_key headings_key index_key output_key parsed_key
+    reason_key script_key secrets_key shares_key score_key stats_key
+    """.split()  # noqa: SIM905 - a list of words is easier to read
+)
+"""Options that name columns which operators write."""
+EXEMPT: Final = {
+    "chat.Render.template": "a template over messages, whatever columns they come from",
+    "decontaminate.NGrams.label_key": "of the benchmark, which is checked when it is constructed",
+    "decontaminate.NGrams.query_key": "of the benchmark",
+    "decontaminate.NGrams.task_key": "of the benchmark, and optional there",
+    "decontaminate.Overlap.label_key": "of the benchmark",
+    "decontaminate.Overlap.query_key": "of the benchmark",
+    "filters.Pretraining.lang_key": "identified if it is missing",
+    "filters.Pretraining.lang_score_key": "computed if it is missing",
+    "filters.Regex.keep": "no column",
+    "join.Lookup.columns": "of the table",
+    "join.Lookup.right_on": "of the table, which is checked when it is constructed",
+    "language.Identify.lang_key": "written",
+    "pii.Replace.keys": "a switch",
+    "pii.Replace.key_replacement": "a text",
+    "shape.Add.values": "written",
+    "shape.Fill.values": "written where it is missing",
+    "shape.Rename.keep": "a switch",
+    "verify.Fields.required": "to find records that lack it is its work",
+    "verify.Fields.types": "to find records that lack it is its work",
+    "verify.JsonSchema.schema": "of the whole record; to find faults is its work",
+}
+MISSPELT: Final = "txet"
+
+
+def named(option: str, default: Any, name: str) -> Any:
+    """Return the value of an option that names one column."""
+    mapped = {"types": {name: "int"}, "schema": {name: "string"}, "members": {"txt": name}}
+    if option in mapped:
+        return mapped[option]
+    if option in {"template", "prompt", "system"}:
+        return f"{{{name}}}" if option == "template" else f"{{{{ {name} }}}}"
+    if option == "keys" and default == "Rename":
+        return {name: "new"}
+    return [name] if option in {"keys", "columns"} else name
+
+
+def naming() -> Iterator[tuple[str, str]]:
+    """Yield each operator of the library and its options that name columns which it reads."""
+    for group in sorted(GROUPS):
+        for name in data_register.operators(group):
+            spec = data_register.operator(group, name).__dataops_spec__
+            where = f"{group}.{name}"
+            if not spec.shipped or where in UNCONSTRUCTED:
+                continue
+            for option in spec.options:
+                exempt = option.name in WRITTEN or f"{where}.{option.name}" in EXEMPT
+                if NAMING.fullmatch(option.name) and not exempt:
+                    yield where, option.name
+
+
+def made(where: str, option: str, name: str, **settings: Any) -> Any:
+    """Return an operator with an option that names a column; ``None`` without its package."""
+    value = named(option, where.partition(".")[2], name)
+    options = {**OPTIONS.get(where, {}), option: value, **settings}
+    if (where, option) == ("sample.Split", "group_key"):
+        options.pop("key", None)
+    if (where, option) == ("dedup.Url", "text_key"):
+        options["keep"] = "longest"
+    if (where, option) == ("join.Lookup", "on"):
+        options["right_on"] = "text"
+    if where == "join.Merge":
+        options["duplicates"] = "first"
+    try:
+        return data_register.operator(*where.split("."))(**options)
+    except MissingExtraError:  # where a package is missing, another environment tests it
+        return None
+
+
+CASES: Final = list(naming())
+
+
+def test_exemptions_are_about_options_that_there_are() -> None:
+    for one in EXEMPT:
+        group, name, option = one.split(".")
+        spec = data_register.operator(group, name).__dataops_spec__
+        assert option in {each.name for each in spec.options}, one
+    assert len(CASES) > 130
+
+
+TEXT: Final = "Ten quiet boats, 12 in all, lie in the old harbour of Lund."
+USUAL: Final[dict[str, Any]] = {
+    **dict.fromkeys(("text", "answer", "reference", "question", "prompt", "url"), TEXT),
+    **dict.fromkeys(("response", "html", "source"), TEXT),
+    "label": 1,
+    "instruction_id_list": ["keywords:existence"],
+    "kwargs": [{"keywords": ["boats"]}],
+    "messages": [{"role": "user", "content": TEXT}, {"role": "assistant", "content": TEXT}],
+    "token_ids": [1, 2],
+}
+# Values that fit an option, where a text does not.
+VALUES: Final[Mapping[str, Any]] = {
+    "chat.Validate.input_key": USUAL["messages"],
+    "dedup.NearDuplicate.keep": 1,
+    "dedup.SimHash.keep": 1,
+    "dedup.Url.keep": 1,
+    "sample.Diversity.vector_key": [1.0, 2.0],
+    "llm.SemanticDedup.vector_key": [1.0, 2.0],
+    "shape.Cast.types": 1,
+    "shape.Explode.input_key": [1],
+    "stats.Threshold.key": 1,
+    "tokens.Pack.input_key": [1, 2],
+    "verify.IFEval.instructions_key": ["keywords:existence"],
+    "verify.IFEval.kwargs_key": [{"keywords": ["boats"]}],
+    "verify.JsonSchema.input_key": "a",
+    "sample.Mix.key": "a",
+}
+REFUSED: Final = {
+    ("export.WebDataset", "members"): ExportError,  # a record without a member is no sample
+    ("score.Train", "label_key"): DatasetOperatorError,
+}
+"""Operators whose run fails at the first record that lacks the column."""
+FAILING: Final = {
+    ("sample.Diversity", "vector_key"),
+    ("shape.Template", "template"),
+    ("verify.IFEval", "instructions_key"),
+    ("verify.IFEval", "kwargs_key"),
+}
+"""Operators for which a record that lacks the column is an error."""
+
+
+def inputs(where: str, path: Path, records: list[dict[str, Any]]) -> list[JsonlDataset]:
+    """Return the inputs of an operator: two of the same records for a join."""
+    dataset = write_input(path / "input.jsonl", records)
+    return [dataset, dataset] if where == "join.Merge" else [dataset]
+
+
+def settings_of(where: str) -> dict[str, Any]:
+    kind = data_register.operator(*where.split(".")).__dataops_spec__
+    plain = kind.kind in {"record", "selection"} and not kind.asynchronous
+    return {"_concurrency_mode": "single"} if plain else {}
+
+
+@each("case", CASES)
+def test_a_column_that_no_record_has_stops_every_operator(case, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    operator = made(*case, MISSPELT, **settings_of(case[0]))
+    if operator is None:
+        return
+    folder = node(tmp_path / ".".join(case))
+    given = inputs(case[0], tmp_path, [{"id": one, **USUAL} for one in range(3)])
+    with pytest.raises(AbsentColumnError, match=f"'{MISSPELT}'") as caught:
+        run(operator, given, folder)
+    assert "Did you mean 'text'?" in caught.value.known
+    assert "id, text, answer" in caught.value.known
+    assert not folder.result.exists()
+    assert not list(tmp_path.glob("a*")) + list(tmp_path.glob("w*"))
+
+
+@each("case", [case for case in CASES if case[0].partition(".")[0] not in IN_RUNS])
+def test_records_that_lack_a_column_are_counted_by_every_operator(
+    case, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    operator = made(*case, "column", **settings_of(case[0]))
+    if operator is None:
+        return
+    value = VALUES.get(".".join(case), TEXT)
+    half = [
+        {"id": one, **USUAL, "label": one % 2, **({"column": value} if one % 2 else {})}
+        for one in range(6)
+    ]
+    given = inputs(case[0], tmp_path, half)
+    if case in REFUSED:
+        with pytest.raises(REFUSED[case]):
+            run(operator, given, node(tmp_path / ".".join(case)))
+        return
+    report = run(operator, given, node(tmp_path / ".".join(case)))
+    if report.manifest.failed:  # an operator that cannot do without
+        assert case in FAILING
+        assert report.manifest.failed == 3
+        return
+    lacking = 6 if case == ("join.Merge", "on") else 3
+    assert count_tables(report.manifest.counts)[MISSING_TABLE] == {"column": lacking}
+    warning = f"{lacking} of {report.manifest.rows_in} records lack the column 'column'"
+    assert warning in report.notes

@@ -1,0 +1,94 @@
+"""Tests of dagster_dataops.streams.core.held_objects."""
+
+import functools
+import threading
+
+from dagster_dataops.streams.core.held_objects import HeldObjects, is_large
+
+
+class _Holding:
+    def __init__(self, held):
+        self.held = held
+
+    def __call__(self, item):
+        return item
+
+    def method(self, item):
+        return item
+
+
+class _Buffer:
+    nbytes = 1 << 30
+
+
+VALUES = list(range(400_000))
+
+
+def _named(item):
+    return VALUES[item]
+
+
+def _empty_cell():
+    def function(item):
+        return later
+
+    if VALUES:
+        return function
+    later = 1
+    return later
+
+
+def test_a_function_that_holds_much_is_large_wherever_it_holds_it():
+    held = {str(number): number for number in range(200_000)}
+    for function in (
+        _Holding(held),
+        _Holding([[held]]),
+        _Holding("x" * (80 << 20)),
+        _Holding(_Buffer()),
+        _Holding(held).method,
+        functools.partial(_Holding(None), given=held),
+        lambda item: held[item],
+        _named,
+    ):
+        assert is_large({"fn": function})
+        assert is_large({"functions": (abs, function)})
+
+
+def test_other_functions_are_not_large():
+    inner = []
+    inner.append(inner)
+    for function in (abs, len, lambda item: inner, _Holding(threading.Lock()), _empty_cell()):
+        assert not is_large({"fn": function})
+
+
+def test_functions_without_an_original_stay_the_same_objects():
+    used, original = _Holding(1), _Holding(2)
+    objects = HeldObjects()
+    objects.count_as(used, original)
+    other = _Holding(3)
+    for function in (abs, other, other.method, functools.partial(other, 1), lambda item: other):
+        found = objects.originals({"fn": function, "functions": (abs, function)})
+        assert found["fn"] is function or found["fn"] == function
+        assert found["functions"] == (abs, function)
+    assert objects.originals({"fn": used})["fn"] is original
+    assert objects.originals({"fn": used.method})["fn"].__self__ is original
+    partial = objects.originals({"fn": functools.partial(abs, used, key=used)})["fn"]
+    assert (partial.args, partial.keywords) == ((original,), {"key": original})
+
+    def closure(item, *, more=1):
+        return used
+
+    made = objects.originals({"fn": closure})["fn"]
+    assert made(0) is original
+    assert made.__kwdefaults__ == {"more": 1}
+    assert closure(0) is used
+
+
+def test_a_closure_over_itself_and_over_an_empty_cell_stays():
+    def recursive(item):
+        return recursive
+
+    objects = HeldObjects()
+    objects.count_as(object(), None)
+    empty = _empty_cell()
+    assert objects.originals({"a": recursive, "b": empty}) == {"a": recursive, "b": empty}
