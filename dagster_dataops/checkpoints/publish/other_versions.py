@@ -34,10 +34,11 @@ def notes_on(folder: NodeFolder, found: Iterable[CheckpointContent]) -> Iterator
 
 
 def _note(what: str, format_: str, folder: NodeFolder) -> str:
+    place = shown_place(_place(folder, format_))
     return (
         f"{what} has format {format_}; this version reads {FORMAT}, and does not use it. It is "
-        f"kept in {shown_place(_place(folder, format_))} when this run's result is published; delete that "
-        "folder when no other version needs it"
+        f"kept in {place} when this run's result is published; delete that folder when no other "
+        "version needs it"
     )
 
 
