@@ -133,8 +133,6 @@ def run_through(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, 
     try:
         while not task.done():
             _run_on(loop, task)
-            if loop.is_closed() and not task.done():
-                raise LoopClosedError
     except LoopClosedError:
         loop.set_exception_handler(lambda *_: None)  # asyncio warns when it collects the task
         with suppress(Exception):
@@ -147,7 +145,7 @@ def _run_on(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
     """Run a loop until a task has ended, or something has stopped the loop.
 
     Raises:
-        LoopClosedError: A part of the loop is broken.
+        LoopClosedError: The loop is closed, or a part of it is broken.
     """
     try:
         loop.run_until_complete(task)
@@ -162,6 +160,8 @@ def _run_on(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
             raise LoopClosedError from error
     except asyncio.CancelledError:  # of the task, which is done
         pass
+    if loop.is_closed() and not task.done():
+        raise LoopClosedError
 
 
 async def _ended(coroutine: Coroutine[Any, Any, T]) -> tuple[T | None, BaseException | None]:

@@ -207,7 +207,13 @@ class BatchDelivery:
 
 
 # The fields of the file of the batches, and their types.
-_STATE: Final = {"parts": dict, "failed": dict, "refusals": list, "rounds": int, "published": str}
+_STATE: Final[dict[str, type[Any]]] = {
+    "parts": dict,
+    "failed": dict,
+    "refusals": list,
+    "rounds": int,
+    "published": str,
+}
 
 
 class BatchState:
@@ -325,7 +331,7 @@ def _state_in(path: Path) -> dict[str, Any]:
 def _is_known(field: tuple[str, Any]) -> bool:
     """Return whether a field of the file of the batches is one that this version writes."""
     name, value = field
-    if name not in _STATE or type(value) is not _STATE[name]:
+    if name not in _STATE or not isinstance(value, _STATE[name]):
         return False
     return name != "parts" or all(
         isinstance(part, dict) and {"id", "mark", "requests", "collected"} <= part.keys()
