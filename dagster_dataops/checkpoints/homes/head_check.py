@@ -30,7 +30,7 @@ def checked_head(content: object, key: str, place: object) -> dict[str, Any]:
     try:
         for name, file in home.get("files", {}).items():
             confined(name, place)
-                _check_file(file, key, place)
+            _check_file(file, key, place)
         for facts in (content, *(content.get("outputs") or {}).values()):
             _check_result(facts, place)
         _check_numbers({"commit": 0, **home}, "commit")
