@@ -38,6 +38,7 @@ class HomeClaim(FolderLock):
                 if self._seen == before:  # objects were deleted, and nothing was published
                     break
             self._known = set(folder.checkpoints.glob("*"))
+            self._kept = folder.other_versions
         except BaseException:
             self.release()
             raise
@@ -67,6 +68,7 @@ class HomeClaim(FolderLock):
             LostError: Another run has taken over.
         """
         objects, home, seen = self._objects, self._home, self._seen
+        home.keep(self._kept)  # before their entries are deleted
         stored = home.upload(files, f"{objects.first:08d}-{objects.token}")
         commit = objects.append({"kind": "commit"})
         with home.locked():

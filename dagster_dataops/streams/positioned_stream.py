@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cached_property
 from inspect import GEN_RUNNING, GEN_SUSPENDED, getgeneratorstate
 from pathlib import Path
@@ -128,6 +128,14 @@ class PositionedStream(Operations):
             share_of(self.stage),
         )
         return failures, self.stage.open(ReadContext(self.seed, failures))
+
+    def hide_in_failures(self, hide: Callable[[str], str]) -> None:
+        """Hide secrets in what is logged and stored about failed items, from this position on.
+
+        Args:
+            hide: Returns a text without secrets.
+        """
+        self._failures.hide = hide
 
     @override
     def part(self) -> Stage:

@@ -15,6 +15,7 @@ from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.quantities import counted
 
 _VERSION: Final = 1
+_ALL_NEW: Final = "all files count as new, but for those whose run key Dagster knows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,9 @@ def new_files_sensor(
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         files, unsettled = _settled(pattern, options.settle_seconds)
-        known = _taken(context.cursor)
+        known, problem = _taken(context.cursor)
+        if problem:
+            context.log.warning("%s: %s", pattern, problem)
         gone = known.keys() - {file.key for file in files} - unsettled
         known = {key: stamp for key, stamp in known.items() if key not in gone}
         waiting = [file for file in files if _is_due(file, known, options)]
@@ -144,12 +147,19 @@ def _settled(pattern: str, settle_seconds: float) -> tuple[list[_File], set[str]
     return sorted(settled, key=lambda file: (file.modified_ns, file.key)), unsettled
 
 
-def _taken(cursor: str | None) -> dict[str, str]:
+def _taken(cursor: str | None) -> tuple[dict[str, str], str]:
+    """Return the processed files of a cursor, and why there are none if it cannot be read."""
+    if not cursor:
+        return {}, ""
     try:
-        content = json.loads(cursor or "{}")
-        return dict(content["files"]) if content.get("version") == _VERSION else {}
-    except (ValueError, TypeError, KeyError, AttributeError):  # of another version
-        return {}
+        content = json.loads(cursor)
+        version, files = content["version"], content["files"]
+    except (ValueError, TypeError, KeyError):
+        return {}, f"the cursor is damaged, so {_ALL_NEW}; it was {cursor:.200}"
+    if version != _VERSION or not isinstance(files, dict):
+        found = f"version {version!r}; this package reads version {_VERSION}"
+        return {}, f"the cursor has {found}, so {_ALL_NEW}; it was {cursor:.200}"
+    return files, ""
 
 
 def _is_due(file: _File, known: Mapping[str, str], options: NewFiles) -> bool:

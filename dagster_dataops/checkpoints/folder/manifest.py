@@ -144,6 +144,11 @@ class NodeFolder:
         """Checkpoints of unfinished runs."""
         return self.path / "checkpoints"
 
+    @property
+    def other_versions(self) -> Path:
+        """What other versions of this package have written, and this one does not read."""
+        return self.path / ".other_versions"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:

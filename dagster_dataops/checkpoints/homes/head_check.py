@@ -29,22 +29,28 @@ def checked_head(content: object, key: str, place: object) -> dict[str, Any]:
     home = content.get("home", {})
     try:
         for name, file in home.get("files", {}).items():
-            _check_file(confined(name, place), file, key, place)
+            confined(name, place)
+            _check_file(file, key, place)
         for facts in (content, *(content.get("outputs") or {}).values()):
             _check_result(facts, place)
-        int(home.get("commit", 0))
+        _check_numbers({"commit": 0, **home}, "commit")
     except (AttributeError, KeyError, TypeError) as error:
         reason = f"its manifest is damaged ({type(error).__name__}: {error})"
         raise ResultMissingError(str(place), reason) from None
     return content
 
 
-def _check_file(name: str, file: Mapping[str, Any], key: str, place: object) -> None:
+def _check_file(file: Mapping[str, Any], key: str, place: object) -> None:
     """Check key and numbers of a published file."""
-    if any(type(file[number]) is not int for number in _NUMBERS):
-        raise TypeError(name)
+    _check_numbers(file, *_NUMBERS)
     if file["key"] and not confined(file["key"], place).startswith(f"{key}/" if key else ""):
         raise PathEscapeError(str(place), file["key"])
+
+
+def _check_numbers(facts: Mapping[str, Any], *names: str) -> None:
+    for name in names:
+        if type(facts[name]) is not int:
+            raise TypeError(name)
 
 
 def _check_result(facts: Mapping[str, Any], place: object) -> None:

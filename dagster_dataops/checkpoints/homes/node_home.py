@@ -244,6 +244,19 @@ class NodeHome:
             made[name] = {"key": key, "size": size, "modified_ns": modified_ns}
         return made
 
+    def keep(self, folder: Path) -> None:
+        """Store the files below a folder of the working copy under their own names, if new.
+
+        Raises:
+            StorageError: The store cannot be reached.
+        """
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                key = f"{self.key}/{path.relative_to(self.folder).as_posix()}"
+                found = self.store.status(key)
+                if found is None or found.size != path.stat().st_size:
+                    self.store.upload(key, path)
+
     def replace_head(
         self, manifest: bytes, files: Mapping[str, Any], commit: int, seen: NodeHead | None
     ) -> NodeHead:
@@ -286,7 +299,7 @@ class NodeHome:
         old = {file["key"] for file in seen.files.values() if file["key"]} if seen else set()
         for name in self.store.names(f"{self.key}/.versions") if first else ():
             number = name.removeprefix(f"{self.key}/.versions/").split("-")[0]
-            if number.isdigit() and int(number) < first:
+            if number.isdecimal() and int(number) < first:
                 old.add(name)
         self.store.remove(sorted(old - kept))
 

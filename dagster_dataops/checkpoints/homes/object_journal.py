@@ -7,6 +7,7 @@ a later publication, so that no earlier run gets past it.
 """
 
 import os
+import re
 import socket
 import uuid
 from collections.abc import Iterator
@@ -15,9 +16,11 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from dagster_dataops.errors import LostError
+from dagster_dataops.errors import LostError, StorageError
 from dagster_dataops.stores.result_store import ConflictError, ResultStore
 
+_NUMBER: Final = re.compile("[0-9]{8,}")
+_MOST: Final = 1 << 53  # entries, far more than runs can make
 _READERS: Final = 8  # entries that are read at once
 
 
@@ -57,7 +60,11 @@ class ObjectJournal:
         self._claim()
 
     def _claim(self) -> None:
-        """Take the node over. Of two runs that do so at once, the later one has it."""
+        """Take the node over. Of two runs that do so at once, the later one has it.
+
+        Raises:
+            StorageError: An entry has a number that no run has given.
+        """
         claim = {
             "kind": "claim",
             "host": socket.gethostname(),
@@ -66,6 +73,11 @@ class ObjectJournal:
         }
         while True:
             self._next = max(self.numbers(), default=0) + 1
+            if self._next > _MOST:
+                reason = "no run has given this number; delete the object"
+                raise StorageError(
+                    f"{self._store.url}/{self._key(self._next - 1)}", "go on", reason
+                )
             try:
                 self.first = self._append(claim)
             except ConflictError:
@@ -97,7 +109,7 @@ class ObjectJournal:
     def numbers(self) -> list[int]:
         """Return the numbers of all entries, in order."""
         names = self._store.names(f"{self.key}/.journal")
-        return sorted(int(name) for path in names if (name := path.rsplit("/", 1)[1]).isdigit())
+        return sorted(int(name) for path in names if _is_number(name := path.rsplit("/", 1)[1]))
 
     def entries(self, after: int) -> Iterator[ObjectEntry]:
         """Yield the entries before that of this attempt, in order; missing ones have no head.
@@ -133,7 +145,8 @@ class ObjectJournal:
 
     def _holder(self) -> str:
         head = (self._read(self._next) or ({}, b""))[0]
-        where = f" (process {head['pid']} on {head['host']})" if "pid" in head else ""
+        known = {"pid", "host"} <= head.keys()
+        where = f" (process {head['pid']} on {head['host']})" if known else ""
         return f"run {head.get('run', 'unknown')}{where} has taken it over since"
 
 
@@ -141,6 +154,11 @@ def _is_void(name: str, number: int) -> bool:
     """Return whether an object belongs to entries that this publication has made void."""
     folder, _, last = name.rpartition("/")
     digits = last.split("-")[0]
-    if not digits.isdigit():
+    if not _is_number(digits):
         return False
     return int(digits) <= number if folder.endswith("/data") else int(digits) < number
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a name, which others may have chosen, is a number of an entry."""
+    return _NUMBER.fullmatch(text) is not None

@@ -1,7 +1,8 @@
 """Keep what another version of this package has written: checkpoints and a published result.
 
 This version cannot use them. They are moved to a folder of the node before a result is published,
-so that nothing is lost. A user deletes that folder.
+so that nothing is lost. On an object store they are uploaded, see `HomeClaim`. A user deletes that
+folder.
 """
 
 import os
@@ -14,6 +15,7 @@ from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, other_format
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import format_of
+from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.durable_files import make_folder, storage
 
 
@@ -28,14 +30,15 @@ def notes_on(folder: NodeFolder, found: Iterable[CheckpointContent]) -> Iterator
         runs = f" of run {content.attempts[-1]}" if content.attempts else ""
         yield _note(f"the checkpoint {content.folder}{runs}", content.format, folder)
     if format_ := other_format(folder.manifest):
-        yield _note(f"the published result {folder.result}", format_, folder)
+        yield _note(f"the published result {shown_place(folder.result)}", format_, folder)
 
 
 def _note(what: str, format_: str, folder: NodeFolder) -> str:
+    place = shown_place(_place(folder, format_))
     return (
         f"{what} has format {format_}; this version reads {FORMAT}, and does not use it. It is "
-        f"kept in {_place(folder, format_)} when this run's result is published; delete that "
-        "folder when no other version needs it"
+        f"kept in {place} when this run's result is published; delete that folder when no other "
+        "version needs it"
     )
 
 
@@ -86,7 +89,7 @@ def _link(path: str | Path, kept: str | Path) -> None:
 
 
 def _place(folder: NodeFolder, format_: str) -> Path:
-    return folder.path / ".other_versions" / f"format-{re.sub(r'[^0-9A-Za-z-]+', '_', format_)}"
+    return folder.other_versions / f"format-{re.sub(r'[^0-9A-Za-z-]+', '_', format_)}"
 
 
 def _made(folder: NodeFolder, format_: str) -> Path:

@@ -58,6 +58,7 @@ class _Calls:
         self._tasks: list[CallTask[None]] = []
         self._in_flight: dict[int, list[Line]] = {}  # by the number of the task
         self._again: list[list[Line]] = []  # in flight when a call closed the loop
+        self._alone = self._has_taken = False  # in the present loop
 
     def run(self) -> None:
         try:
@@ -81,6 +82,7 @@ class _Calls:
             LoopClosedError: A call closed the loop.
         """
         context = context_of(self._operator)
+        self._alone, self._has_taken = bool(self._again), False
         with event_loop() as loop:
             run = partial(run_through, loop)
             with opened(self._operator, run, context) as own:
@@ -90,23 +92,23 @@ class _Calls:
     def _after_closed(self, error: LoopClosedError) -> None:
         """Blame the line that was alone in the closed loop; else settle each call's again, alone.
 
-        The lines of a single call are settled one by one.
+        The lines of a single call are settled one by one. A call that has ended may have closed the
+        loop.
         """
         calls, self._in_flight = list(self._in_flight.values()), {}
-        if not calls:
+        if not self._has_taken:
             raise error
-        lines = calls[0]
-        if len(calls) > 1:
-            self._again += calls
-        elif len(lines) > 1:
-            self._again += [[line] for line in lines]
+        if len(calls) == 1 and len(calls[0]) > 1:
+            self._again += [[line] for line in calls[0]]
+        elif self._alone and calls:
+            self._collector.put([Finished(calls[0][0], failure_of(error))])
         else:
-            self._collector.put([Finished(lines[0], failure_of(error))])
+            self._again += calls
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         main = cast("CallTask[None]", asyncio.current_task())
-        workers = 1 if self._again else self._workers
+        workers = 1 if self._alone else self._workers
         self._tasks = [CallTask(self._work(number)) for number in range(workers)]
         waiting: set[CallTask[None]] = set(self._tasks)
         while waiting:
@@ -121,9 +123,10 @@ class _Calls:
 
     async def _work(self, number: int) -> None:
         settle = self._settlers()
-        alone = bool(self._again)
+        alone = self._alone
         try:
             while lines := self._again.pop() if alone else self._collector.take():
+                self._has_taken = True
                 self._in_flight[number] = lines
                 self._collector.put(await settle(lines))
                 del self._in_flight[number]

@@ -45,20 +45,25 @@ def calls_in_a_loop(
     """Yield the operator, open, as a plain function that runs each call in one event loop.
 
     A call that closes the loop fails; the next ones have another loop, and another open operator.
+    The call before may have closed it, too, so a call fails only if the loop was new.
     """
     with ExitStack() as stack:
         call: Forward | None = None
+        is_used = False
 
         def called(record: Record) -> object:
-            nonlocal call
+            nonlocal call, is_used
             call = call or stack.enter_context(_calls_in_one_loop(operator, context, times, watch))
+            was_used, is_used = is_used, True
             try:
                 return call(record)
             except LoopClosedError:
-                call = None
+                call, is_used = None, False
                 with suppress(LoopClosedError):
                     stack.close()
-                raise
+                if not was_used:
+                    raise
+            return called(record)
 
         call = stack.enter_context(_calls_in_one_loop(operator, context, times, watch))
         yield called

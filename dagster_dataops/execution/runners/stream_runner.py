@@ -140,6 +140,7 @@ class StreamRunner(Runner):
             )
         )
         stream = self._reading
+        stream.hide_in_failures(attempt.operator.__dataops__.secrets.hide)
         writer = _StreamWriter(attempt.name, stream, checkpoint, context.flush_seconds)
         with attempt.shown(writer.state) as ticker:
             with synced_on_failure(checkpoint):

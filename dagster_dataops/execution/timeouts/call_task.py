@@ -38,7 +38,7 @@ class CallTask(asyncio.Task[T]):
     ) -> None:
         self._within = within_call
         self._call = _caller.get() if within_call else None
-        self._ending = False
+        self._ending = self._asked = False  # to be cancelled: by the run, and by the call
         super().__init__(coroutine, loop=loop)
 
     @property
@@ -58,6 +58,7 @@ class CallTask(asyncio.Task[T]):
         allowed = caller is self._call or caller is None
         if not allowed or (self._call is None and not self._within):
             return False
+        self._asked = True
         return super().cancel(msg)
 
     @override
@@ -76,7 +77,7 @@ class CallTask(asyncio.Task[T]):
         Raises:
             CancelledError: The call has cancelled the task, or the run ends the task.
         """
-        self._call = object()
+        self._call, self._asked = object(), False
         _caller.set(self._call)
         try:
             returned = await call
@@ -89,7 +90,7 @@ class CallTask(asyncio.Task[T]):
         except BaseException:
             await self._clear()
             raise
-        if self.cancelling() and await self._clear():
+        if self._asked and await self._clear():
             raise asyncio.CancelledError(_WHY)
         self._call = None
         return returned
@@ -97,7 +98,7 @@ class CallTask(asyncio.Task[T]):
     async def _clear(self) -> bool:
         """Forget the call and its cancellations; return whether one was still to be delivered."""
         self._call = None
-        if self._ending or not self.cancelling():
+        if self._ending or not self._asked:  # `uncancel()` may have left the request pending
             return False
         pending = False
         try:

@@ -1,6 +1,8 @@
 """Event loops for operators: time limits of coroutines, and an end that cannot be delayed."""
 
 import asyncio
+import selectors
+import socket
 import threading
 import time
 from collections.abc import Coroutine, Iterator
@@ -57,12 +59,27 @@ def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
         yield loop
     finally:
         try:
-            _cancel_all(loop)
-            if not loop.is_closed():
-                run_through(loop, loop.shutdown_asyncgens())
+            with suppress(LoopClosedError):  # the last call has closed a part of it
+                _cancel_all(loop)
+                if not loop.is_closed():
+                    run_through(loop, loop.shutdown_asyncgens())
         finally:
-            loop.close()
+            _close(loop)
             _end(threads)
+
+
+def _close(loop: asyncio.AbstractEventLoop) -> None:
+    """Close a loop, even if an operator has closed its selector or one of its sockets."""
+    with suppress(Exception):
+        loop.close()
+    if loop.is_closed():
+        return
+    for part in list(vars(loop).values()):
+        if isinstance(part, (socket.socket, selectors.BaseSelector)):
+            with suppress(Exception):
+                part.close()
+    with suppress(Exception):
+        asyncio.BaseEventLoop.close(cast("asyncio.BaseEventLoop", loop))
 
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
@@ -113,10 +130,14 @@ def run_through(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, 
         coroutine.close()
         raise LoopClosedError
     task = CallTask(coroutine, loop, within_call=True)
-    while not task.done():
-        _run_on(loop, task)
-        if loop.is_closed() and not task.done():
-            raise LoopClosedError
+    try:
+        while not task.done():
+            _run_on(loop, task)
+    except LoopClosedError:
+        loop.set_exception_handler(lambda *_: None)  # asyncio warns when it collects the task
+        with suppress(Exception):
+            coroutine.close()
+        raise
     return task.result()
 
 
@@ -124,7 +145,7 @@ def _run_on(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
     """Run a loop until a task has ended, or something has stopped the loop.
 
     Raises:
-        LoopClosedError: A part of the loop is broken.
+        LoopClosedError: The loop is closed, or a part of it is broken.
     """
     try:
         loop.run_until_complete(task)
@@ -135,11 +156,12 @@ def _run_on(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
             raise  # else it is an exception of the operator: signals reach the main thread
     except Exception as error:
         if not task.done() and _STOPPED not in str(error):
-            with suppress(Exception):
-                loop.close()
+            _close(loop)
             raise LoopClosedError from error
     except asyncio.CancelledError:  # of the task, which is done
         pass
+    if loop.is_closed() and not task.done():
+        raise LoopClosedError
 
 
 async def _ended(coroutine: Coroutine[Any, Any, T]) -> tuple[T | None, BaseException | None]:

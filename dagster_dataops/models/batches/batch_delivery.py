@@ -17,7 +17,13 @@ import orjson
 
 from dagster_dataops.confined_names import confined
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
-from dagster_dataops.errors import BadReplyError, BadRequestError, ModelError, TransientModelError
+from dagster_dataops.errors import (
+    BadReplyError,
+    BadRequestError,
+    ModelError,
+    StorageError,
+    TransientModelError,
+)
 from dagster_dataops.models.batches.batch_api import ENDPOINT, BatchApi
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.dialect import Dialect
@@ -200,6 +206,16 @@ class BatchDelivery:
         return StopRun(reason, waits=True)
 
 
+# The fields of the file of the batches, and their types.
+_STATE: Final[dict[str, type[Any]]] = {
+    "parts": dict,
+    "failed": dict,
+    "refusals": list,
+    "rounds": int,
+    "published": str,
+}
+
+
 class BatchState:
     """The batches of a node, in a file.
 
@@ -220,10 +236,7 @@ class BatchState:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FOLDER / "state.json"
-        found: dict[str, Any] = {}
-        if self._path.exists():
-            with storage(self._path, "read the batches"):
-                found = orjson.loads(self._path.read_bytes())
+        found = _state_in(self._path)
         self.parts: dict[str, dict[str, Any]] = found.get("parts", {})
         for digest in self.parts:  # the name of a file
             confined(digest, self._path)
@@ -287,6 +300,43 @@ class BatchState:
         """Write the file durably."""
         state = {name: one for name, one in vars(self).items() if not name.startswith("_")}
         write_durably(self._path, orjson.dumps(state))
+
+
+def _state_in(path: Path) -> dict[str, Any]:
+    """Return the content of the file of the batches; empty if there is none.
+
+    Raises:
+        StorageError: It is damaged or of another version. Its batches may be paid for.
+    """
+    try:
+        with storage(path, "read the batches"):
+            content = path.read_bytes()
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return {}
+        raise
+    try:
+        found = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict) or not all(map(_is_known, found.items())):
+        reason = (
+            "it is damaged, or another version of this package wrote it; go on with that version, "
+            "or delete the file to submit all requests again"
+        )
+        raise StorageError(str(path), "read the batches", reason)
+    return found
+
+
+def _is_known(field: tuple[str, Any]) -> bool:
+    """Return whether a field of the file of the batches is one that this version writes."""
+    name, value = field
+    if name not in _STATE or not isinstance(value, _STATE[name]):
+        return False
+    return name != "parts" or all(
+        isinstance(part, dict) and {"id", "mark", "requests", "collected"} <= part.keys()
+        for part in value.values()
+    )
 
 
 class Parts:

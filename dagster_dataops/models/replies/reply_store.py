@@ -17,7 +17,9 @@ end, which the next one closes; such a line is not read. Several processes may u
 
 import difflib
 import hashlib
+import logging
 import os
+import re
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,14 +32,16 @@ from dagster_dataops.datasets.durable_files import make_folder, storage, write_a
 from dagster_dataops.models.replies.reply import text_of
 from dagster_dataops.models.replies.served_by import ServedBy
 from dagster_dataops.models.replies.usage import usage_of
+from dagster_dataops.quantities import counted
 
 _CHUNK: Final = 1 << 20
 _READ: Final = 8 << 10
-_KEY_START: Final = b'{"key":"'
 _KEY_LENGTH: Final = 32
-_SPENT: Final = b'{"spent":'
+_KEYED: Final = re.compile(rb'\{"key":"([0-9a-f]{16})[0-9a-f]{16}",')
+_SPENT_AT: Final = re.compile(rb'\{"spent":([0-9]+),')
 _PUBLISHED: Final = b'{"published":'
 _FIRST_SLOTS: Final = 1 << 10
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 class StoredReply(NamedTuple):
@@ -79,7 +83,7 @@ def stored_replies(path: Path) -> Iterator[StoredReply]:
     with storage(path, "read the replies"), path.open("rb") as file:
         at = 0
         for text in file:
-            found = _stored(at, _parsed(text)) if text.startswith(_KEY_START) else None
+            found = _stored(at, _parsed(text)) if _KEYED.match(text) else None
             if found is not None:
                 yield found
             at += len(text)
@@ -117,6 +121,7 @@ class ReplyStore:
         self._server = server
         make_folder(path.parent)
         self._index = _KeyTable()
+        self._unknown = 0  # lines of other versions
         self.published = 0
         self._notes_spent = True
         self._published_run = b""
@@ -128,6 +133,13 @@ class ReplyStore:
             self._refresh()
         self.opened = self._read_to
         self._notes_spent = False
+        if self._unknown:
+            _LOGGER.warning(
+                "%s: %s of no form that this version of the package reads are kept, but not used; "
+                "their requests are sent again",
+                path,
+                counted(self._unknown, "lines"),
+            )
 
     def get(self, key: str, *, rejected: bool = True) -> StoredReply | None:
         """Return the last reply to a request; ``None`` if there is none.
@@ -249,7 +261,7 @@ class ReplyStore:
         Those without an answer are among them.
         """
         for at, text in self._lines(position):
-            if text.startswith((_KEY_START, _SPENT)):
+            if _KEYED.match(text) or _SPENT_AT.match(text):
                 found = _stored(at, _parsed(text))
                 if found is not None:
                     yield found
@@ -307,14 +319,16 @@ class ReplyStore:
 
     def _note(self, at: int, text: bytes) -> None:
         """Take a line that was read or written last into the index."""
-        if text.startswith(_KEY_START):
-            self._index.add(int(text[len(_KEY_START) : len(_KEY_START) + 16], 16), at)
+        if key := _KEYED.match(text):
+            self._index.add(int(key[1], 16), at)
         elif text.startswith(_PUBLISHED):
             self.published, self._published_run = self._read_to, text.rstrip()
             self._spent_before.clear()
-        elif text.startswith(_SPENT) and self._notes_spent:
-            start = int(text[len(_SPENT) : text.index(b",")])
-            self._spent_before.setdefault(start, []).append(at)
+        elif spent := _SPENT_AT.match(text):
+            if self._notes_spent:
+                self._spent_before.setdefault(int(spent[1]), []).append(at)
+        else:
+            self._unknown += 1
 
     def _lines(self, start: int) -> Iterator[tuple[int, bytes]]:
         """Yield the whole lines from a position on, with their positions."""
@@ -339,7 +353,7 @@ def _parsed(text: bytes) -> dict[str, Any] | None:
 
 def _stored(at: int, line: dict[str, Any] | None) -> StoredReply | None:
     """Return the reply in a line; ``None`` if it has none."""
-    if line is None or not isinstance(line.get("reply"), dict):
+    if line is None or not isinstance(line.get("reply"), dict) or "model" not in line:
         return None
     start = line["spent"] if "spent" in line else line["start"]
     return StoredReply(

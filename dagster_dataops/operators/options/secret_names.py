@@ -20,7 +20,12 @@ ACCESS_KEYS: Final = frozenset(
 _KEYS: Final = ACCESS_KEYS | {
     *("client", "account", "storage", "master", "consumer", "kms"),
     *("rsa", "tls", "ssl", "gpg", "pgp", "hmac", "webhook", "deploy"),
+    *("aes", "fernet", "cipher", "crypto", "encrypt", "decrypt", "decryption", "symmetric"),
+    *("wrapping", "blinding", "pseudonym", "pseudonymization", "pseudonymisation"),
+    *("anonymization", "anonymisation", "tokenization", "tokenisation"),
 }
+# With one of these as its last word, a name is that of a text which is mixed into digests.
+_SALTS: Final = frozenset({"salt", "salts", "pepper", "peppers"})
 ACCESS_TOKENS: Final = frozenset(
     {"api", "access", "auth", "bearer", "refresh", "session", "security", "sas"}
     | {"hf", "huggingface", "github", "gitlab", "openai", "slack"}
@@ -66,6 +71,8 @@ def is_secret(name: str) -> bool:
     words = words_of(name)
     if not words or not ALWAYS.isdisjoint(words) or not _LOGINS.isdisjoint(words):
         return bool(words)
+    if _ends_in_salt(words):
+        return True
     if words[-1] in {"token", "tokens"}:
         return _TEXT_TOKENS.isdisjoint(words)
     if not _SECRET_BESIDE.get(words[-1], frozenset()).isdisjoint(words):
@@ -74,14 +81,21 @@ def is_secret(name: str) -> bool:
 
 
 def names_password(name: str) -> bool:
-    """Return whether a name is that of a password, which may be a number."""
+    """Return whether a name is that of a password, or salt, which may be a number."""
     words = words_of(name)
-    return not ALWAYS.isdisjoint(words) or any(one.endswith(_GLUED_ALWAYS) for one in words)
+    if not ALWAYS.isdisjoint(words) or any(one.endswith(_GLUED_ALWAYS) for one in words):
+        return True
+    return _ends_in_salt(words)
 
 
 def words_of(name: str) -> list[str]:
     """Return the words of a name, in lower case."""
     return [word.lower() for word in _WORDS.findall(name)]
+
+
+def _ends_in_salt(words: list[str]) -> bool:
+    """Return whether a name is that of a salt: ``hash_salt``, but not ``salt_rounds``."""
+    return bool(words) and words[-1] in _SALTS
 
 
 def _spelled(words: list[str]) -> Iterator[str]:

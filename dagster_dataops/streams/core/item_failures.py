@@ -12,7 +12,7 @@ it is a failure, unless it is such an interrupt.
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, TypeAlias
@@ -86,7 +86,10 @@ class FailureHandler:
     Attributes:
         kept: The failed items in quarantine, up to `MAX_KEPT`.
         counters: The counters of the open stages, in the order in which they were opened.
+        hide: Hides secrets in the texts of errors.
     """
+
+    hide: Callable[[str], str] = staticmethod(str)
 
     def __init__(
         self,
@@ -179,7 +182,7 @@ class FailureHandler:
             raise DataPipelineError(msg) from error
 
     def _store(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
-        kind, message = type(error).__name__, text_of(error)
+        kind, message = self.hide(type(error).__name__), self.hide(text_of(error))
         _LOGGER.warning("stage %s: skipped: %s: %s", counter.stage, kind, message)
         if self.on_error != "quarantine":
             return

@@ -163,11 +163,25 @@ def test_existing_partitions_get_no_run_at_the_sensors_first_tick(
     assert watching.tick() == []
 
 
-def test_an_unreadable_cursor_is_replaced(watching: Watching) -> None:
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        *((odd, "is damaged") for odd in ["{", "[]", "5", '"x"', '{"version": 9}']),
+        ('{"version": 9, "files": {"a": "1"}}', "has version 9; this package reads version 1"),
+        ('{"version": 1, "files": 3}', "has version 1"),
+    ],
+)
+def test_an_unreadable_cursor_is_named_and_replaced(
+    watching: Watching, odd: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     watching.put("a")
-    for odd in ["{", "[]", '{"version": 9}', '{"version": 1, "files": 3}']:
-        watching.cursor = odd
-        assert keys(watching.tick()) == ["a"]
+    watching.cursor = odd
+    assert keys(watching.tick()) == ["a"]
+    said = capsys.readouterr().err
+    assert f"the cursor {why}, so all files count as new" in said or why in said
+    assert odd in said
+    watching.tick()
+    assert "cursor" not in capsys.readouterr().err
 
 
 def test_deleted_files_are_removed_from_the_cursor(watching: Watching) -> None:

@@ -100,6 +100,7 @@ DAMAGE = [
     lambda head: head.update(home=[]),
     lambda head: head["home"].update(files=[]),
     lambda head: head["home"].update(commit=[]),
+    lambda head: head["home"].update(commit="abc"),
     lambda head: head["home"]["files"].update(x=1),
     lambda head: head["home"]["files"].update(x={"key": 1}),
     lambda head: head["home"]["files"].update(x={**_fact("root/docs/node/x"), "size": "5"}),
@@ -181,6 +182,18 @@ def test_a_damaged_entry_of_a_journal_is_named(attack: _Attack, pieces: object) 
     store.put("root/docs/node/.journal/data/00000002-x", b"owned")
     store.put("root/docs/node/.journal/00000001", _entry(pieces))
     with pytest.raises(StorageError, match="the entry of the journal is damaged"):
+        claim_of(node(attack.machine().parent), "run", 0)
+
+
+@each("name", ["²", "٣", "x", "-1", "1", "00000001.draft"])
+def test_objects_beside_the_entries_of_a_journal_are_ignored(attack: _Attack, name: str) -> None:
+    attack.store.put(f"root/docs/node/.journal/{name}", b"{}\n")
+    claim_of(node(attack.machine().parent), "run", 0).release()
+
+
+def test_a_number_of_an_entry_that_no_run_has_given_is_named(attack: _Attack) -> None:
+    attack.store.put("root/docs/node/.journal/" + "9" * 25, b"{}\n")
+    with pytest.raises(StorageError, match=r"\.journal/9{25}: .*no run has given this number"):
         claim_of(node(attack.machine().parent), "run", 0)
 
 

@@ -21,6 +21,7 @@ from dagster_dataops.operators.outcomes.record_context import StopRun
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.tracing.tracer import trace
 from tests.execution.helpers import node, run, write_input
+from tests.object_stores import FakeStore, machine
 
 OLDER: Final = "3-little"
 NEWER: Final = "9-little"
@@ -114,6 +115,49 @@ def test_a_checkpoint_of_another_format_is_named_and_kept(
     assert report.manifest.resumed == 0
     assert _files(place / "checkpoint-1") == before
     assert not folder.checkpoints.exists()
+
+
+def _machine(tmp_path: Path, number: int, store: FakeStore) -> NodeFolder:
+    return node(machine(tmp_path / str(number), store) / "docs")
+
+
+@pytest.mark.parametrize("kind", ["single", "thread", "parts", "outputs", "stream"])
+def test_a_checkpoint_of_another_format_is_kept_on_an_object_store(
+    tmp_path: Path, kind: str
+) -> None:
+    """The journal's entries are deleted when a result is published."""
+    dataset, store = _input(tmp_path), FakeStore()
+    _stops[0] = True
+    try:
+        with _version(NEWER), pytest.raises(BaseException, match="enough"):
+            run(OPERATORS[kind](), dataset, _machine(tmp_path, 1, store), flush_seconds=0.0)
+    finally:
+        _stops[0] = False
+    folder = _machine(tmp_path, 2, store)
+    report = run(OPERATORS[kind](), dataset, folder)
+    (note,) = [one for one in report.notes if "format" in one]
+    place = f"root/docs/node/.other_versions/format-{NEWER}"
+    assert f"kept in memory://bucket/{place} when" in note
+    kept = {key: found[0] for key, found in store.objects.items() if key.startswith(place)}
+    assert f"{place}/checkpoint-1/journal" in kept
+    assert kept == {
+        f"{place}/{name}": data
+        for name, data in _files(folder.other_versions / f"format-{NEWER}").items()
+    }
+
+
+def test_a_result_of_another_format_is_kept_on_an_object_store(tmp_path: Path) -> None:
+    dataset, store = _input(tmp_path), FakeStore()
+    first = _machine(tmp_path, 1, store)
+    with _version(OLDER):
+        run(single(), dataset, first)
+    before = first.result.read_bytes()
+    report = run(threads(), dataset, _machine(tmp_path, 2, store))
+    url = "memory://bucket/root/docs/node/node_results.jsonl"
+    assert any(f"{url} has format" in note for note in report.notes)
+    place = f"root/docs/node/.other_versions/format-{OLDER}"
+    assert store.objects[f"{place}/result.jsonl"][0] == before
+    assert f"{place}/manifest.json" in store.objects
 
 
 def test_a_kept_checkpoint_is_used_by_its_version_when_it_is_put_back(tmp_path: Path) -> None:

@@ -116,6 +116,27 @@ async def _closes_the_loop() -> None:
     await asyncio.sleep(0)
 
 
+def _selector() -> Any:
+    return asyncio.get_running_loop()._selector  # type: ignore[attr-defined]
+
+
+async def _closes_the_selector() -> None:
+    _selector().close()
+
+
+async def _breaks_the_selector() -> None:
+    _selector().select = None
+
+
+async def _closes_the_sockets() -> None:
+    asyncio.get_running_loop()._ssock.close()  # type: ignore[attr-defined]
+
+
+async def _takes_its_cancellation_back() -> None:
+    _current().cancel()
+    _current().uncancel()
+
+
 async def _exits_in_a_task() -> None:
     asyncio.get_running_loop().create_task(_exit())
 
@@ -163,6 +184,10 @@ DEEDS: Final[tuple[Deed, ...]] = (
     _stops_the_loop_later,
     _closes_the_running_loop,
     _closes_the_loop,
+    _closes_the_selector,
+    _breaks_the_selector,
+    _closes_the_sockets,
+    _takes_its_cancellation_back,
     _exits_in_a_task,
     _runs_another_loop,
     _sets_a_closed_loop,
@@ -215,6 +240,19 @@ def test_it_costs_at_most_its_own_record(
     place.mkdir()
     kept, failed = _settled(place, one(_timeout=limit, _concurrency_mode=mode))
     assert [n for n in kept if n != _RUDE] == [n for n in range(_COUNT) if n != _RUDE]
+    assert [row["index"] for row in failed] == [_RUDE] * (_RUDE not in kept)
+
+
+@each("deed", [_closes_the_selector, _closes_the_loop, _stops_the_loop])
+@pytest.mark.parametrize("mode", ["async", "single"])
+def test_the_last_record_may_do_it_too(
+    tmp_path: Path, deed: Deed, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "_RUDE", _COUNT - 1)
+    _deed[0] = deed
+    (tmp_path / deed.__name__).mkdir()
+    kept, failed = _settled(tmp_path / deed.__name__, one(_concurrency_mode=mode, _max_workers=1))
+    assert kept[: _COUNT - 1] == list(range(_COUNT - 1))
     assert [row["index"] for row in failed] == [_RUDE] * (_RUDE not in kept)
 
 

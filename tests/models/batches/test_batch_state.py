@@ -5,7 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from dagster_dataops.errors import PathEscapeError
+from dagster_dataops.errors import PathEscapeError, StorageError
 from dagster_dataops.models.batches.batch_delivery import FOLDER, BatchState
 
 
@@ -16,3 +16,27 @@ def test_a_batch_whose_file_leads_out_of_its_folder_is_refused(tmp_path: Path, d
     (tmp_path / FOLDER / "state.json").write_bytes(orjson.dumps(state))
     with pytest.raises(PathEscapeError, match=r"state\.json"):
         BatchState(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"[]", b"5", b'{"parts": []}', b'{"parts": {"a": 5}}'),
+        *(b'{"parts": {"a": {}}}', b'{"format": 2, "parts": {}}'),
+        *(b'{"rounds": "1"}', b'{"failed": null}'),
+    ],
+)
+def test_a_state_of_another_form_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
+    """Its batches may be paid for."""
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "state.json").write_bytes(content)
+    with pytest.raises(StorageError, match=r"state\.json: .* another version .* delete the file"):
+        BatchState(tmp_path)
+    assert (tmp_path / FOLDER / "state.json").read_bytes() == content
+
+
+def test_a_saved_state_is_read_again(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir()
+    state = BatchState(tmp_path)
+    state.intend({"a" * 32: 3}, "http://h")
+    assert vars(BatchState(tmp_path)) == vars(state)

@@ -149,3 +149,32 @@ def test_a_store_is_private_to_the_user(path: Path):
     ReplyStore(path)
 
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_lines_of_other_versions_are_named_and_kept(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = ReplyStore(path)
+    store.put(key_of(1), 40, "rule", {"text": "one"})
+    store.spend(40, "rule", {})
+    store.begin("run")
+    store.close()
+    ReplyStore(path).close()
+    assert caplog.text == ""
+    odd = b"".join(
+        line + b"\n"
+        for line in [
+            b'{"key":"zz","start":1,"model":"m","reply":{}}',
+            b'{"key":"%b","start":1,"reply":{"text":"two"}}' % key_of(2).encode(),
+            b'{"spent":"a","model":"m","reply":{}}',
+            b'{"version":9,"digest":"a","body":{}}',
+        ]
+    )
+    path.write_bytes(path.read_bytes() + odd)
+    again = ReplyStore(path)
+    assert (reply_of(again, 1), reply_of(again, 2)) == ({"text": "one"}, None)
+    assert "3 lines of no form that this version of the package reads are kept" in caplog.text
+    again.put(key_of(2), 41, "rule", {"text": "two"})
+    assert reply_of(again, 2) == {"text": "two"}
+    assert odd in path.read_bytes()
+    assert len(list(again.since(0))) == 3

@@ -219,6 +219,8 @@ _VISIBLE = [
     "cookbook",
     "signature",
     "hash_key",
+    "salt_rounds",
+    "salt_length",
     "keyword",
     "keywords",
     "model",
@@ -237,6 +239,23 @@ _VISIBLE = [
     "separator_token",
     "context_tokens",
 ]
+
+
+@each(
+    "name",
+    [
+        *("salt", "hash_salt", "salts", "pepper", "hmac_key", "passphrase", "aesKey", "fernet_key"),
+        *("decryption_key", "pseudonymization_key", "symmetric_key", "blinding_key"),
+    ],
+)
+def test_salts_and_keys_of_ciphers_are_hidden(name: str) -> None:
+    assert is_secret(name)
+    assert shown(name, "value") == "'(hidden)'"
+
+
+def test_a_salt_may_be_a_number_but_not_a_switch() -> None:
+    assert shown("salt", 1234) == "'(hidden)'"
+    assert shown("use_salt", True) == "True"
 
 
 @each("name", _VISIBLE)
