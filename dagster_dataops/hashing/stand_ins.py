@@ -18,6 +18,7 @@ from typing import Any, Final
 from typing_extensions import TypeAliasType
 
 from dagster_dataops.hashing.source_text import instructions
+from dagster_dataops.hashing.tensors import tensor_content
 
 _HASHES: Final = ("_hashlib", "_md5", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_blake2")
 _HASH_MODULES: Final = frozenset({*_HASHES, "hmac", "xxhash", "_xxhash"})
@@ -36,6 +37,9 @@ def stand_in(value: Any) -> list[Any] | None:
     module = type(value).__module__
     if module in _HASH_MODULES and callable(getattr(value, "hexdigest", None)):
         return _hash_content(value)
+    tensor = tensor_content(value)
+    if tensor is not None:
+        return tensor
     of_package = _CONTENTS_BY_PACKAGE.get(module.partition(".")[0])
     return of_package(value) if of_package is not None else None
 

@@ -22,6 +22,7 @@ import orjson
 import xxhash
 
 from dagster_dataops.hashing.operational import is_operational
+from dagster_dataops.hashing.tensors import tensor_content
 
 # The end of a digest that version 0.2 of the package would have made by other rules.
 RULES: Final = ".2"
@@ -199,6 +200,9 @@ class FormBuilder:
         if isinstance(value, (types.FunctionType, type)):
             return {"code": self._functions(value)}
         made = {"object": self._form_once(type(value), depth)}
+        tensor = tensor_content(value)
+        if tensor is not None:
+            return made | {"content": self.form(tensor, depth)}
         wrapped = read_attribute(value, "__wrapped__") if callable(value) else None
         if wrapped is not None:
             made["wrapped"] = self.form(wrapped, depth)

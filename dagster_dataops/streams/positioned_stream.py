@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cached_property
 from inspect import GEN_RUNNING, GEN_SUSPENDED, getgeneratorstate
@@ -205,6 +206,7 @@ class PositionedStream(Operations):
                 self._leave(items, error)
                 raise
             else:
+                self._note_changes()
                 return
 
     def _leave(self, items: Iterator[Any], error: BaseException) -> None:
@@ -214,6 +216,15 @@ class PositionedStream(Operations):
             self._failure = error
         elif self._closes_later:
             self._close()
+        self._note_changes()
+
+    def _note_changes(self) -> None:
+        """Note which functions have changed: another stream of them has their identity from before.
+
+        So streams that are made anew for each epoch have states that another process can load.
+        """
+        if self._has_begun and not sys.is_finalizing():
+            changed_since_seen(self.stage, self.held_objects)
 
     def _shared_items(self) -> Iterator[Any]:
         if self._items is None:

@@ -289,6 +289,26 @@ def test_another_stream_of_the_same_function_has_its_states():
         assert again.state_dict()["stages"] == state["stages"]
 
 
+@each("name", FUNCTIONS)
+@pytest.mark.parametrize("count", [None, 2])
+def test_a_stream_that_is_made_anew_after_another_was_read_has_states_for_other_processes(
+    name, count
+):
+    _as_in_a_new_process()
+    function = FUNCTIONS[name]()
+    for _ in range(3):
+        earlier = _numbers().map(function).and_return()
+        list(islice(iter(earlier), count))
+    stream = _numbers().map(function).and_return()
+    reader = iter(stream)
+    next(reader)
+    state = stream.state_dict()
+    _as_in_a_new_process()
+    resumed = _numbers().map(FUNCTIONS[name]()).and_return()
+    resumed.load_state_dict(state)
+    assert list(resumed) == [20, 30, 40]
+
+
 def test_a_function_that_the_program_has_changed_is_another_one():
     function = _LazyModel()
     stream = _numbers().map(function).and_return()

@@ -234,6 +234,39 @@ def test_training_resumes_after_any_batch_and_in_later_epochs(make, workers, opt
         assert numbers(loader) == third
 
 
+class _LazyModel:
+    model = None
+
+    def __call__(self, record):
+        import torch
+
+        if self.model is None:
+            torch.manual_seed(0)
+            self.model = torch.nn.Linear(1, 1)
+        return record
+
+
+@marked(*loaders)
+@pytest.mark.parametrize(
+    ("workers", "options"), [(0, {}), (2, {}), (2, {"persistent_workers": True})]
+)
+def test_a_model_that_the_first_record_loads_is_no_other_stream(source, workers, options):
+    def loader():
+        model = _LazyModel()
+        return loader_of(
+            lambda at, among: read_jsonl(source).shard(at, among).map(model), workers, **options
+        )
+
+    first = loader()
+    numbers(first)
+    batches = iter(first)
+    next(batches)
+    state = first.state_dict()
+    second = loader()
+    second.load_state_dict(state)
+    assert numbers(second) == numbers(batches)
+
+
 @marked(*loaders)
 def test_the_state_at_the_end_of_an_epoch_leads_to_the_next(make):
     first = loader_of(make, 2)

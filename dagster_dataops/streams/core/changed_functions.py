@@ -2,12 +2,18 @@
 
 import types
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
+
+_MAX_HELD: Final = 16  # objects that cannot be referred to weakly, such as those with slots alone
+
+_Key: TypeAlias = tuple[int, ...]
 
 
 class _Change(NamedTuple):
-    parts: tuple[weakref.ref[Any], ...]
+    parts: tuple[Callable[[], Any], ...]
     before: str
     after: str
 
@@ -16,23 +22,35 @@ class ChangedFunctions:
     """The digests of functions before and after a stream of this process called them.
 
     Another stream of the same functions has the digest from before, as it has in another process;
-    unless somebody else has changed them since. The functions are not kept alive.
+    unless somebody else has changed them since. The functions are not kept alive, except the last
+    ones whose class has no weak references.
     """
 
     def __init__(self) -> None:
-        self._changes: dict[tuple[int, ...], _Change] = {}
+        self._changes: dict[_Key, _Change] = {}
+        self._held: deque[_Key] = deque()
 
     def note(self, functions: Mapping[str, Any], before: str, after: str) -> None:
         """Note that a stream has changed functions."""
         parts = list(_parts(functions.values()))
         key = tuple(map(id, parts))
-        try:
-            references = tuple(weakref.ref(one, lambda _: self._forget(key)) for one in parts)
-        except TypeError:  # such an object has no weak references
-            return
+        references = tuple(self._reference(one, key) for one in parts)
         self._changes[key] = _Change(references, before, after)
 
-    def _forget(self, key: tuple[int, ...]) -> None:
+    def _reference(self, one: Any, key: _Key) -> Callable[[], Any]:
+        try:
+            return weakref.ref(one, lambda _: self._forget(key))
+        except TypeError:
+            self._hold(key)
+            return partial(_same, one)
+
+    def _hold(self, key: _Key) -> None:
+        if key not in self._held:
+            self._held.append(key)
+        if len(self._held) > _MAX_HELD:
+            self._forget(self._held.popleft())
+
+    def _forget(self, key: _Key) -> None:
         self._changes.pop(key, None)
 
     def before(self, functions: Mapping[str, Any], present: str) -> str:
@@ -43,6 +61,10 @@ class ChangedFunctions:
             return present
         same = all(one() is part for one, part in zip(found.parts, parts, strict=True))
         return found.before if same else present
+
+
+def _same(one: Any) -> Any:
+    return one
 
 
 def _parts(values: Iterable[Any]) -> Iterator[Any]:

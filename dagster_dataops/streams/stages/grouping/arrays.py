@@ -56,7 +56,8 @@ def padded(arrays: Sequence[Any], pad_value: float, multiple: int) -> Any:
         An array of shape ``(number of arrays, length, ...)``.
 
     Raises:
-        ValueError: An array has no dimension, or the further dimensions differ.
+        ValueError: An array has no dimension, the further dimensions differ, or the type of the
+            elements cannot hold ``pad_value``, which is needed.
     """
     if any(one.ndim == 0 for one in arrays):
         raise ValueError("an array without a dimension has no length")
@@ -68,6 +69,8 @@ def padded(arrays: Sequence[Any], pad_value: float, multiple: int) -> Any:
     longest = max(len(one) for one in arrays)
     shape = (len(arrays), -(-longest // multiple) * multiple, *next(iter(shapes)))
     made = _full(arrays, shape, pad_value)
+    if any(len(one) < shape[1] for one in arrays):
+        _check_held(made, pad_value)
     for number, one in enumerate(arrays):
         made[number, : len(one)] = one
     return made
@@ -78,11 +81,25 @@ def _full(arrays: Sequence[Any], shape: tuple[int, ...], value: float) -> Any:
     first = arrays[0]
     if _is_numpy(first):
         numpy = sys.modules["numpy"]
-        return numpy.full(shape, value, numpy.result_type(*arrays))
+        made = numpy.empty(shape, numpy.result_type(*arrays))
+        with numpy.errstate(invalid="ignore"):  # refused by `_check_held`
+            made[...] = numpy.asarray(value).astype(made.dtype)
+        return made
     kind = first.dtype
     for one in arrays:
         kind = sys.modules["torch"].promote_types(kind, one.dtype)
     return first.new_full(shape, value, dtype=kind)
+
+
+def _check_held(made: Any, value: float) -> None:
+    """Raise `ValueError` if integers or truth values should hold another number."""
+    held = made.reshape(-1)[:1].tolist()
+    if held and isinstance(held[0], int) and held[0] != value:
+        msg = (
+            f"pad_value {value!r} would become {held[0]!r} in elements of type {made.dtype}; give "
+            "these another pad_value by overrides, or convert them before"
+        )
+        raise ValueError(msg)
 
 
 def joined(parts: Sequence[Any], size: int, pad_value: float, *, pinned: bool) -> Any:
@@ -93,12 +110,17 @@ def joined(parts: Sequence[Any], size: int, pad_value: float, *, pinned: bool) -
         size: The number of elements, at least that of all parts.
         pad_value: The value of the elements behind.
         pinned: Whether a tensor is in pinned memory, if this machine has an accelerator.
+
+    Raises:
+        ValueError: The type of the elements cannot hold ``pad_value``, which is needed.
     """
     first = parts[0]
     if isinstance(first, list):
         found = [one for part in parts for one in part]
         return found + [pad_value] * (size - len(found))
     made, at = _full(parts, (size,), pad_value), 0
+    if sum(map(len, parts)) < size:
+        _check_held(made, pad_value)
     for part in parts:
         made[at : at + len(part)] = part
         at += len(part)

@@ -94,6 +94,16 @@ def test_a_padded_type_holds_all_elements():
     assert found["seqs"].tolist() == [[1.0, 2.0], [1.5, 0.0]]
 
 
+@pytest.mark.parametrize(
+    ("value", "kind"), [(-1, "uint8"), (300, "uint8"), (0.5, "int64"), (-100, "bool")]
+)
+def test_a_value_that_the_elements_cannot_hold_is_refused_where_it_is_needed(value, kind):
+    arrays = [np.ones(2, kind), np.ones(1, kind)]
+    with pytest.raises(UnfitRecordError, match=f"pad_value {value} would become .* of type {kind}"):
+        Collater(pad_value=value)(arrays)
+    assert Collater(pad_value=value)(arrays[:1])["seqs"].tolist() == [[1, 1]]
+
+
 def test_arrays_that_differ_in_more_than_length_are_refused():
     with pytest.raises(UnfitRecordError, match=r"further dimensions are \(2,\) and \(3,\)"):
         Collater(pad_value=0)([np.zeros((1, 2)), np.zeros((1, 3))])
