@@ -19,9 +19,9 @@ from dagster_dataops.loading.reading_service import (
 from dagster_dataops.loading.seed_generator import SeedGenerator
 from dagster_dataops.loading.service_session import ServiceSession
 from dagster_dataops.streams.core.arguments import is_seed
-from dagster_dataops.streams.core.held_objects import HeldObjects
 from dagster_dataops.streams.core.item_failures import MAX_KEPT, check_unbroken
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from dagster_dataops.streams.identity.held_objects import HeldObjects
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream
 

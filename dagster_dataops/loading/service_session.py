@@ -11,7 +11,7 @@ from dagster_dataops.loading.reading_service import (
     ReadingServiceInterface,
 )
 from dagster_dataops.loading.seed_generator import SeedGenerator
-from dagster_dataops.streams.core.held_objects import HeldObjects
+from dagster_dataops.streams.identity.held_objects import HeldObjects
 from dagster_dataops.streams.operations import Operations
 
 

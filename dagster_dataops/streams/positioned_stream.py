@@ -16,7 +16,6 @@ from typing_extensions import override
 from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, StreamStateError
 from dagster_dataops.streams.core.arguments import check_count, check_seed
-from dagster_dataops.streams.core.held_objects import HeldObjects
 from dagster_dataops.streams.core.item_failures import (
     FAILURE_TOLERANCE,
     POLICIES,
@@ -26,14 +25,15 @@ from dagster_dataops.streams.core.item_failures import (
 )
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.stage_tree import share_of
-from dagster_dataops.streams.core.stream_identity import (
+from dagster_dataops.streams.core.unused_results import warn_if_unused
+from dagster_dataops.streams.identity.held_objects import HeldObjects
+from dagster_dataops.streams.identity.stream_identity import (
     VERSION,
     changed_since_seen,
     fingerprint,
     see_code,
     unwrap_state,
 )
-from dagster_dataops.streams.core.unused_results import warn_if_unused
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.taking import Take
 

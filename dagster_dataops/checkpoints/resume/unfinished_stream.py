@@ -17,7 +17,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
 )
 from dagster_dataops.checkpoints.stream_checkpoint import cut_quarantine, intact_positions
 from dagster_dataops.quantities import counted
-from dagster_dataops.streams.core.stream_identity import difference
+from dagster_dataops.streams.identity.stream_identity import difference
 
 
 def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecision:

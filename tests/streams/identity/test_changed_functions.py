@@ -1,6 +1,6 @@
-"""Tests of dagster_dataops.streams.core.changed_functions."""
+"""Tests of dagster_dataops.streams.identity.changed_functions."""
 
-from dagster_dataops.streams.core.changed_functions import ChangedFunctions
+from dagster_dataops.streams.identity.changed_functions import ChangedFunctions
 
 
 class _Function:
@@ -43,7 +43,9 @@ def test_a_change_is_forgotten_with_its_functions():
     assert not changes._changes
 
 
-def test_functions_without_weak_references_are_not_remembered():
-    changes, function = ChangedFunctions(), _WithoutReferences()
-    changes.note({"fn": function}, "before", "after")
-    assert changes.before({"fn": function}, "after") == "after"
+def test_only_the_last_functions_without_weak_references_are_remembered():
+    changes, functions = ChangedFunctions(), [_WithoutReferences() for _ in range(17)]
+    for function in functions:
+        changes.note({"fn": function}, "before", "after")
+    assert changes.before({"fn": functions[0]}, "after") == "after"
+    assert {changes.before({"fn": one}, "after") for one in functions[1:]} == {"before"}

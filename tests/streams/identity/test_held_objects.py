@@ -1,9 +1,9 @@
-"""Tests of dagster_dataops.streams.core.held_objects."""
+"""Tests of dagster_dataops.streams.identity.held_objects."""
 
 import functools
 import threading
 
-from dagster_dataops.streams.core.held_objects import HeldObjects, is_large
+from dagster_dataops.streams.identity.held_objects import HeldObjects, is_large
 
 
 class _Holding:

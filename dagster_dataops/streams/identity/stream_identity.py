@@ -7,10 +7,10 @@ from typing import Any, Final, TypeAlias
 from dagster_dataops.errors import StreamStateError
 from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.hashing.values import digest
-from dagster_dataops.streams.core.changed_functions import ChangedFunctions
-from dagster_dataops.streams.core.held_objects import HeldObjects, is_large
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.stage import Stage
+from dagster_dataops.streams.identity.changed_functions import ChangedFunctions
+from dagster_dataops.streams.identity.held_objects import HeldObjects, is_large
 
 VERSION: Final = 2
 _CHANGED: Final = ChangedFunctions()
