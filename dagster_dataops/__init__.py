@@ -8,7 +8,8 @@ Pipelines         pipeline, chain, combine
 Results           load_result, JsonlDataset, load_artefact, report, trace
 Configuration     config, RayCluster
 Dagster           build_definitions, dataops_assets, DataOpsResource, DataOpsIOManager,
-                  DataOpsTranslator, NewFiles, OperatorPipelineComponent
+                  DataOpsTranslator, NewFiles, PipelineSchedule,
+                  OperatorPipelineComponent
 Checks            checks, ErrorRateCheck
 Language models   LLMOperator, ModelClient, LLMResource, dry_run
 Streams           read_jsonl, DataPipeline, Selector

@@ -41,6 +41,7 @@ from dagster_dataops.assets.definitions import dataops_resources as dataops_reso
 from dagster_dataops.assets.runtime.resource import DataOpsResource as DataOpsResource
 from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager as DataOpsIOManager
 from dagster_dataops.assets.planning.translator import DataOpsTranslator as DataOpsTranslator
+from dagster_dataops.assets.automation.schedules import PipelineSchedule as PipelineSchedule
 from dagster_dataops.assets.automation.sensors import NewFiles as NewFiles
 from dagster_dataops.assets.inputs.shard_partitions import shard_partitions as shard_partitions
 from dagster_dataops.assets.inputs.shard_partitions import ShardPartitions as ShardPartitions

@@ -72,6 +72,13 @@ def _clean(given: argparse.Namespace) -> str:
     return f"{scratch}: {deleted}; {found.in_use:,} of the working copies are in use"
 
 
+def _prune(given: argparse.Namespace) -> str:
+    from dagster_dataops.assets.pruning import prune  # imports Dagster
+
+    _, text = prune(given.root, given.module_name, given.python_file, delete=given.yes)
+    return text
+
+
 def _folder(given: str, root: str | None) -> Path:
     """Return the folder as given, or below the root of the results."""
     if root is None and Path(given).expanduser().exists():
@@ -93,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="print JSON")
     _add_prepare(commands)
     _add_clean(commands)
+    _add_prune(commands)
     text = "Batches of requests that wait for the server of a model."
     batches = commands.add_parser("batches", help=text, description=text)
     text = "Cancel the batches of a node. What the server has answered is paid and used."
@@ -134,6 +142,26 @@ def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         default=7.0,
         help="keep copies that were used since; more than the longest run takes. 7 by default",
     )
+
+
+def _add_prune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "List folders below a root that belong to no asset or partition, and their space."
+    command = commands.add_parser("prune", help=text, description=text)
+    command.set_defaults(run=_prune)
+    command.add_argument("root", metavar="ROOT", help="root of the results, a folder")
+    command.add_argument(
+        "-m",
+        "--module-name",
+        action="append",
+        default=[],
+        help="module with definitions; give those of all code locations that use the root",
+    )
+    command.add_argument(
+        "-f", "--python-file", action="append", default=[], help="Python file with definitions"
+    )
+    what = command.add_mutually_exclusive_group()
+    what.add_argument("--dry-run", action="store_true", help="only list them, the default")
+    what.add_argument("--yes", action="store_true", help="delete them")
 
 
 def _add_folder(command: argparse.ArgumentParser) -> None:

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Literal, TypeAlias, Unpack
+from typing import Annotated, Any, Literal, TypeAlias, Unpack
 
 import dagster as dg
 from typing_extensions import Doc
 
-from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.asset_options import AssetOptions, step_tags_of
 from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.steps.pipeline_step import pipeline_steps
@@ -15,6 +15,7 @@ from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, plann
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.pipelines.pipeline import Pipeline
 
@@ -39,6 +40,15 @@ class LayoutOptions(AssetOptions, total=False):
             "Dagster concurrency pools, a dict by node such as `{'answers': 'llm'}`, or one pool "
             "for all steps. The limit of a pool applies to the whole deployment. In "
             "`single_step` all nodes must name the same pool."
+        ),
+    ]
+    op_tags: Annotated[
+        Mapping[str, Mapping[str, Any]],
+        Doc(
+            "Tags of steps by node, such as `{'embed': {'dagster-k8s/config': {...}}}`, and by "
+            "`source` for the step of the source, if it has one. Executors and launchers read "
+            "them: resources of a pod, the queue of Celery, priorities. In `single_step` the tags "
+            "of all nodes are those of the one step."
         ),
     ]
 
@@ -70,12 +80,18 @@ def lay_out(
     """Return the assets of a planned pipeline; errors as `build_operator_assets`."""
     step = StepOptions.of(options)
     by_node = pools_by_node(planned.graph, options.get("pools") or {})
+    tags = tags_by_node(planned, options.get("op_tags") or {})
     if options.get("layout") == "single_step":
-        pool = common_pool(planned.graph, by_node)
-        assets = pipeline_steps(planned, planned.title, replace(step, pool=pool))
+        pool, common = common_pool(planned.graph, by_node), common_tags(planned.graph, tags)
+        assets = pipeline_steps(
+            planned, planned.title, replace(step, pool=pool, op_tags=common or None)
+        )
     else:
         assets = [
-            operator_step(plan, replace(step, pool=by_node.get(plan.node.name)))
+            operator_step(
+                plan,
+                replace(step, pool=by_node.get(plan.node.name), op_tags=tags.get(plan.node.name)),
+            )
             for plan in planned.plans
         ]
     source = planned.origin.definition
@@ -96,11 +112,53 @@ def pools_by_node(graph: OperatorGraph, pools: Mapping[str, str] | str) -> Mappi
         return dict.fromkeys(graph.nodes, pools)
     for name in pools:
         if name not in graph.nodes:
-            near = nearest(name, list(graph.nodes))
-            hint = f"; did you mean {near!r}?" if near else f". Nodes: {', '.join(graph.nodes)}"
-            reason = f"a pool is given for {name!r}, which is not a node{hint}"
-            raise PipelineDefinitionError(graph.name, reason)
+            raise _no_node(graph, "a pool is", name)
     return pools
+
+
+def _no_node(graph: OperatorGraph, given: str, name: str) -> PipelineDefinitionError:
+    near = nearest(name, list(graph.nodes))
+    hint = f"; did you mean {near!r}?" if near else f". Nodes: {', '.join(graph.nodes)}"
+    reason = f"{given} given for {name!r}, which is not a node{hint}"
+    return PipelineDefinitionError(graph.name, reason)
+
+
+def tags_by_node(
+    planned: PlannedPipeline, given: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return the tags of the step of each node that has any.
+
+    Raises:
+        PipelineDefinitionError: A node is unknown, or the source has no step.
+        ConfigurationError: The tags of a node are no tags of Dagster.
+    """
+    found = {}
+    for name in given:
+        if name == SOURCE and not isinstance(planned.origin.definition, dg.AssetsDefinition):
+            reason = "op_tags are given for the source, but it has no step: nothing writes it"
+            raise PipelineDefinitionError(planned.graph.name, reason)
+        if name != SOURCE and name not in planned.graph.nodes:
+            raise _no_node(planned.graph, "op_tags are", name)
+        found[name] = step_tags_of(planned.options, name) or {}
+    return found
+
+
+def common_tags(graph: OperatorGraph, tags: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the tags of a step that runs all nodes.
+
+    Raises:
+        PipelineDefinitionError: Two nodes have other values of one tag.
+    """
+    common: dict[str, Any] = {}
+    for name in tags.keys() - {SOURCE}:
+        for key, value in tags[name].items():
+            if common.setdefault(key, value) != value:
+                reason = (
+                    f"its nodes have different values of the tag {key!r} in op_tags, but a step "
+                    'can have only one; use layout="steps", or the same value for all nodes'
+                )
+                raise PipelineDefinitionError(graph.name, reason)
+    return common
 
 
 def common_pool(graph: OperatorGraph, pools: Mapping[str, str]) -> str | None:

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Unpack
 
 import dagster as dg
@@ -11,13 +11,21 @@ from typing_extensions import Doc
 from dagster_dataops.assets.asset_factory import LayoutOptions, lay_out
 from dagster_dataops.assets.automation.batches_sensor import batches_sensors
 from dagster_dataops.assets.automation.estimate_job import estimate_jobs
-from dagster_dataops.assets.automation.jobs import pipeline_jobs, refresh_jobs, retry_jobs
+from dagster_dataops.assets.automation.jobs import (
+    JobKind,
+    JobOptions,
+    JobSettings,
+    job_kinds,
+    pipeline_jobs,
+    refresh_jobs,
+    retry_jobs,
+)
 from dagster_dataops.assets.automation.preview_job import preview_job
-from dagster_dataops.assets.automation.schedules import pipeline_schedule
+from dagster_dataops.assets.automation.schedules import PipelineSchedule, pipeline_schedule
 from dagster_dataops.assets.automation.sensors import NewFiles, new_files_sensor
 from dagster_dataops.assets.executors import Executor, executor_of
 from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager
-from dagster_dataops.assets.planning.asset_plan import IO_MANAGER
+from dagster_dataops.assets.planning.asset_options import DATAOPS, io_manager_key, resource_key_of
 from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.runtime.llm_resource import with_clients
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -32,7 +40,7 @@ from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 
-class PipelineOptions(LayoutOptions, total=False):
+class PipelineOptions(LayoutOptions, JobOptions, total=False):
     """Options of `build_definitions` and of a defs.yaml; every one may be left out.
 
     Keywords, their descriptions and the fields of `OperatorPipelineComponent` are generated from
@@ -40,10 +48,11 @@ class PipelineOptions(LayoutOptions, total=False):
     """
 
     schedule: Annotated[
-        str | None,
+        str | PipelineSchedule | None,
         Doc(
-            "Cron line that materializes everything, such as `0 2 * * *`. With time windows each "
-            "run takes the last closed window, so the cron line must come once per window; "
+            "Cron line that materializes everything, such as `0 2 * * *`, or a "
+            "`PipelineSchedule` that also has time zone, run config and tags. With time windows "
+            "each run takes the last closed window, so the cron line must come once per window; "
             "`@window` is the moment the window closes. With static partitions each run takes "
             "all partitions."
         ),
@@ -102,8 +111,9 @@ def build_definitions(
     - ``<pipeline>_preview`` previews the pipeline, or one partition of it.
     - ``<pipeline>_estimate`` estimates the cost, if operators ask language models.
 
-    Merge the definitions of several pipelines with ``dg.Definitions.merge``. They set no executor
-    of the code location: only the jobs of the pipeline have one.
+    ``jobs`` says which of them are made. Merge the definitions of several pipelines with
+    ``dg.Definitions.merge``. They set no executor of the code location: only the jobs of the
+    pipeline have one.
 
     Args:
         ppl: A complete pipeline.
@@ -121,6 +131,7 @@ def build_definitions(
             a node is called ``report`` beside the report.
         ConfigurationError: ``max_error_rate`` is not in [0, 1], or ``new_files`` has no path or no
             dynamic partitions.
+        MissingExtraError: The root or the source needs a package that is not installed.
     """
     dataops = options.get("resource") or DataOpsResource()
     dataops = with_clients(dataops, options.get("clients") or {})
@@ -134,24 +145,26 @@ def build_definitions(
     declared = check_steps(planned, checks)
     first = declared[:1] if checks.get(SOURCE) else []
     source_checks = [key for definition in first for key in definition.check_keys]
-    executor = executor_of(options.get("executor", "in_process"))
+    settings = JobSettings.of(executor_of(options.get("executor", "in_process")), options)
+    kinds = job_kinds(options)
     description = f"Materializes the assets of pipeline {planned.title}."
     jobs = pipeline_jobs(
-        f"{planned.title}_pipeline", assets, executor, source_checks, description=description
+        f"{planned.title}_pipeline", assets, settings, source_checks, description=description
     )
+    made: dict[JobKind, Callable[[], Sequence[Any]]] = {
+        "pipeline": lambda: jobs,
+        "preview": lambda: [preview_job(planned, source, tags=settings.tags)],
+        "estimate": lambda: estimate_jobs(planned, source, tags=settings.tags),
+        "retry": lambda: retry_jobs(ppl.graph.name, planned.origin, assets, settings),
+        "refresh": lambda: refresh_jobs(planned.title, assets, settings),
+    }
     return dg.Definitions(
         assets=assets,
         asset_checks=declared,
-        jobs=[
-            *jobs,
-            preview_job(planned, source),
-            *estimate_jobs(planned, source),
-            *retry_jobs(ppl.graph.name, planned.origin, assets, executor),
-            *refresh_jobs(planned.title, assets, executor),
-        ],
+        jobs=[job for kind, make in made.items() if kind in kinds for job in make()],
         schedules=_schedules(jobs[0], options),
         sensors=[*_sensors(source, jobs[0], assets, options), *batches_sensors(planned)],
-        resources=dataops_resources(dataops),
+        resources=dataops_resources(dataops, planned.resource_key),
     )
 
 
@@ -160,13 +173,18 @@ def _schedules(job: Any, options: PipelineOptions) -> list[Any]:
     return [] if cron is None else [pipeline_schedule(job, cron, options.get("partitions_def"))]
 
 
-def dataops_resources(resource: DataOpsResource | None = None) -> Mapping[str, Any]:
+def dataops_resources(
+    resource: DataOpsResource | None = None, resource_key: str = DATAOPS
+) -> Mapping[str, Any]:
     """Return the resources that assets of operators need: ``dataops`` and ``dataops_io``.
 
     Args:
         resource: Root folder and defaults.
+        resource_key: Key of the resource, as given to the assets; the key of the IO manager is
+            ``<resource_key>_io``.
     """
-    return _resources(resource or DataOpsResource())
+    key = resource_key_of({"resource_key": resource_key})
+    return _resources(resource or DataOpsResource(), key)
 
 
 def _sensors(
@@ -210,8 +228,8 @@ def _sensors(
 
 
 @functools.cache  # merged definitions need the same objects
-def _resources(dataops: DataOpsResource) -> Mapping[str, Any]:
-    """Return both resources. A launch that changes ``dataops`` changes both."""
+def _resources(dataops: DataOpsResource, key: str) -> Mapping[str, Any]:
+    """Return both resources. A launch that changes the first changes both."""
     given = {name: getattr(dataops, name) for name in type(dataops).model_fields}
     shared = type(dataops).configure_at_launch(**given)
-    return {"dataops": shared, IO_MANAGER: DataOpsIOManager(dataops=shared)}
+    return {key: shared, io_manager_key(key): DataOpsIOManager(dataops=shared)}

@@ -11,7 +11,6 @@ from dagster_dataops.loading.reading_service import (
     ReadingServiceInterface,
 )
 from dagster_dataops.loading.seed_generator import SeedGenerator
-from dagster_dataops.loading.service_copies import copied_service
 from dagster_dataops.streams.core.held_objects import HeldObjects
 from dagster_dataops.streams.operations import Operations
 
@@ -33,13 +32,16 @@ class ServiceSession:
 
     def __init__(self, service: object, stream: Operations, held_objects: HeldObjects) -> None:
         check_service("DataLoader2, reading_service", service)
+        from dagster_dataops.loading.service_copies import copied_service  # with cloudpickle
+
+        self._copied = copied_service
         self._given_service = copied_service(service)
         self._given, self._held_objects = stream, held_objects
         self._running, self._iterating = ExitStack(), ExitStack()
         self._copy()
 
     def _copy(self) -> None:
-        self.service: ReadingServiceInterface = copied_service(self._given_service)
+        self.service: ReadingServiceInterface = self._copied(self._given_service)
         for used, original in zip(
             _services_in(self.service), _services_in(self._given_service), strict=True
         ):

@@ -9,7 +9,7 @@ from typing import Any, Final
 import dagster as dg
 
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.errors import ModelError
 from dagster_dataops.models.batches.batch_api import BatchApi
@@ -59,7 +59,7 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
     selected = {key for keys in targets.values() for key in keys}
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        dataops: DataOpsResource = context.resources.dataops
+        dataops = resource_of(context, planned.resource_key)
         requests, open_ones = [], 0
         for batches in _waiting(context, plans, dataops):
             operator: Any = batches.plan.node.operator
@@ -82,7 +82,7 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
             minimum_interval_seconds=_SECONDS,
             description="Launches a run when the server has answered the batches of a node.",
             default_status=dg.DefaultSensorStatus.RUNNING,
-            required_resource_keys={"dataops"},
+            required_resource_keys={planned.resource_key},
         )
     ]
 

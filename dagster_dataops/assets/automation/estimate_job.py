@@ -1,6 +1,7 @@
 """estimate_job: a job that estimates the cost of a pipeline's calls of models."""
 
 import sys
+from collections.abc import Mapping
 from typing import Final
 
 import dagster as dg
@@ -8,7 +9,7 @@ import dagster as dg
 from dagster_dataops.assets.automation.preview_source import PreviewSource
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result
@@ -19,7 +20,9 @@ _SAMPLE: Final = 200
 _SAMPLE_TEXT: Final = "Number of records from which the estimate is made. No model is called."
 
 
-def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefinition]:
+def estimate_jobs(
+    planned: PlannedPipeline, source: Source, tags: Mapping[str, str] | None = None
+) -> list[dg.JobDefinition]:
     """Return the job ``<pipeline>_estimate``; none if no node calls models.
 
     It shows calls, tokens and cost of each such node as an observation of its asset, and in the
@@ -28,6 +31,7 @@ def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefini
     Args:
         planned: The pipeline.
         source: As for `build_definitions`.
+        tags: Tags of the job.
     """
     if not calls_models(planned.graph):
         return []
@@ -39,8 +43,10 @@ def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefini
         name=f"estimate_{title}",
         description=f"Estimates the calls of models of {title}. No model is called.",
         config_schema={"sample": sample_field, **first.fields()},
+        required_resource_keys={planned.resource_key},
     )
-    def _estimate(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
+    def _estimate(context: dg.OpExecutionContext) -> None:
+        dataops = resource_of(context, planned.resource_key)
         partition = first.partition(context, dataops)
         sample = context.op_config["sample"]
         data = _records(first, context, dataops, partition)
@@ -64,7 +70,7 @@ def estimate_jobs(planned: PlannedPipeline, source: Source) -> list[dg.JobDefini
         "sample of the source. No model is called, and nothing is materialized.",
         node_defs=[_estimate],
     )
-    return [made.to_job(executor_def=dg.in_process_executor)]
+    return [made.to_job(executor_def=dg.in_process_executor, tags=tags)]
 
 
 def _records(

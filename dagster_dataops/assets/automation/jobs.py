@@ -1,21 +1,112 @@
 """Jobs of a pipeline: one for all assets, or two if only some of the assets are partitioned."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypedDict, get_args
 
 import dagster as dg
+from typing_extensions import Doc
 
 from dagster_dataops.assets.planning.asset_plan import SourceAsset
+from dagster_dataops.assets.planning.run_tags import run_tags
 from dagster_dataops.assets.runtime.step_context import REFRESH_TAG, RETRY_TAG
+from dagster_dataops.errors import ConfigurationError
 
 # Dagster exports no name for the result of define_asset_job.
 AssetJob: TypeAlias = Any
+JobKind: TypeAlias = Literal["pipeline", "refresh", "retry", "preview", "estimate"]
+JOB_KINDS: Final[tuple[JobKind, ...]] = get_args(JobKind)
+
+
+class JobOptions(TypedDict, total=False):
+    """Options of the jobs of a pipeline; every one may be left out."""
+
+    jobs: Annotated[
+        Collection[JobKind],
+        Doc(
+            "Jobs of the pipeline; by default all five. `pipeline` materializes everything, "
+            "`refresh` what is stale, `retry` calls operators only for failed records, `preview` "
+            "previews all operators, `estimate` estimates the cost of models. A schedule or a "
+            "sensor has the job `pipeline` in any case."
+        ),
+    ]
+    job_tags: Annotated[
+        Mapping[str, str],
+        Doc("Tags of the pipeline's jobs and of all their runs, such as `{'team': 'search'}`."),
+    ]
+    job_hooks: Annotated[
+        AbstractSet[dg.HookDefinition],
+        Doc("Hooks of the steps of the pipeline's jobs that materialize assets."),
+    ]
+    job_owners: Annotated[
+        Sequence[str],
+        Doc(
+            "Owners of the pipeline's jobs that materialize assets: `team:search`, `me@here.org`. "
+            "Owners of jobs are a beta feature of Dagster, which warns of that."
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """What the jobs of a pipeline have in common.
+
+    Attributes:
+        executor: Executor of the jobs.
+        tags: Tags of the jobs and their runs.
+        hooks: Hooks of their steps.
+        owners: Their owners.
+    """
+
+    executor: dg.ExecutorDefinition
+    tags: Mapping[str, str] | None = None
+    hooks: AbstractSet[dg.HookDefinition] | None = None
+    owners: Sequence[str] | None = None
+
+    @classmethod
+    def of(cls, executor: dg.ExecutorDefinition, options: JobOptions) -> Self:
+        """Return the settings from the options of a pipeline.
+
+        Raises:
+            ConfigurationError: A tag, a hook or an owner is none.
+        """
+        hooks, owners = options.get("job_hooks"), options.get("job_owners")
+        if hooks and not all(isinstance(hook, dg.HookDefinition) for hook in hooks):
+            raise ConfigurationError("job_hooks", hooks, "a set of hooks of Dagster")
+        if owners and (isinstance(owners, str) or not all(map(_is_owner, owners))):
+            allowed = "a list of mail addresses, and of teams as 'team:<name>'"
+            raise ConfigurationError("job_owners", owners, allowed)
+        tags = run_tags("job_tags", options.get("job_tags"))
+        return cls(executor=executor, tags=tags, hooks=hooks, owners=owners)
+
+
+def _is_owner(owner: object) -> bool:
+    """Return whether Dagster takes a text as an owner."""
+    try:
+        dg.AssetSpec("owned", owners=[owner])  # type: ignore[list-item]
+    except Exception:  # noqa: BLE001 - also Dagster's CheckError, which has no public name
+        return False
+    return True
+
+
+def job_kinds(options: JobOptions) -> Collection[JobKind]:
+    """Return the kinds of jobs to make.
+
+    Raises:
+        ConfigurationError: One is unknown.
+    """
+    kinds = options.get("jobs", JOB_KINDS)
+    unknown = [kind for kind in kinds if kind not in JOB_KINDS]
+    if isinstance(kinds, str) or unknown:
+        raise ConfigurationError("jobs", kinds, f"a list with some of {', '.join(JOB_KINDS)}")
+    return kinds
 
 
 def pipeline_jobs(
     name: str,
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
-    executor: dg.ExecutorDefinition,
+    settings: JobSettings,
     source_checks: Sequence[dg.AssetCheckKey] = (),
     **keywords: Any,
 ) -> list[AssetJob]:
@@ -27,11 +118,16 @@ def pipeline_jobs(
     Args:
         name: Name of the first job.
         assets: Assets of the pipeline, or some of them, with their checks.
-        executor: Executor of the jobs.
+        settings: What the jobs of the pipeline have in common.
         source_checks: Checks of the source that the first job also runs.
         keywords: Further arguments of ``dg.define_asset_job``.
     """
-    keywords["executor_def"] = executor
+    keywords |= {
+        "executor_def": settings.executor,
+        "tags": {**(settings.tags or {}), **keywords.get("tags", {})} or None,
+        "hooks": settings.hooks,
+        "owners": settings.owners,
+    }
     partitioned: list[dg.AssetKey] = []
     rest: list[dg.AssetKey] = []
     for asset in assets:
@@ -60,7 +156,7 @@ def _job(
 def refresh_jobs(
     title: str,
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
-    executor: dg.ExecutorDefinition,
+    settings: JobSettings,
 ) -> list[AssetJob]:
     """Return the job ``<title>_refresh``, and another for unpartitioned assets.
 
@@ -72,7 +168,7 @@ def refresh_jobs(
     return pipeline_jobs(
         f"{title}_refresh",
         assets,
-        executor,
+        settings,
         description=(
             "Materializes every result that is missing or whose operator, options, code or input "
             "have changed, and all results downstream of it. Other results are kept, without a "
@@ -86,7 +182,7 @@ def retry_jobs(
     pipeline: str,
     origin: SourceAsset,
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
-    executor: dg.ExecutorDefinition,
+    settings: JobSettings,
 ) -> list[AssetJob]:
     """Return the job ``<pipeline>_retry_failed_records``, and one for unpartitioned assets.
 
@@ -98,12 +194,12 @@ def retry_jobs(
         pipeline: Name of the pipeline; may be empty.
         origin: Asset of the source; if the pipeline writes it, its result is kept.
         assets: All assets of the pipeline.
-        executor: Executor of the jobs.
+        settings: What the jobs of the pipeline have in common.
     """
     return pipeline_jobs(
         f"{pipeline or 'dataops'}_retry_failed_records",
         assets[1:] if isinstance(origin.definition, dg.AssetsDefinition) else assets,
-        executor,
+        settings,
         description=(
             "Retries the failed records of every operator's result and inserts their new results "
             "at the same positions. Results without failed records are kept. Operators "

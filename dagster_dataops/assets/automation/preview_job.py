@@ -19,7 +19,7 @@ from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.preview_step import (
     observe_preview,
@@ -74,8 +74,9 @@ def preview_job(
     *,
     name: str = "",
     resources: Mapping[str, Any] | None = None,
+    tags: Mapping[str, str] | None = None,
 ) -> dg.JobDefinition:
-    """Return the job of a planned pipeline; arguments as `build_preview_job`."""
+    """Return the job of a planned pipeline; arguments as `build_preview_job`, and tags."""
     first = PreviewSource.of(planned, source)
     origin, plans, title = planned.origin, planned.plans, planned.title
 
@@ -83,8 +84,10 @@ def preview_job(
         name=f"preview_{title}",
         description=f"Previews pipeline {title}.",
         config_schema=LazyField(lambda: dg.Field({**_schema(plans), **first.fields()})),
+        required_resource_keys={planned.resource_key},
     )
-    def _preview(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
+    def _preview(context: dg.OpExecutionContext) -> None:
+        dataops = resource_of(context, planned.resource_key)
         limit = context.op_config["limit"]
         operators = _operators(plans, context.op_config)  # check all before the first run
         partition = first.partition(context, dataops)
@@ -111,7 +114,7 @@ def preview_job(
         "Shown as observations of their assets; nothing is materialized.",
         node_defs=[_preview],
     )
-    return made.to_job(resource_defs=resources, executor_def=dg.in_process_executor)
+    return made.to_job(resource_defs=resources, executor_def=dg.in_process_executor, tags=tags)
 
 
 def _schema(plans: Sequence[AssetPlan]) -> dict[str, dg.Field]:

@@ -1,10 +1,13 @@
 """Schedules of a pipeline: by a cron line, or once per time window after the window has closed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+from zoneinfo import ZoneInfo
 
 import dagster as dg
 
+from dagster_dataops.assets.planning.run_tags import run_tags
 from dagster_dataops.errors import ConfigurationError
 
 EACH_WINDOW: Final = "@window"
@@ -19,30 +22,71 @@ Schedule: TypeAlias = "dg.ScheduleDefinition | UnresolvedSchedule"
 UnresolvedSchedule: TypeAlias = Any  # the class has no public name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSchedule:
+    """When a schedule materializes a pipeline, and how.
+
+    Attributes:
+        cron: Cron line, as for ``schedule``.
+        timezone: Time zone of the cron line, such as ``Europe/Berlin``; by default UTC. With time
+            windows it is that of the windows.
+        running: Whether the schedule is on from the start.
+        run_config: Run config of its runs. With time windows the runs have none.
+        tags: Tags of its runs.
+    """
+
+    cron: str
+    timezone: str | None = None
+    running: bool = False
+    run_config: Mapping[str, Any] | None = None
+    tags: Mapping[str, str] | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments that all kinds of Dagster's schedules take.
+
+        Raises:
+            ConfigurationError: The time zone or a tag is invalid.
+        """
+        status = dg.DefaultScheduleStatus
+        if self.timezone is not None:
+            _check_timezone(self.timezone)
+        return {
+            "default_status": status.RUNNING if self.running else status.STOPPED,
+            "tags": run_tags("schedule.tags", self.tags),
+        }
+
+
 def pipeline_schedule(
-    job: Any, cron: str, partitions_def: dg.PartitionsDefinition | None
+    job: Any, given: str | PipelineSchedule, partitions_def: dg.PartitionsDefinition | None
 ) -> Schedule:
     """Return the schedule of a pipeline's job.
 
     Args:
         job: Job of the assets with these partitions.
-        cron: Cron line. A time window is materialized after it has closed, so the cron line must
-            match once per window; ``@window`` is the moment the window closes. With static
-            partitions each tick materializes all of them.
+        given: Cron line, or the schedule with it. A time window is materialized after it has
+            closed, so the cron line must match once per window; ``@window`` is the moment the
+            window closes. With static partitions each tick materializes all of them.
         partitions_def: Partitions of the job.
 
     Raises:
-        ConfigurationError: The partitions have no schedule, or ``cron`` does not fit them.
+        ConfigurationError: The partitions have no schedule, or ``given`` does not fit them.
     """
     name = f"{job.name}_schedule"
-    if partitions_def is None and cron != EACH_WINDOW:
-        return dg.ScheduleDefinition(name=name, job=job, cron_schedule=cron)
+    asked = given if isinstance(given, PipelineSchedule) else PipelineSchedule(cron=given)
+    cron, options = asked.cron, asked.options
     windows = _windows_of(partitions_def)
     if windows is not None:
+        _check_windows(asked, windows)
         moment = _moment(cron, windows)
-        return dg.build_schedule_from_partitioned_job(job, name=name, **moment)
+        return dg.build_schedule_from_partitioned_job(job, name=name, **moment, **options)
+    options["execution_timezone"] = asked.timezone
+    if partitions_def is None and cron != EACH_WINDOW:
+        return dg.ScheduleDefinition(
+            name=name, job=job, cron_schedule=cron, run_config=asked.run_config, **options
+        )
     if isinstance(partitions_def, dg.StaticPartitionsDefinition) and cron != EACH_WINDOW:
-        return _static_schedule(name, job, cron, partitions_def)
+        return _static_schedule(name, job, asked, partitions_def, options)
     allowed = (
         f"a cron line without partitions or with static ones; with time windows, {EACH_WINDOW!r} "
         "or a cron line that matches once per window; with dynamic partitions, none: use "
@@ -51,14 +95,46 @@ def pipeline_schedule(
     raise ConfigurationError("schedule", cron, allowed)
 
 
+def _check_timezone(timezone: str) -> None:
+    try:
+        ZoneInfo(timezone)
+    except (KeyError, OSError, TypeError, ValueError):  # an unknown or impossible name
+        allowed = "the name of a time zone, such as 'UTC' or 'Europe/Berlin'"
+        raise ConfigurationError("schedule.timezone", timezone, allowed) from None
+
+
+def _check_windows(asked: PipelineSchedule, windows: dg.TimeWindowPartitionsDefinition) -> None:
+    """Check what a schedule of time windows cannot have.
+
+    Raises:
+        ConfigurationError: It has another time zone than the windows, or a run config.
+    """
+    if asked.timezone not in (None, windows.timezone):
+        allowed = f"that of the time windows, {windows.timezone!r}, or left out"
+        raise ConfigurationError("schedule.timezone", asked.timezone, allowed)
+    if asked.run_config is not None:
+        allowed = "left out: schedules of time windows have no run config"
+        raise ConfigurationError("schedule.run_config", asked.run_config, allowed)
+
+
 def _static_schedule(
-    name: str, job: Any, cron: str, partitions_def: dg.StaticPartitionsDefinition
+    name: str,
+    job: Any,
+    asked: PipelineSchedule,
+    partitions_def: dg.StaticPartitionsDefinition,
+    options: dict[str, Any],
 ) -> dg.ScheduleDefinition:
+    tags = options.pop("tags")  # Dagster takes them from the requests
+
     def each(_: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
         for key in partitions_def.get_partition_keys():
-            yield dg.RunRequest(run_key=key, partition_key=key)
+            yield dg.RunRequest(
+                run_key=key, partition_key=key, run_config=asked.run_config, tags=tags
+            )
 
-    return dg.ScheduleDefinition(name=name, job=job, cron_schedule=cron, execution_fn=each)
+    return dg.ScheduleDefinition(
+        name=name, job=job, cron_schedule=asked.cron, execution_fn=each, **options
+    )
 
 
 def _windows_of(

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.checks.check_partitions import partitions_text
 from dagster_dataops.assets.checks.severity import Severity, severity_of
 from dagster_dataops.assets.metadata.failure_summary import failure_groups, failure_table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
@@ -22,7 +23,8 @@ from dagster_dataops.quantities import counted, percentage
 FAILED_RECORDS: Final = "failed_records"
 _HELD_UP: Final = (
     " The assets downstream are stopped. Repair the cause and retry the failed records alone (the "
-    "job ..._retry_failed_records), or raise max_error_rate."
+    "job ..._retry_failed_records, or a run with the tag dagster_dataops/retry_failed_records: "
+    "true), or raise max_error_rate."
 )
 _WHOLE_INPUTS: Final = {"dataset", "stream", "artefact", "export"}  # kinds without a check
 _MAX_WARN_SHARE: Final = 0.5  # a larger share of failed records is an error that blocks
@@ -124,6 +126,7 @@ def error_rate_results(
     key: dg.AssetKey,
     rate: ErrorRateCheck | None,
     results: Sequence[RunResult],
+    partitions: Sequence[str | None] = (),
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the result of the check if it exists and is selected; in an op it always is.
 
@@ -132,6 +135,7 @@ def error_rate_results(
         key: The key of the operator's asset.
         rate: The check.
         results: The results of the run, one for each partition.
+        partitions: The keys of the partitions of the results.
     """
     if rate is None or not is_selected(context, key):
         return
@@ -141,6 +145,7 @@ def error_rate_results(
     text = "No record failed."
     if failed:
         text = f"{failed:,} of {counted(records, 'records')} failed, {percentage(share)}."
+    text += partitions_text("failed records", partitions, [one.failed > 0 for one, _ in results])
     severity = rate.severity_at(share)
     if share > rate.max_error_rate and rate.blocks and severity is dg.AssetCheckSeverity.ERROR:
         text += _HELD_UP

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.inputs.partitions import named
 from dagster_dataops.assets.metadata.markdown import plain
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.byte_ranges import FileState, Readable, opened
@@ -110,7 +111,9 @@ def check_result(
         }
     if len(findings) > 1 and bad:
         first = f"first {bad[0].partition}: {bad[0].text}"
-        text = f"{len(bad):,} of {len(findings):,} partitions did not pass, {first}"
+        keys = named([str(finding.partition) for finding in bad])
+        which = f" ({keys})" if len(bad) > 1 else ""
+        text = f"{len(bad):,} of {len(findings):,} partitions did not pass{which}, {first}"
     rows = [row for finding in bad[:EXAMPLES] for row in finding.rows()][:EXAMPLES]
     metadata: dict[str, dg.RawMetadataValue] = {
         f"{METADATA_PREFIX}/{name}": value for name, value in numbers.items()

@@ -8,6 +8,7 @@ from typing import Final
 
 import dagster as dg
 
+from dagster_dataops.assets.checks.check_partitions import partitions_text
 from dagster_dataops.assets.checks.error_rate import RunResult, is_selected
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_context import StepContext
@@ -40,7 +41,10 @@ def missing_columns_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
 
 
 def missing_columns_results(
-    context: StepContext, key: dg.AssetKey, results: Sequence[RunResult]
+    context: StepContext,
+    key: dg.AssetKey,
+    results: Sequence[RunResult],
+    partitions: Sequence[str | None] = (),
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the result of the check if it is selected; in an op it always is.
 
@@ -48,21 +52,26 @@ def missing_columns_results(
         context: The context of the operator's step.
         key: The key of the operator's asset.
         results: The results of the run, one for each partition.
+        partitions: The keys of the partitions of the results.
     """
     if not is_selected(context, key, MISSING_COLUMNS):
         return
     lacking: dict[str, int] = {}
-    for manifest, _ in results:
-        for column, number in count_tables(manifest.counts).get(MISSING_TABLE, {}).items():
+    tables = [count_tables(manifest.counts).get(MISSING_TABLE, {}) for manifest, _ in results]
+    for table in tables:
+        for column, number in table.items():
             lacking[column] = lacking.get(column, 0) + int(number)
     records = sum(manifest.rows_in for manifest, _ in results)
     texts = [lacking_text(column, number, records) for column, number in lacking.items()]
+    text = "; ".join(texts) or "No record was counted that lacks a column."
+    if where := partitions_text("missing columns", partitions, list(map(bool, tables))):
+        text += f".{where}"
     yield dg.AssetCheckResult(
         passed=not lacking,
         asset_key=key,
         check_name=MISSING_COLUMNS,
         severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(texts) or "No record was counted that lacks a column.",
+        description=text,
         metadata={
             f"{METADATA_PREFIX}/rows_in": records,
             f"{METADATA_PREFIX}/{MISSING_COLUMNS}": dg.MetadataValue.json(lacking),

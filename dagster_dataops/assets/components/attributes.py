@@ -124,6 +124,7 @@ class PipelineAttributes(dg.Resolvable):
             "unpartitioned": [node.name for node in self.operators if node.unpartitioned],
             "checks": self._checks(),
             "pools": self._pools(given["pools"]),
+            "op_tags": self._op_tags(given["op_tags"] or {}),
         }
         rates = self._error_rates(given.pop("max_error_rate"))  # rates of None mean: no check
         found: Any = {name: value for name, value in given.items() if value not in (None, [], {})}
@@ -136,6 +137,11 @@ class PipelineAttributes(dg.Resolvable):
         if not own or common is None:
             return own or common
         return dict.fromkeys([node.name for node in self.operators], common) | own
+
+    def _op_tags(self, given: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+        """Return the tags by node: those of the pipeline's field, and over them the node's own."""
+        own = {node.name: node.op_tags for node in self.operators if node.op_tags}
+        return {**given, **{name: {**given.get(name, {}), **tags} for name, tags in own.items()}}
 
     def _checks(self) -> dict[str, list[DeclaredCheck]]:
         """Return the checks, by node, or by result for those of one output."""

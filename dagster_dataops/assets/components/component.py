@@ -22,7 +22,7 @@ from dagster_dataops.assets.components.scaffolder import OperatorPipelineScaffol
 from dagster_dataops.assets.components.source_position import NOWHERE, YamlPlace
 from dagster_dataops.assets.definitions import build_definitions
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
-from dagster_dataops.errors import ConfigurationError, DefinitionError
+from dagster_dataops.errors import ConfigurationError, DefinitionError, MissingExtraError
 from dagster_dataops.graph.operator_node import SOURCE
 
 
@@ -94,15 +94,28 @@ class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Compon
             options["dagster_dataops_translator"] = self
             return build_definitions(ppl, source=source, **options)
         except ConfigurationError as error:
-            raise self._place.at(error.setting).error(error.setting, error) from None
+            raise self._place_of(error.setting).error(error.setting, error) from None
+        except MissingExtraError as error:
+            field = "resource" if "root" in error.feature else "source"
+            raise self._place.at(field).error(field, error) from None
         except DefinitionError as error:
             raise self._blamed(name, error) from None
+
+    def _place_of(self, setting: str) -> YamlPlace:
+        """Return the position of an option, such as ``schedule.timezone`` or ``op_tags.embed``."""
+        option, _, part = setting.partition(".")
+        own = next((node for node in self.operators if node.name == part), None)
+        if option == "op_tags" and own is not None and own.op_tags:
+            return own.place.at(option)
+        return self._place.at(option, *filter(None, [part]))
 
     def _blamed(self, name: str, error: DefinitionError) -> Exception:
         """Return an error of the pipeline with the position of the checks that it names."""
         for node in self.operators:
             if f"{node.subject} " in str(error) and node.checks:
                 return node.place.at("checks").error(node.subject, error)
+        if "op_tags" in str(error) and getattr(self, "op_tags", None):
+            return self._place.at("op_tags").error("op_tags", error)
         if SOURCE in str(error) and self.source_checks:
             return self._place.at("source_checks").error(SOURCE, error)
         return self._place.error(f"pipeline {name!r}", error)

@@ -121,6 +121,12 @@ class _OperatorModel(dg.Model):
         examples=["exports"],
     )
     pool: str | None = Field(default=None, description="Concurrency pool of its step.")
+    op_tags: Annotated[dict[str, Any], WithJsonSchema({"type": "object"})] = Field(
+        default={},
+        description="Tags of its step, which executors and launchers read: resources of a pod, "
+        "the queue of Celery, priorities.",
+        examples=[{"dagster-celery/queue": "gpu"}],
+    )
     max_error_rate: ErrorRateField = Field(
         default=None,
         description="Share of its records that may fail before its check fails, or an object "
@@ -193,6 +199,7 @@ class OperatorDeclaration:
         inputs: Names of its input nodes; None for the node before it.
         output: File or folder that its result is exported to.
         pool: Concurrency pool of its step.
+        op_tags: Tags of its step.
         max_error_rate: Share of its records that may fail before its check fails, or that check.
         checks: Checks of its result.
         unpartitioned: Whether it takes all partitions at once.
@@ -207,6 +214,7 @@ class OperatorDeclaration:
     inputs: Sequence[str] | None = None
     output: str | os.PathLike[str] | None = None
     pool: str | None = None
+    op_tags: Mapping[str, Any] = field(default_factory=dict)
     max_error_rate: YamlErrorRate = None
     checks: YamlChecks = ()
     unpartitioned: bool = False

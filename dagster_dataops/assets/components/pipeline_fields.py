@@ -20,6 +20,7 @@ from typing import (
 import dagster as dg
 from pydantic import BaseModel, Field, create_model, model_validator
 
+from dagster_dataops.assets.automation.jobs import JobKind
 from dagster_dataops.assets.components.check_fields import (
     CheckModel,
     ErrorRateField,
@@ -34,6 +35,7 @@ from dagster_dataops.assets.components.partition_fields import (
     resolve_new_files,
     resolve_partitions,
 )
+from dagster_dataops.assets.components.schedule_fields import ScheduleField, resolve_schedule
 from dagster_dataops.assets.components.source_position import (
     YamlPlace,
     beside,
@@ -237,11 +239,20 @@ _WRITTEN: Final[Mapping[str, YamlField]] = {
     "backfill_policy": YamlField(BackfillPolicyModel, resolve_backfill_policy),
     "clients": YamlField(dict[str, ClientModel], resolve_clients),
     "freshness_policy": YamlField(str),
+    "job_hooks": YamlField(str, examples=("{{ hooks }}",)),
+    "job_owners": YamlField(list[str], examples=(["team:search"],)),
+    "job_tags": YamlField(dict[str, str], examples=({"team": "search"},)),
+    "jobs": YamlField(list[JobKind], examples=(["pipeline", "refresh"],)),
     "max_error_rate": YamlField(ErrorRateField, resolve_error_rate),
     "new_files": YamlField(NewFilesModel, resolve_new_files),
+    "op_tags": YamlField(
+        dict[str, dict[str, Any]],
+        examples=({"source": {"dagster-celery/queue": "io"}},),
+    ),
     "partitions_def": YamlField(PartitionsModel, resolve_partitions),
     "resource": YamlField(ResourceModel, resolve_resource),
     "retry_policy": YamlField(RetryPolicyModel, resolve_retry_policy),
+    "schedule": YamlField(ScheduleField, resolve_schedule, ("0 2 * * *",)),
 }
 _PLAIN: Final = (bool, int, float, str)
 

@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 import dagster as dg
 from typing_extensions import override
 
+from dagster_dataops.assets.inputs.window_formats import WindowFormats
 from dagster_dataops.configuration import is_url
 from dagster_dataops.errors import ConfigurationError, InputError
 
@@ -35,7 +36,8 @@ class PathPattern:
         allow_missing: Whether a reader of all partitions skips those without a file.
 
     Raises:
-        ConfigurationError: The path does not name exactly the dimensions of the partitions.
+        ConfigurationError: The path does not name exactly the dimensions of the partitions, or its
+            date format gives two time windows the same file.
     """
 
     def __init__(
@@ -44,11 +46,18 @@ class PathPattern:
         self.text = _absolute(text)
         self.partitions = partitions
         self.allow_missing = allow_missing
-        known = _names(partitions)
+        known = _dimensions(partitions)
         fields = _fields(self.text)
         if set(fields) != set(known):
             wanted = "a path with " + " and ".join(f"{{{name}}}" for name in known)
             raise ConfigurationError("source", text, f"{wanted}: one file for each partition")
+        self._windows = dict(_windows_in(self.text, partitions))
+        for windows, formats in self._windows.values():
+            first = windows.get_first_partition_key()
+            other = first and formats.same(first)
+            if other:
+                allowed = f"a path with one file for each partition; {first} and {other} share one"
+                raise ConfigurationError("source", text, allowed)
 
     @override
     def __str__(self) -> str:
@@ -75,8 +84,16 @@ class PathPattern:
         """Return the file of a partition; of a URL a path that `DataOpsResource.place` takes.
 
         Raises:
-            InputError: The key leads to another folder.
+            InputError: The key leads to another folder, or its file is that of another partition.
         """
+        for name, (_, formats) in self._windows.items():
+            part = _parts(key, self.partitions)[name]
+            if other := formats.same(part):
+                reason = (
+                    f"its file is also that of {other}: {self.text} gives both the same name; "
+                    f"write {{{name}}}, or a date format that tells them apart, such as one with %z"
+                )
+                raise InputError(f"of partition {key!r}", reason)
         return Path(self.text.format(**_values(key, self.partitions)))
 
 
@@ -154,13 +171,28 @@ class _Window(str):
 
 
 def _values(key: str, partitions: dg.PartitionsDefinition) -> dict[str, str]:
+    parts, dimensions = _parts(key, partitions), _dimensions(partitions)
+    return {name: _value(parts[name], one) for name, one in dimensions.items()}
+
+
+def _parts(key: str, partitions: dg.PartitionsDefinition) -> Mapping[str, str]:
+    """Return the parts of a key by the names of their placeholders."""
     if isinstance(partitions, dg.MultiPartitionsDefinition):
-        values = dimensions_of(key, partitions)
-        return {
-            dimension.name: _value(values[dimension.name], dimension.partitions_def)
-            for dimension in partitions.partitions_defs
-        }
-    return {PLACEHOLDER: _value(key, partitions)}
+        return dimensions_of(key, partitions)
+    return {PLACEHOLDER: key}
+
+
+def _windows_in(
+    text: str, partitions: dg.PartitionsDefinition
+) -> Iterator[tuple[str, tuple[dg.TimeWindowPartitionsDefinition, WindowFormats]]]:
+    """Yield the time windows that a path names by date formats alone, by name."""
+    formats: dict[str, list[str]] = {}
+    for _, name, spec, _ in string.Formatter().parse(text):
+        if name is not None:
+            formats.setdefault(name, []).append(spec or "")
+    for name, one in _dimensions(partitions).items():
+        if isinstance(one, dg.TimeWindowPartitionsDefinition) and all(formats[name]):
+            yield name, (one, WindowFormats(one, formats[name]))
 
 
 def _value(key: str, partitions: dg.PartitionsDefinition) -> str:
@@ -182,10 +214,11 @@ def dimensions_of(key: str, definition: dg.MultiPartitionsDefinition) -> Mapping
     return dict(zip(names, key.split("|"), strict=True))
 
 
-def _names(partitions: dg.PartitionsDefinition) -> list[str]:
+def _dimensions(partitions: dg.PartitionsDefinition) -> dict[str, dg.PartitionsDefinition]:
+    """Return the dimensions of partitions by the names of their placeholders."""
     if isinstance(partitions, dg.MultiPartitionsDefinition):
-        return [dimension.name for dimension in partitions.partitions_defs]
-    return [PLACEHOLDER]
+        return {one.name: one.partitions_def for one in partitions.partitions_defs}
+    return {PLACEHOLDER: partitions}
 
 
 def _fields(text: str) -> list[str]:

@@ -3,16 +3,20 @@
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from keyword import iskeyword
 from pathlib import Path
-from typing import Annotated, TypeAlias, TypedDict
+from typing import Annotated, Any, Final, TypeAlias, TypedDict, cast
 
 import dagster as dg
 from typing_extensions import Doc
 
 from dagster_dataops.assets.checks.error_rate import ErrorRates
+from dagster_dataops.assets.planning.run_tags import step_tags
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.errors import ConfigurationError
 
+DATAOPS: Final = "dataops"  # the default key of the resource
 Condition: TypeAlias = dg.AutomationCondition[dg.AssetKey]
 
 
@@ -27,7 +31,15 @@ class AssetOptions(TypedDict, total=False):
         DataOpsResource | None,
         Doc(
             "Root folder of the results, and defaults of the operators. Pipelines whose "
-            "definitions are merged need equal resources."
+            "definitions are merged need equal resources, or another `resource_key` each."
+        ),
+    ]
+    resource_key: Annotated[
+        str,
+        Doc(
+            "Resource key of `resource`, by default `dataops`. The IO manager has the key "
+            "`<resource_key>_io`. Pipelines with different roots or clients can be in one code "
+            "location if each has its own key."
         ),
     ]
     dagster_dataops_translator: Annotated[
@@ -108,6 +120,34 @@ def root_of(options: AssetOptions) -> Path | None:
     """Return the folder of all results if the definitions name it, else ``None``."""
     resource = options.get("resource")
     return None if resource is None else resource.defined_root
+
+
+def resource_key_of(options: AssetOptions) -> str:
+    """Return the key of the resource.
+
+    Raises:
+        ConfigurationError: It cannot be the key of a resource.
+    """
+    key = options.get("resource_key", DATAOPS)
+    if not (key.isascii() and key.isidentifier()) or iskeyword(key):
+        allowed = "a name of ASCII letters, digits and underscores that does not start with a digit"
+        raise ConfigurationError("resource_key", key, allowed)
+    return key
+
+
+def step_tags_of(options: AssetOptions, node: str) -> dict[str, Any] | None:
+    """Return the tags of a node's step from ``op_tags``, if the options have them by node.
+
+    Raises:
+        ConfigurationError: They are no tags of Dagster.
+    """
+    given: Any = cast("Mapping[str, Any]", options).get("op_tags") or {}
+    return None if node not in given else step_tags(f"op_tags.{node}", given[node])
+
+
+def io_manager_key(resource_key: str) -> str:
+    """Return the key of the IO manager that belongs to a resource."""
+    return f"{resource_key}_io"
 
 
 def automation_condition_of(options: AssetOptions, node: str) -> Condition | None:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.checks.check_partitions import partitions_of_checks, with_partitions
 from dagster_dataops.assets.checks.check_results import CheckedAsset
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import (
@@ -25,6 +26,8 @@ from dagster_dataops.assets.launchpad.config_schema import config_schema
 from dagster_dataops.assets.planning.asset_options import (
     AssetOptions,
     automation_condition_of,
+    io_manager_key,
+    resource_key_of,
     root_of,
 )
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
@@ -37,7 +40,6 @@ from dagster_dataops.graph.graph import OperatorGraph
 from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 
 PARTITION: Final = "{partition}"  # in the path of an export
-IO_MANAGER: Final = "dataops_io"
 _IO_MANAGER_METADATA: Final = "dagster/io_manager_key"  # of `with_io_manager_key`
 
 _Input: TypeAlias = tuple[dg.AssetKey, str | Path | PathPattern]
@@ -60,6 +62,7 @@ class AssetPlan:
             same step; by the name of the result.
         outputs: The spec of each result of a node with several, by the name of its output.
         artefacts: Specs of the assets whose artefacts are options of the operator, by node.
+        check_partitions: Partitions of the checks, if they have any.
     """
 
     node: OperatorNode
@@ -70,6 +73,7 @@ class AssetPlan:
     checks: Mapping[str, Sequence[DeclaredCheck]] = field(default_factory=dict)
     outputs: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
     artefacts: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
+    check_partitions: dg.PartitionsDefinition | None = None
 
     @property
     def results(self) -> dict[str, dg.AssetSpec]:
@@ -148,7 +152,7 @@ class AssetPlan:
             if self.needs_columns:
                 found.append(missing_columns_spec(asset.key))
             found += [check.spec(asset.key) for check in asset.checks]
-        return found
+        return [with_partitions(spec, self.check_partitions) for spec in found]
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,7 @@ def plan_assets(
     """
     options = options or {}
     root = root_of(options)
+    manager = io_manager_key(resource_key_of(options))
     unpartitioned = options.get("unpartitioned", ())
     condition = options.get("automation_condition")
     named = condition if isinstance(condition, Mapping) else ()
@@ -212,7 +217,9 @@ def plan_assets(
             freshness_policy=options.get("freshness_policy"),
         )
         results = {
-            output: _completed(translator.get_asset_spec(replace(data, output=output)), data, root)
+            output: _completed(
+                translator.get_asset_spec(replace(data, output=output)), data, root, manager
+            )
             for output in node.operator.__dataops__.spec.outputs or ("",)
         }
         spec = next(iter(results.values()))
@@ -223,7 +230,16 @@ def plan_assets(
         ins, inputs = _inputs_of(data, spec, origin, options)
         outputs = results if len(results) > 1 else {}
         plan = AssetPlan(
-            node, spec, ins, inputs, rates[node.name], outputs=outputs, artefacts=artefacts
+            node,
+            spec,
+            ins,
+            inputs,
+            rates[node.name],
+            outputs=outputs,
+            artefacts=artefacts,
+            check_partitions=partitions_of_checks(
+                spec.partitions_def, options.get("backfill_policy")
+            ),
         )
         plans.append(plan)
         keys |= {name: one.key for name, one in plan.results.items()}
@@ -296,7 +312,9 @@ def _check_partitions(
             raise PipelineDefinitionError(graph.name, reason)
 
 
-def _completed(spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Path | None) -> dg.AssetSpec:
+def _completed(
+    spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Path | None, manager: str
+) -> dg.AssetSpec:
     """Return ``spec`` with the dependencies of its node.
 
     The IO manager of this package and the address of the result are added, unless the translator
@@ -305,7 +323,7 @@ def _completed(spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Path | Non
     known = {dep.asset_key for dep in spec.deps}
     upstream = (*data.upstream, *data.artefacts)
     missing = dict.fromkeys(key for key in upstream if key not in known)
-    metadata = {_IO_MANAGER_METADATA: IO_MANAGER, **_address(spec, data.node, root)}
+    metadata = {_IO_MANAGER_METADATA: manager, **_address(spec, data.node, root)}
     return spec.merge_attributes(
         deps=list(missing),
         metadata={name: value for name, value in metadata.items() if name not in spec.metadata},

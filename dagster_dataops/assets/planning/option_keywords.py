@@ -128,6 +128,7 @@ def _unknown(function: str, name: str, known: list[str]) -> str:
     hint = f"; did you mean {near!r}?" if near else f". Options: {', '.join(known)}"
     if name in _OF_TRANSLATOR and "dagster_dataops_translator" in known:
         hint = "; a DataOpsTranslator, given as dagster_dataops_translator, sets it for each asset"
+        hint += f", and job_{name} for the jobs" if f"job_{name}" in known else ""
     return f"{function}() got an unexpected keyword argument {name!r}{hint}"
 
 

@@ -13,6 +13,7 @@ from dagster_dataops.assets.metadata.code_references import code_references
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.planning.descriptions import described
+from dagster_dataops.assets.planning.run_tags import operator_tag
 from dagster_dataops.assets.runtime.asset_paths import key_of
 from dagster_dataops.checkpoints.folder.run_fingerprint import (
     unknown_constants,
@@ -69,7 +70,7 @@ class DataOpsTranslator:
 
         By default the key is ``[pipeline, node]`` or ``[pipeline, node, output]``, the group the
         pipeline's name, the description the operator's docstring as Markdown, the code version a
-        digest of its source.
+        digest of its source. The tag ``dagster_dataops/operator`` names the operator.
         """
         node = data.node
         invocation = node.operator.__dataops__
@@ -80,6 +81,7 @@ class DataOpsTranslator:
             group_name=data.pipeline or "dataops",
             code_version=code_version(invocation),
             kinds={"python", _format_of(invocation)},
+            tags=operator_tag(invocation.spec.reference),
             metadata={
                 **definition_metadata(node),
                 **({f"{METADATA_PREFIX}/output": data.output} if data.output else {}),

@@ -253,3 +253,14 @@ def _continued_runs(context: StepContext) -> frozenset[str]:
 
 def _resumes(tags: Mapping[str, str]) -> bool:
     return any(tags.get(tag) == "true" for tag in _RESUME_TAGS)
+
+
+def resource_of(context: Any, resource_key: str) -> DataOpsResource:
+    """Return the resource of a step or sensor that has it as a required resource.
+
+    Args:
+        context: Context of the step or the evaluation.
+        resource_key: Key of the resource.
+    """
+    resource: DataOpsResource = getattr(context.resources, resource_key)
+    return resource

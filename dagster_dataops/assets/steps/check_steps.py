@@ -6,13 +6,14 @@ from typing import TypeAlias, Unpack
 
 import dagster as dg
 
+from dagster_dataops.assets.checks.check_partitions import partitions_of_checks, with_partitions
 from dagster_dataops.assets.checks.check_results import CheckedAsset, declared_results
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import FAILED_RECORDS, check_nodes
 from dagster_dataops.assets.checks.missing_columns import MISSING_COLUMNS
-from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.asset_options import AssetOptions, resource_key_of
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import PipelineDefinitionError
@@ -64,7 +65,7 @@ def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecks
     ]
     if SOURCE in checks:
         assets.insert(0, _checked_source(planned, checks[SOURCE]))
-    return [_check_step(asset) for asset in assets if asset.checks]
+    return [_check_step(asset, planned.options) for asset in assets if asset.checks]
 
 
 def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipeline:
@@ -124,16 +125,21 @@ def _checked_source(planned: PlannedPipeline, checks: Sequence[DeclaredCheck]) -
     return CheckedAsset(origin.key, checks, planned.options.get("partitions_def"), origin.path)
 
 
-def _check_step(asset: CheckedAsset) -> dg.AssetChecksDefinition:
+def _check_step(asset: CheckedAsset, options: AssetOptions) -> dg.AssetChecksDefinition:
+    resource_key = resource_key_of(options)
+    partitions_def = None  # files are checked where they are, whatever partitions a run has
+    if asset.path is None:
+        partitions_def = partitions_of_checks(asset.partitions, options.get("backfill_policy"))
+
     @dg.multi_asset_check(
         name=f"{asset.key.to_python_identifier()}__checks",
         description=f"Checks the published result of {asset.key.to_user_string()}.",
-        specs=[check.spec(asset.key) for check in asset.checks],
+        specs=[with_partitions(check.spec(asset.key), partitions_def) for check in asset.checks],
         can_subset=True,
+        required_resource_keys={resource_key},
     )
-    def _check(
-        context: dg.AssetCheckExecutionContext, dataops: DataOpsResource
-    ) -> Iterator[dg.AssetCheckResult]:
+    def _check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        dataops = resource_of(context, resource_key)
         yield from declared_results(context, asset, dataops)
 
     return _check

@@ -9,12 +9,12 @@ import dagster as dg
 from dagster_dataops.assets.inputs.io_manager import OPERATOR_INPUT
 from dagster_dataops.assets.launchpad.config_schema import LazyField
 from dagster_dataops.assets.metadata.materialization import written_once
-from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.asset_options import DATAOPS, AssetOptions, resource_key_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.runtime.resource import resource_of
 from dagster_dataops.assets.runtime.step_context import StepEvent
 from dagster_dataops.assets.steps.step_work import StepWork
 
-DATAOPS: Final = "dataops"  # the key of the resource
 _WAITED: Final = dg.In(dg.Nothing)  # an input that is not loaded
 _CHECKED: Final = dg.Out(dg.Nothing, is_required=False)  # the output of a check
 
@@ -28,12 +28,14 @@ class StepOptions:
         pool: The concurrency pool of the step.
         op_tags: The tags of its op.
         backfill_policy: The number of partitions in a run.
+        resource_key: The key of the `DataOpsResource`.
     """
 
     retry_policy: dg.RetryPolicy | None = None
     pool: str | None = None
     op_tags: Mapping[str, Any] | None = None
     backfill_policy: dg.BackfillPolicy | None = None
+    resource_key: str = DATAOPS
 
     @classmethod
     def of(cls, options: AssetOptions) -> Self:
@@ -41,6 +43,7 @@ class StepOptions:
         return cls(
             retry_policy=options.get("retry_policy"),
             backfill_policy=options.get("backfill_policy"),
+            resource_key=resource_key_of(options),
         )
 
     def backfills(self, spec: dg.AssetSpec) -> dg.BackfillPolicy | None:
@@ -60,7 +63,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     checks = {check.get_python_identifier(): check for check in plan.check_specs}
     outs = plan.outputs or {"result": spec}
     op = dg.OpDefinition(
-        _compute_of(plan),
+        _compute_of(plan, options.resource_key),
         name=_name_of(plan),
         ins={
             **{name: dg.In(OPERATOR_INPUT, metadata=plan.ins[name].metadata) for name in loaded},
@@ -72,7 +75,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         },
         description=spec.description,
         config_schema=LazyField(lambda: dg.Field(plan.config_schema)),
-        required_resource_keys={DATAOPS},
+        required_resource_keys={options.resource_key},
         tags=options.op_tags,
         retry_policy=options.retry_policy,
         code_version=spec.code_version,
@@ -107,12 +110,12 @@ def _out_of(spec: dg.AssetSpec, io_manager_key: str) -> dg.Out:
     )
 
 
-def _compute_of(plan: AssetPlan) -> Any:
+def _compute_of(plan: AssetPlan, resource_key: str) -> Any:
     def compute(
         context: dg.AssetExecutionContext, inputs: Mapping[str, Any]
     ) -> Iterator[StepEvent]:
         given = {plan.node.name: context.op_execution_context.op_config}
-        dataops = getattr(context.resources, DATAOPS)
+        dataops = resource_of(context, resource_key)
         yield from written_once(context, StepWork([plan], given, inputs).run(context, dataops))
 
     return compute

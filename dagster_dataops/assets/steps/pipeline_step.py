@@ -1,6 +1,7 @@
 """pipeline_step: one step for several operators, which materializes each as it finishes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, TypeAlias
@@ -10,7 +11,7 @@ import dagster as dg
 from dagster_dataops.assets.inputs.io_manager import OPERATOR_INPUT
 from dagster_dataops.assets.metadata.materialization import written_once
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import resource_of
 from dagster_dataops.assets.runtime.step_context import assign
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
@@ -33,7 +34,13 @@ def pipeline_steps(
         [plan for plan in group if plan not in alone] for group in _by_partitions(planned.plans)
     ]
     steps = [
-        pipeline_step(_run_all, plans, f"{name}_{number}" if number else name, options)
+        pipeline_step(
+            _run_all(options.resource_key),
+            plans,
+            f"{name}_{number}" if number else name,
+            options,
+            {options.resource_key},
+        )
         for number, plans in enumerate(filter(None, together))
     ]
     return [*steps, *(operator_step(plan, options) for plan in alone)]
@@ -63,12 +70,20 @@ def _by_partitions(plans: Sequence[AssetPlan]) -> list[list[AssetPlan]]:
     return [group for _, _, group in groups]
 
 
-def _run_all(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> Iterator[Any]:
-    yield from dataops.run(context)
+def _run_all(resource_key: str) -> Body:
+    def run_all(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        dataops = resource_of(context, resource_key)
+        yield from dataops.run(context)
+
+    return run_all
 
 
 def pipeline_step(
-    body: Body, plans: Sequence[AssetPlan], name: str, options: StepOptions
+    body: Body,
+    plans: Sequence[AssetPlan],
+    name: str,
+    options: StepOptions,
+    resource_keys: AbstractSet[str] = frozenset(),
 ) -> dg.AssetsDefinition:
     """Return the assets of ``plans`` as one step with a body from the user.
 
@@ -77,6 +92,7 @@ def pipeline_step(
         plans: The plans in order of their dependencies.
         name: The name of the op, which is its key in the launch config.
         options: Dagster's options of the step.
+        resource_keys: Keys of the resources that ``body`` takes from ``context``.
     """
     specs = [spec for plan in plans for spec in plan.specs]
     own = {spec.key for spec in specs}
@@ -96,6 +112,7 @@ def pipeline_step(
         retry_policy=options.retry_policy,
         pool=options.pool,
         op_tags=options.op_tags,
+        required_resource_keys=resource_keys or None,
         backfill_policy=options.backfills(specs[0]),
     )(_with_work(body, plans, tuple(ins)))
 

@@ -7,9 +7,10 @@ from typing import Any, Unpack
 import dagster as dg
 
 from dagster_dataops.assets.inputs.source_results import materialize_source
-from dagster_dataops.assets.planning.asset_options import AssetOptions
+from dagster_dataops.assets.planning.asset_options import AssetOptions, resource_key_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset, plan_assets
 from dagster_dataops.assets.planning.option_keywords import takes_options
+from dagster_dataops.assets.planning.required_extras import check_extras
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
@@ -42,6 +43,11 @@ class PlannedPipeline:
     def title(self) -> str:
         """The first part of the names of jobs and steps; ``dataops`` for an unnamed pipeline."""
         return self.graph.name or "dataops"
+
+    @property
+    def resource_key(self) -> str:
+        """The key of the `DataOpsResource`."""
+        return resource_key_of(self.options)
 
     @property
     def specs(self) -> list[dg.AssetSpec]:
@@ -96,11 +102,13 @@ def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> Pl
 
     Raises:
         ConfigurationError: ``ppl`` is no pipeline.
+        MissingExtraError: The root or the source needs a package that is not installed.
     """
     given: object = ppl
     if not isinstance(given, Pipeline):
         wanted = 'a pipeline, such as with pipeline("docs") as ppl: ppl.upper = upper()'
         raise ConfigurationError("ppl", ppl, wanted)
+    check_extras(options.get("resource"), source)
     graph = with_source(ppl.graph, source)
     origin = source_asset(source, graph.name, options)
     translator = options.get("dagster_dataops_translator") or DataOpsTranslator()

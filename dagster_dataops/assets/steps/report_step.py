@@ -8,7 +8,7 @@ import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.reporting.html_report import FILE_NAME, WrittenReport, write_report
@@ -39,11 +39,11 @@ def report_step(planned: PlannedPipeline) -> dg.AssetsDefinition:
         group_name=first.spec.group_name,
         description=f"A report of pipeline {planned.title} as one HTML file.",
         kinds={"html"},
-        required_resource_keys={"dataops"},
+        required_resource_keys={planned.resource_key},
         automation_condition=None if isinstance(condition, Mapping) else condition,
     )
     def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-        dataops: DataOpsResource = context.resources.dataops
+        dataops = resource_of(context, planned.resource_key)
         folder = dataops.folder(key.path).path
         places = _places(planned, dataops)
         made = write_report(planned.title, folder.parent, places, folder / FILE_NAME)

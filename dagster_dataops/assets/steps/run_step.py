@@ -69,8 +69,9 @@ def run_step(
         loaded: Inputs that IO managers loaded, by argument.
     """
     step = _OperatorRun(context, plan, config, dataops, loaded)
+    partitions = partitions_of(context, plan.spec)
     if limit := limit_of(config.get("limit")):
-        step.preview(partitions_of(context, plan.spec), limit)
+        step.preview(partitions, limit)
         return
     try:
         yield from materialize_all(context, plan.specs, step.make)
@@ -78,9 +79,9 @@ def run_step(
         observe_waiting(context, plan.specs, waiting)
         return
     for spec in plan.specs:
-        yield from error_rate_results(context, spec.key, plan.error_rate, step.results)
+        yield from error_rate_results(context, spec.key, plan.error_rate, step.results, partitions)
         if plan.needs_columns:
-            yield from missing_columns_results(context, spec.key, step.results)
+            yield from missing_columns_results(context, spec.key, step.results, partitions)
 
 
 @dataclass

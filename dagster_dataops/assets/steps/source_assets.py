@@ -24,13 +24,17 @@ from dagster_dataops.assets.planning.asset_options import (
     AssetOptions,
     automation_condition_of,
     backfills,
+    io_manager_key,
+    resource_key_of,
     root_of,
+    step_tags_of,
 )
-from dagster_dataops.assets.planning.asset_plan import IO_MANAGER, AssetPlan, SourceAsset
+from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset
 from dagster_dataops.assets.planning.descriptions import described
+from dagster_dataops.assets.planning.run_tags import operator_tag
 from dagster_dataops.assets.planning.translator import code_version, definition_metadata
 from dagster_dataops.assets.runtime.asset_paths import key_of, located
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import resource_of
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.configuration import is_object_url
 from dagster_dataops.cooking.metadataset.metadataset_leaves import leaves_of
@@ -110,15 +114,19 @@ def _asset_of(source: Source, pipeline: str, options: AssetOptions) -> SourceAss
     if isinstance(source, (str, os.PathLike)):
         return _of_path(os.fspath(source), pipeline, options)
     if isinstance(source, (dg.AssetKey, dg.AssetSpec, dg.AssetsDefinition)):
-        return _of_asset(source)
+        return _of_asset(source, options)
     return _of_function(source, pipeline, options)
 
 
-def _of_asset(source: dg.AssetKey | dg.AssetSpec | dg.AssetsDefinition) -> SourceAsset:
+def _of_asset(
+    source: dg.AssetKey | dg.AssetSpec | dg.AssetsDefinition, options: AssetOptions
+) -> SourceAsset:
     if isinstance(source, dg.AssetKey):
         return SourceAsset(source, None)
     if isinstance(source, dg.AssetSpec):
-        return SourceAsset(source.key, source.with_io_manager_key(IO_MANAGER))
+        return SourceAsset(
+            source.key, source.with_io_manager_key(io_manager_key(resource_key_of(options)))
+        )
     keys = sorted(key.to_user_string() for key in source.keys)
     if len(keys) != 1:
         reason = f"it has {len(keys)} assets; give the key of one of them: {', '.join(keys)}"
@@ -222,6 +230,7 @@ def _function_asset(
     pipeline: str,
     options: AssetOptions,
 ) -> dg.AssetsDefinition:
+    resource_key = resource_key_of(options)
     with backfills(options) as policy:
 
         @dg.asset(
@@ -229,15 +238,16 @@ def _function_asset(
             description=described(function.__doc__),
             group_name=pipeline or "dataops",
             kinds={"python", "json"},
-            io_manager_key=IO_MANAGER,
+            io_manager_key=io_manager_key(resource_key),
+            required_resource_keys={resource_key},
+            op_tags=step_tags_of(options, SOURCE),
             partitions_def=options.get("partitions_def"),
             automation_condition=automation_condition_of(options, key.path[-1]),
             freshness_policy=options.get("freshness_policy"),
             backfill_policy=policy,
         )
-        def _source(
-            context: dg.AssetExecutionContext, dataops: DataOpsResource
-        ) -> Iterator[dg.MaterializeResult[Any]]:
+        def _source(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
+            dataops = resource_of(context, resource_key)
             spec = dg.AssetSpec(key, partitions_def=options.get("partitions_def"))
             yield from materialize_source(context, dataops, function, spec)
 
@@ -334,9 +344,12 @@ def _planned(
     function: Callable[..., Any] | None = None,
     files: tuple[dg.AssetSpec, ...] = (),
 ) -> SourceAsset:
-    spec = located(plan.spec.with_io_manager_key(IO_MANAGER), root_of(options))
+    manager = io_manager_key(resource_key_of(options))
+    spec = located(plan.spec.with_io_manager_key(manager), root_of(options))
     plan = replace(plan, spec=spec)
-    made = operator_step(plan, StepOptions.of(options))
+    made = operator_step(
+        plan, replace(StepOptions.of(options), op_tags=step_tags_of(options, SOURCE))
+    )
     return SourceAsset(spec.key, made, function=function, plan=plan, files=files)
 
 
@@ -356,6 +369,7 @@ def _combined(source: Combined, pipeline: str, options: AssetOptions) -> SourceA
         deps=list(dict.fromkeys(origin.key for origin in taken)),
         code_version=code_version(invocation),
         metadata=definition_metadata(node),
+        tags=operator_tag(invocation.spec.reference),
     )
     known = [origin.definition for origin in taken]
     files = tuple({one.key: one for one in known if isinstance(one, dg.AssetSpec)}.values())

@@ -154,9 +154,9 @@ class _WorkRun:
             partitions = partitions_to_check(context, asset, self._dataops)
             folders = [self._dataops.folder(key.path, partition) for partition in partitions]
             results = list(map(_result_in, folders))
-            yield from error_rate_results(context, key, rate, results)
+            yield from error_rate_results(context, key, rate, results, partitions)
             if missing:
-                yield from missing_columns_results(context, key, results)
+                yield from missing_columns_results(context, key, results, partitions)
 
 
 def _blocks(plan: AssetPlan, event: StepEvent) -> bool:

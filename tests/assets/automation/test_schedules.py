@@ -1,5 +1,6 @@
 """Schedules, automation conditions and freshness policies of pipelines."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from dagster_dataops import PipelineSchedule
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, pipeline_of, spec_of
@@ -29,7 +31,7 @@ def upper(registry: OperatorRegistry) -> Any:
 
 @pytest.fixture
 def scheduled(upper: Any, root: Path) -> Any:
-    def build(cron: str, partitions: Any, source: Any = "in/{partition}.jsonl") -> Any:
+    def build(cron: Any, partitions: Any, source: Any = "in/{partition}.jsonl") -> Any:
         ppl = pipeline_of(upper=upper())
         return definitions_of(ppl, source, root, partitions_def=partitions, schedule=cron)
 
@@ -220,3 +222,66 @@ def test_definitions_with_everything_can_be_loaded(upper: Any, root: Path) -> No
         freshness_policy=dg.FreshnessPolicy.cron("0 9 * * *", timedelta(hours=1)),
     )
     dg.Definitions.validate_loadable(definitions)
+
+
+def test_a_schedule_has_time_zone_status_run_config_and_tags(
+    scheduled: Any, instance: dg.DagsterInstance
+) -> None:
+    config = {"ops": {"docs__upper": {"config": {"limit": 3}}}}
+    given = PipelineSchedule(
+        cron="0 2 * * *",
+        timezone="Europe/Berlin",
+        running=True,
+        run_config=config,
+        tags={"team": "search"},
+    )
+    for partitions, source in ((None, "in/all.jsonl"), (LETTERS, "in/{partition}.jsonl")):
+        definitions = scheduled(given, partitions, source)
+        schedule = schedule_of(definitions)
+        assert schedule.execution_timezone == "Europe/Berlin"
+        assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+        context = dg.build_schedule_context(
+            instance=instance,
+            scheduled_execution_time=NIGHT,
+            repository_def=definitions.get_repository_def(),
+        )
+        requests = schedule.evaluate_tick(context).run_requests or []
+        assert len(requests) == (1 if partitions is None else 2)
+        for request in requests:
+            assert request.run_config == config
+            assert request.tags["team"] == "search"
+
+
+@own_deprecation
+def test_a_schedule_of_windows_has_status_and_tags(
+    scheduled: Any, instance: dg.DagsterInstance
+) -> None:
+    days = dg.DailyPartitionsDefinition("2024-01-01", timezone="Europe/Berlin")
+    given = PipelineSchedule(
+        cron="0 2 * * *", timezone="Europe/Berlin", running=True, tags={"team": "search"}
+    )
+    schedule = schedule_of(scheduled(given, days))
+    assert schedule.execution_timezone == "Europe/Berlin"
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+    context = dg.build_schedule_context(instance=instance, scheduled_execution_time=NIGHT)
+    (request,) = schedule.evaluate_tick(context).run_requests or []
+    assert request.tags["team"] == "search"
+
+
+@pytest.mark.parametrize(
+    ("given", "partitions", "said"),
+    [
+        ({"timezone": "Mars/Base"}, None, "schedule.timezone is 'Mars/Base'"),
+        ({"timezone": ""}, None, "schedule.timezone is ''"),
+        ({"timezone": "../etc"}, LETTERS, "schedule.timezone is '../etc'"),
+        ({"timezone": "Europe/Berlin"}, DAYS, "that of the time windows, 'UTC', or left out"),
+        ({"run_config": {}}, DAYS, "schedules of time windows have no run config"),
+        ({"tags": {"a": 1}}, None, "schedule.tags is {'a': 1}"),
+    ],
+)
+def test_what_a_schedule_cannot_have_is_refused(
+    given: dict[str, Any], partitions: Any, said: str, scheduled: Any
+) -> None:
+    source = "in/all.jsonl" if partitions is None else "in/{partition}.jsonl"
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        scheduled(PipelineSchedule(cron="@daily", **given), partitions, source)

@@ -6,6 +6,7 @@ from dagster_dataops import (
     LLMResource,
     OperatorDeclaration,
     OperatorPipelineComponent,
+    PipelineSchedule,
     RayCluster,
 )
 from tests.assets.component_project import WARNED_OF
@@ -100,6 +101,45 @@ def test_a_component_in_python_takes_the_options_of_build_definitions(tmp_path):
         "schedule": "@daily",
         "layout": "single_step",
         "pools": {"unique": "slow"},
+    }
+
+
+def test_a_schedule_is_a_cron_line_or_an_object(project):
+    line = keywords_of(project, "schedule: '0 2 * * *'\n")["schedule"]
+    fields = "{cron: '0 2 * * *', timezone: Europe/Berlin, running: true, tags: {a: b}}"
+    whole = keywords_of(project, f"schedule: {fields}\n")["schedule"]
+
+    assert line == PipelineSchedule(cron="0 2 * * *")
+    assert whole == PipelineSchedule(
+        cron="0 2 * * *", timezone="Europe/Berlin", running=True, tags={"a": "b"}
+    )
+
+
+def test_what_a_deployment_sets_has_fields(project):
+    fields = """
+jobs: [pipeline, retry]
+job_tags: {team: search}
+job_owners: ["team:search"]
+resource_key: scratch
+op_tags: {marked: {queue: slow, size: 2}, source: {queue: io}}
+"""
+    node = "    op_tags: {queue: gpu, dagster-k8s/config: {container_config: {a: 1}}}\n"
+
+    found = keywords_of(project, fields, node)
+
+    assert found == {
+        "jobs": ["pipeline", "retry"],
+        "job_tags": {"team": "search"},
+        "job_owners": ["team:search"],
+        "resource_key": "scratch",
+        "op_tags": {
+            "marked": {
+                "queue": "gpu",
+                "size": 2,
+                "dagster-k8s/config": {"container_config": {"a": 1}},
+            },
+            "source": {"queue": "io"},
+        },
     }
 
 

@@ -196,6 +196,13 @@ def test_a_file_outside_the_defs_folder_is_refused_with_a_remedy(project, tmp_pa
         ("max_workers: 2", "max_worker: 2", "operators.1.max_worker"),
         ("source: texts.jsonl", "sauce: texts.jsonl", "sauce"),
         ("name: docs", "schedule: 5", "schedule"),
+        ("name: docs", "schedule: {cron: '@daily', zone: UTC}", "schedule.zone"),
+        ("name: docs", "schedule: {timezone: UTC}", "schedule.cron"),
+        ("name: docs", "jobs: [pipelines]", "jobs.0"),
+        ("name: docs", "job_tags: {priority: 3}", "job_tags.priority"),
+        ("name: docs", "job_owners: [[a]]", "job_owners.0"),
+        ("name: docs", "op_tags: {source: gpu}", "op_tags.source"),
+        ("max_workers: 2", "op_tags: gpu", "operators.1.op_tags"),
         ("name: docs", "retry_policy: {max_retrys: 5}", "retry_policy.max_retrys"),
         ("name: docs", "resource: {rot: here}", "resource.rot"),
         ("max_workers: 2", "options: 3", "operators.1.options"),
@@ -251,3 +258,27 @@ def test_a_component_made_in_python_raises_the_errors_themselves(project):
         component = OperatorPipelineComponent(source=dg.AssetKey("a"), operators=[node])
         with project.sandbox.build_component_tree() as tree, pytest.raises(expected):
             component.build_defs(tree.load_context.for_path(path.parent))
+
+
+@pytest.mark.parametrize(
+    ("given", "instead", "said"),
+    [
+        (
+            "name: docs",
+            "schedule: {cron: '@daily', timezone: Mars}",
+            "Setting schedule.timezone is 'Mars'; it must be the name of a time zone, such as",
+        ),
+        ("name: docs", "schedule: {cron: '@daily', tags: {a b: c}}", "Setting schedule.tags is"),
+        ("name: docs", "job_tags: {a b: c}", "Setting job_tags is {'a b': 'c'}; it must be"),
+        ("name: docs", "job_owners: [search]", "Setting job_owners is ['search']; it must be"),
+        ("name: docs", "job_hooks: slack", "Setting job_hooks is 'slack'; it must be"),
+        ("name: docs", "resource_key: a b", "Setting resource_key is 'a b'; it must be"),
+        ("max_workers: 2", "op_tags: {a b: c}", "Setting op_tags.second is {'a b': 'c'}"),
+        ("name: docs", "op_tags: {frist: {}}", "which is not a node; did you mean 'first_1'"),
+    ],
+)
+def test_a_wrong_value_is_reported_with_its_line(project, given, instead, said):
+    error, place = error_of(project, given, instead)
+
+    assert said in str(error)
+    assert place in str(error)

@@ -110,7 +110,8 @@ def test_a_value_of_another_type_is_refused(option: str, value: object, wanted: 
 
 def test_options_of_asset_specs_lead_to_the_translator() -> None:
     ppl = pipeline_of(clean=data.text.Normalize())
-    with pytest.raises(TypeError, match="'owners'; a DataOpsTranslator, given as"):
+    said = "'owners'; a DataOpsTranslator, given as .* each asset, and job_owners for the jobs"
+    with pytest.raises(TypeError, match=said):
         build_definitions(ppl, source="docs.jsonl", owners=["me"])  # type: ignore[call-arg]
 
 

@@ -202,6 +202,7 @@ def test_a_check_reads_the_partition_of_its_run_or_all_partitions(
         others=[raw],
         dagster_dataops_translator=Partitioned(),
         checks=wanted,
+        backfill_policy=dg.BackfillPolicy.single_run(),
     )
     keys = [dg.AssetCheckKey(dg.AssetKey(["docs", "a"]), n) for n in ("row_count", "no_nulls_tag")]
     job = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(*keys))

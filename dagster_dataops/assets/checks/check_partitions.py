@@ -1,0 +1,63 @@
+"""Partitions of checks: Dagster keeps the last result of a check for each partition."""
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from typing import Final
+
+import dagster as dg
+
+from dagster_dataops.assets.inputs.partitions import named
+
+_TAKES_PARTITIONS: Final = "partitions_def" in inspect.signature(dg.AssetCheckSpec).parameters
+
+
+def partitions_of_checks(
+    partitions_def: dg.PartitionsDefinition | None, policy: dg.BackfillPolicy | None
+) -> dg.PartitionsDefinition | None:
+    """Return the partitions of the checks of an asset; ``None`` for checks without partitions.
+
+    In a run of several partitions, Dagster records a check for none of them. So checks have
+    partitions only if each run has one partition.
+
+    Args:
+        partitions_def: The partitions of the asset.
+        policy: The backfill policy of its step; ``None`` makes runs of one partition.
+    """
+    several = policy is not None and policy.max_partitions_per_run != 1
+    return None if several else partitions_def
+
+
+def with_partitions(
+    spec: dg.AssetCheckSpec, partitions_def: dg.PartitionsDefinition | None
+) -> dg.AssetCheckSpec:
+    """Return the spec of a check with partitions, if Dagster can give it any.
+
+    Args:
+        spec: The spec without partitions.
+        partitions_def: Partitions as of `partitions_of_checks`.
+    """
+    if partitions_def is None or not _TAKES_PARTITIONS:
+        return spec
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        return dg.AssetCheckSpec(
+            spec.name,
+            asset=spec.asset_key,
+            description=spec.description,
+            blocking=spec.blocking,
+            metadata=spec.metadata,
+            partitions_def=partitions_def,
+        )
+
+
+def partitions_text(what: str, partitions: Sequence[str | None], concerned: Sequence[bool]) -> str:
+    """Return a sentence that names partitions of a run; empty if the run has only one.
+
+    Args:
+        what: What the partitions have, such as ``failed records``.
+        partitions: The partitions of the run.
+        concerned: For each of them, whether it has that.
+    """
+    found = [str(key) for key, one in zip(partitions, concerned, strict=False) if one]
+    return f" Partitions with {what}: {named(found)}." if found and len(concerned) > 1 else ""

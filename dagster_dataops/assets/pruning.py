@@ -1,0 +1,259 @@
+"""prune: folders below a root that belong to no asset or partition of some definitions."""
+
+import importlib
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.assets.runtime.asset_paths import PARTITIONS, folder_of, safe_part
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.configuration import bucket_of, folder_setting, is_url
+from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.quantities import counted
+from dagster_dataops.reporting.html_report import FILE_NAME
+
+_LOCK_SECONDS: Final = 0.0  # a run that works in a folder keeps it
+
+
+@dg.definitions
+def _none() -> dg.Definitions:
+    return dg.Definitions()
+
+
+_Lazy: Final[Any] = type(_none)  # of functions with ``@dg.definitions``; it has no public name
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedFolder:
+    """A folder of a result that belongs to no asset or partition.
+
+    Attributes:
+        path: The folder.
+        size_bytes: The space of the files in it.
+    """
+
+    path: Path
+    size_bytes: int
+
+    def delete(self) -> None:
+        """Delete the folder, and folders above it that are then empty.
+
+        Raises:
+            FolderLockedError: A run works in it.
+        """
+        locks = [FolderLock(lock.parent, "prune", _LOCK_SECONDS) for lock in _locks(self.path)]
+        try:
+            shutil.rmtree(self.path)
+        finally:
+            for lock in locks:
+                lock.release()
+
+
+@dataclass(slots=True)
+class _Known:
+    """The folders of the assets below a root.
+
+    Attributes:
+        partitions: The names of the partitions' folders, by the folder of an asset, or of the node
+            whose results are below it.
+    """
+
+    partitions: dict[Path, set[str]] = field(default_factory=dict)
+
+    def add(self, root: Path, key: dg.AssetKey, partitions: Collection[str]) -> None:
+        """Add the folder of an asset, and those above it."""
+        folder = folder_of(root, key.path).path
+        for each in (folder, *folder.parents):
+            if each == root:
+                break
+            self.partitions.setdefault(each, set()).update(map(safe_part, partitions))
+
+
+def prune(
+    root: str,
+    modules: Sequence[str] = (),
+    files: Sequence[str] = (),
+    *,
+    delete: bool = False,
+) -> tuple[list[UnusedFolder], str]:
+    """Return the unused folders below a root, with a text that lists them.
+
+    A folder is listed only if this package wrote results or checkpoints to it. Other folders and
+    files are left alone, and so is what lies in the folder of a known asset.
+
+    Args:
+        root: Folder of all results, on this machine.
+        modules: Modules with the definitions of all code locations that use the root.
+        files: Python files with such definitions.
+        delete: Delete the folders; by default nothing is deleted.
+
+    Raises:
+        ConfigurationError: The root is not a folder, a module has no definitions, they have no
+            assets, or no asset has a folder below the root.
+    """
+    place = _root(root)
+    known = _known(place, [*map(_module, modules), *map(_file, files)])
+    if not any(folder.exists() for folder in known.partitions):
+        raise ConfigurationError("ROOT", root, "the root of these definitions: no asset is there")
+    found = [UnusedFolder(path, _size(path)) for path in _unused(place, known)]
+    if delete:
+        for folder in found:
+            folder.delete()
+        _remove_empty(place, known, [folder.path for folder in found])
+    return found, _text(place, found, deleted=delete)
+
+
+def _root(root: str) -> Path:
+    place = None if is_url(root) else folder_setting("ROOT", root)
+    if place is None or bucket_of(place) is not None or not place.is_dir():
+        raise ConfigurationError("ROOT", root, "a folder of this machine that exists")
+    return place.absolute()
+
+
+def _module(name: str) -> ModuleType:
+    _add_working_folder()
+    return importlib.import_module(name)
+
+
+def _file(name: str) -> ModuleType:
+    _add_working_folder()
+    path = Path(name).absolute()
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ConfigurationError("--python-file", name, "a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _add_working_folder() -> None:
+    """Make modules of the working folder importable, as Dagster's commands do."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+
+
+def _definitions_in(module: ModuleType) -> list[dg.Definitions]:
+    """Return the definitions at the module's scope, also of a function with ``@dg.definitions``."""
+    values: list[Any] = list(vars(module).values())
+    values = [one() if isinstance(one, _Lazy) else one for one in values]
+    found = {id(one): one for one in values if isinstance(one, dg.Definitions)}
+    if not found:
+        raise ConfigurationError("module", module.__name__, "a module with dg.Definitions")
+    return list(found.values())
+
+
+def _known(root: Path, modules: Sequence[ModuleType]) -> _Known:
+    known = _Known()
+    for module in modules:
+        for definitions in _definitions_in(module):
+            graph = definitions.resolve_asset_graph()
+            for key in graph.get_all_asset_keys():
+                known.add(root, key, _partitions_of(graph.get(key).to_asset_spec()))
+    if not known.partitions:
+        raise ConfigurationError("definitions", modules, "with assets, given by -m or -f")
+    return known
+
+
+def _partitions_of(spec: dg.AssetSpec) -> Collection[str]:
+    """Return the keys of the partitions of an asset; the instance knows dynamic ones.
+
+    Raises:
+        ConfigurationError: There are dynamic partitions, and no instance.
+    """
+    definition = spec.partitions_def
+    if definition is None:
+        return ()
+    if not _is_dynamic(definition):
+        return definition.get_partition_keys()
+    if not os.environ.get("DAGSTER_HOME"):
+        allowed = f"set: the instance knows the partitions of {spec.key.to_user_string()}"
+        raise ConfigurationError("DAGSTER_HOME", "", allowed)
+    with dg.DagsterInstance.get() as instance:
+        return definition.get_partition_keys(dynamic_partitions_store=instance)
+
+
+def _is_dynamic(definition: dg.PartitionsDefinition) -> bool:
+    if isinstance(definition, dg.MultiPartitionsDefinition):
+        return any(_is_dynamic(one.partitions_def) for one in definition.partitions_defs)
+    return isinstance(definition, dg.DynamicPartitionsDefinition)
+
+
+def _unused(folder: Path, known: _Known) -> Iterator[Path]:
+    """Yield the topmost folders of results that are not known, in order."""
+    reserved = _reserved(folder)
+    for inner in sorted(folder.iterdir()):
+        if not inner.is_dir() or inner.is_symlink() or inner.name.startswith("."):
+            continue
+        if inner.name == PARTITIONS and folder in known.partitions:
+            names = known.partitions[folder]
+            yield from (one for one in sorted(inner.iterdir()) if _is_unknown(one, names))
+        elif inner in reserved:
+            continue
+        elif inner not in known.partitions and _is_ours(inner):
+            yield inner
+        else:
+            yield from _unused(inner, known)
+
+
+def _is_unknown(partition: Path, names: Collection[str]) -> bool:
+    return partition.name not in names and partition.is_dir() and not partition.is_symlink()
+
+
+def _reserved(folder: Path) -> set[Path]:
+    """Return the folders that a result has in its own folder."""
+    place = NodeFolder(folder, folder.name)
+    return {place.checkpoints, place.artefact, place.parts}
+
+
+def _is_ours(folder: Path) -> bool:
+    """Return whether this package wrote a result, an unfinished run or a report to a folder."""
+    place = NodeFolder(folder, folder.name)
+    named = (place.result, place.manifest, place.artefact, place.parts, place.errors)
+    if any(one.exists() for one in (*named, place.checkpoints)):
+        return True
+    partitions = folder / PARTITIONS
+    inner = sorted(partitions.iterdir()) if partitions.is_dir() else []
+    in_partitions = (NodeFolder(one, folder.name) for one in inner)
+    return (folder / FILE_NAME).exists() or any(
+        one.manifest.exists() or one.result.exists() or one.checkpoints.exists()
+        for one in in_partitions
+    )
+
+
+def _locks(folder: Path) -> list[Path]:
+    return sorted(folder.rglob(".lock"))
+
+
+def _size(folder: Path) -> int:
+    """Return the space that the files of a folder take on the disk, in bytes."""
+    files = (one.lstat() for one in folder.rglob("*") if not one.is_dir() or one.is_symlink())
+    return sum(status.st_blocks * 512 for status in files)
+
+
+def _remove_empty(root: Path, known: _Known, deleted: Sequence[Path]) -> None:
+    for path in deleted:
+        for parent in path.parents:
+            if parent == root or parent in known.partitions:
+                break
+            if parent.exists():
+                if any(parent.iterdir()):
+                    break
+                parent.rmdir()
+
+
+def _text(root: Path, found: Sequence[UnusedFolder], *, deleted: bool) -> str:
+    lines = [f"{one.size_bytes:>16,}  {one.path.relative_to(root)}" for one in found]
+    total = f"{sum(one.size_bytes for one in found):,} bytes"
+    said = f"{counted(len(found), 'folders')} of no asset or partition below {root}, {total}"
+    end = "deleted" if deleted else "nothing is deleted without --yes"
+    return "\n".join([*lines, f"{said}: {end}" if found else said])
