@@ -158,8 +158,8 @@ def _comment(code: str, place: int) -> _Comment | None:
         if code.startswith(begin, place):
             found = code.find(end, place + len(begin))
             return _Comment(place, found + len(end), begin, []) if found >= 0 else None
-    if found := _DOCUMENTING.match(code, place):
-        mark: str | None = found[0]
+    if documenting := _DOCUMENTING.match(code, place):
+        mark: str | None = documenting[0]
     else:
         mark = next((one for one in _LINE_MARKS if _is_line(code, place, one)), None)
     if mark is None:

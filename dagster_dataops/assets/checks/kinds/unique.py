@@ -79,7 +79,7 @@ class _Duplicates(RecordInspector):
     @override
     def __call__(self, inspected: Inspected) -> Finding:
         if self._absent and inspected.rows:
-            return _never_there(sorted(self._absent), inspected)
+            return _never_there(tuple(sorted(self._absent)), inspected)
         # Imported here, because it imports all operators of the library.
         from dagster_dataops.library.first_seen import first_of_equals
 
@@ -98,7 +98,7 @@ class _Duplicates(RecordInspector):
         return finding_of(violations, inspected, "repeat an earlier one")
 
 
-def _never_there(columns: Sequence[str], inspected: Inspected) -> Finding:
+def _never_there(columns: tuple[str, ...], inspected: Inspected) -> Finding:
     finding = finding_of(Violations(inspected.rows), inspected, f"lack {listed(columns)}")
     return replace(finding, text=f"{finding.text} No record has a value to compare.")
 
