@@ -111,7 +111,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_folder(command)
     command.add_argument(
         "--base-url",
-        help="address of the server; by default DATAOPS_LLM_BASE_URL. The key is OPENAI_API_KEY",
+        help="address of the server; by default DATAOPS_LLM_BASE_URL, else OPENAI_BASE_URL. "
+        "The key is OPENAI_API_KEY",
     )
     return parser
 

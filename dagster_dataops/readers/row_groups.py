@@ -42,6 +42,10 @@ class GroupCursor(FileCursor):
         Failures are settled between the chunks.
         """
 
+    def located(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return records with the columns of their folders and the path of their file."""
+        return self.location.located(records, self.stage.file_key)
+
     @override
     def reset(self) -> None:
         super().reset()
@@ -58,7 +62,7 @@ class GroupCursor(FileCursor):
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
         for chunk in self.chunks(self._group, self.first_index):
-            records = self.location.located(chunk.records, self.stage.file_key)
+            records = self.located(chunk.records)
             self._group, self.first_index = chunk.group, chunk.row
             self._failed_before = self.counter.count
             yield from self.indexed_block(records)

@@ -25,7 +25,7 @@ class LLMResource(dg.ConfigurableResource[None]):
         default=None,
         description=(
             "Address of an OpenAI-compatible server, with /v1. Left empty: environment "
-            "DATAOPS_LLM_BASE_URL, else OpenAI's address."
+            "DATAOPS_LLM_BASE_URL, else OPENAI_BASE_URL, else OpenAI's address."
         ),
     )
     deployment: str = Field(

@@ -16,6 +16,7 @@ from dagster_dataops.models.replies.served_by import ServedBy, Unaddressed
 from dagster_dataops.operators.options.secret_texts import without_logins
 
 _OPENAI: Final = "https://api.openai.com/v1"
+_ADDRESS_VARIABLES: Final = ("DATAOPS_LLM_BASE_URL", "OPENAI_BASE_URL")  # the first one set counts
 _MODES: Final = ("live", "record", "replay")
 _UNADDRESSED: Final = get_args(Unaddressed)
 
@@ -32,7 +33,7 @@ class ModelClient(Operational):
 
     Attributes:
         base_url: Address of an OpenAI-compatible server, with ``/v1``. By default the environment
-            variable DATAOPS_LLM_BASE_URL, or OpenAI's address.
+            variable DATAOPS_LLM_BASE_URL, else OPENAI_BASE_URL, else OpenAI's address.
         deployment: A name for what the address serves. Clients with one name use the same stored
             replies and unfinished runs, whatever their addresses.
         replies_without_address: What to do with stored replies that do not name their server, as
@@ -111,7 +112,8 @@ class ModelClient(Operational):
     @property
     def address(self) -> str:
         """Address of the server, without a slash at the end."""
-        found = self.base_url or os.environ.get("DATAOPS_LLM_BASE_URL") or _OPENAI
+        named = (os.environ.get(name) for name in _ADDRESS_VARIABLES)
+        found = self.base_url or next(filter(None, named), _OPENAI)
         return found.rstrip("/")
 
     def url(self, path: str) -> str:

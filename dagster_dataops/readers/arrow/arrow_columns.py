@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator
 from collections.abc import Sequence as SequenceOf
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -11,6 +11,8 @@ from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.arrow.arrow_values import Conversion, conversion_of, nullable
 from dagster_dataops.readers.arrow.float_values import finite, is_finite, may_hold_floats
 
+# What pyarrow raises for values that Python cannot hold; SystemError if lengths are damaged.
+UNREADABLE: Final = (ValueError, OverflowError, SystemError, pa.ArrowException)
 Settle = Callable[[Any, StreamSourceError], object]
 
 
@@ -119,7 +121,7 @@ class RecordColumns:
                 values = list(map(nullable(convert), values))
             if column.may_hold_floats and not is_finite(found):
                 values = [finite(one, self._missing_numbers) for one in values]
-        except (ValueError, OverflowError, pa.ArrowException) as error:
+        except UNREADABLE as error:
             msg = f"column {field.name!r} has a value that cannot be read: {error}"
             raise _BadValueError(msg) from error
         if not self._missing:
@@ -135,5 +137,5 @@ def _shown(row: Any) -> Any:
     """Return a row as far as Python can hold it, for the quarantine."""
     try:
         return row.to_pylist()[0]
-    except (ValueError, OverflowError, pa.ArrowException):
+    except UNREADABLE:
         return str(row)

@@ -12,7 +12,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 from typing_extensions import override
 
-from dagster_dataops.errors import DamagedFileError, StreamSourceError
+from dagster_dataops.errors import DamagedFileError, DataOpsError, StreamSourceError
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
 from dagster_dataops.streams.core.item_failures import FailureCounter
@@ -55,6 +55,15 @@ class TableCursor(GroupCursor):
         if wanted is not None:
             wanted = [name for name in wanted if name not in folders or name in schema.names]
         return RecordColumns(self.location.path, schema, wanted, self.stage.missing)
+
+    @override
+    def located(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        wanted, file_key = self.stage.columns, self.stage.file_key
+        found = super().located(records)
+        if wanted is None or not self.location.partition:
+            return found
+        names = [*wanted, file_key] if file_key else wanted  # in the order that was asked for
+        return [{name: one[name] for name in names} for one in found]
 
     def group_chunks(
         self, columns: RecordColumns, batches: Iterator[Any], group: Group, row: int
@@ -222,7 +231,7 @@ def naming_file(path: str, kind: str) -> Iterator[None]:
     """
     try:
         yield
-    except StreamSourceError:
+    except DataOpsError:  # names its place, or ends the stream
         raise
     except OSError as error:
         if error.errno is not None:  # of the system, not of the format
@@ -230,5 +239,9 @@ def naming_file(path: str, kind: str) -> Iterator[None]:
         raise DamagedFileError(path, f"is not a valid {kind} file: {error}") from error
     except (pa.ArrowException, ValueError) as error:
         raise DamagedFileError(path, f"is not a valid {kind} file: {error}") from error
-    except Exception as error:  # raised for files by URL
-        raise source_error(path, error) from error
+    except Exception as error:
+        if is_url(path) and not isinstance(error, SystemError):
+            raise source_error(path, error) from error
+        # pyarrow raises various errors for damaged files
+        reason = f"is not a valid {kind} file: {type(error).__name__}: {error}"
+        raise DamagedFileError(path, reason) from error

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, cast
 
 from typing_extensions import override
 
-from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.errors import DamagedFileError, StreamSourceError
 from dagster_dataops.quantities import counted
 from dagster_dataops.readers.delimited.cells import Convert, convert
 from dagster_dataops.readers.delimited.csv_rows import CsvDialect, Rows, split, unclosed_row_error
@@ -60,6 +60,9 @@ class RowCursor(BlockCursor):
         for cells, before, end in zip(rows.cells, rows.before, ends, strict=False):
             if isinstance(cells, csv.Error):
                 raise self._refused(before, cells)
+            if cells and not (self._is_text or _is_text(cells)):
+                place = f"{self.path}, line {before + 1}"
+                raise DamagedFileError(place, f"is not {self.stage.encoding} text")
             if cells:
                 self._block_lines = end
                 return self._byte_length(block, rows.first(end)), tuple(cells)
@@ -106,7 +109,7 @@ class RowCursor(BlockCursor):
                 return block.decode(self._encoding, "surrogateescape")
             except UnicodeDecodeError:
                 reason = f"is not {self.stage.encoding} text: {error}"
-                raise StreamSourceError(self.path, reason) from error
+                raise DamagedFileError(self.path, reason) from error
 
     def _byte_length(self, block: bytes, text: str) -> int:
         """Return the number of bytes of ``text`` at the start of a block."""

@@ -7,11 +7,13 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 import datasets
+import pyarrow as pa
+import pyarrow.ipc
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.hashing.values import digest
-from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
+from dagster_dataops.readers.arrow.arrow_columns import UNREADABLE, RecordColumns
 from dagster_dataops.streams.core.stage import BlockwiseCursor, SourceStage, State
 
 _ROWS: Final = 1000  # converted to records at once
@@ -50,7 +52,7 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
     def identity(self) -> object:
         found = self.loaded()
         step = max(1, len(found) // _MAX_DIGESTED_ROWS)
-        rows = [found[at : at + 1].to_pylist() for at in range(0, len(found), step)]
+        rows = [_content(found[at : at + 1]) for at in range(0, len(found), step)]
         return [len(found), digest([str(found.features), rows])]
 
     def loaded(self) -> Any:
@@ -98,3 +100,14 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
 
     def _row(self, first: int, at: int) -> str:
         return f"{self.place}, row {first + at + 1}"
+
+
+def _content(rows: pa.Table) -> Any:
+    """Return the content of rows, for the identity; as bytes if Python cannot hold a value."""
+    try:
+        return rows.to_pylist()
+    except UNREADABLE:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows)
+        return sink.getvalue().to_pybytes()

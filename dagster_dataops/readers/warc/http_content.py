@@ -4,16 +4,16 @@ Archives of many crawlers hold the content decoded, with the header as it came: 
 in a form it is said to be in stays as it is, as in browsers, if it is text.
 """
 
+import re
 import zlib
 from collections.abc import Callable
 from typing import Any, Final
-
-from warcio.bufferedreaders import ChunkedDataReader
 
 from dagster_dataops.errors import MissingExtraError
 
 _PIECE_BYTES: Final = 64 << 10
 _MAX_BYTES: Final = 1 << 30  # decompressed
+_CHUNK: Final = re.compile(rb"[ \t]*([0-9a-fA-F]{1,16})[ \t]*(?:;[^\r\n]*)?\r?\n")  # its first line
 
 
 def http_content(record: Any) -> bytes:
@@ -23,16 +23,44 @@ def http_content(record: Any) -> bytes:
         MissingExtraError: The package for a content encoding is not installed.
         ValueError: A content encoding is unknown, or the content is damaged.
     """
-    headers = record.http_headers
-    if headers is None:
-        return bytes(record.raw_stream.read())
-    chunked = (headers.get_header("Transfer-Encoding") or "").strip().lower() == "chunked"
-    stream = ChunkedDataReader(record.raw_stream) if chunked else record.raw_stream
-    content = bytes(stream.read())
-    named = (headers.get_header("Content-Encoding") or "").lower().split(",")
-    for name in reversed([one.strip() for one in named if one.strip()]):
+    content = bytes(record.raw_stream.read())
+    if record.http_headers is None:
+        return content
+    headers = list(record.http_headers.headers)
+    for name in reversed(_names(headers, "transfer-encoding")):
+        content = _unchunked(content) if name == "chunked" else _decoded(content, name)
+    for name in reversed(_names(headers, "content-encoding")):
         content = _decoded(content, name)
     return content
+
+
+def _names(headers: list[tuple[str, str]], wanted: str) -> list[str]:
+    """Return the encodings that the header fields of a name list, in order."""
+    lists = [value.lower().split(",") for name, value in headers if name.lower() == wanted]
+    names = [one.strip(" \t\"'") for names in lists for one in names]
+    return [one for one in names if one]
+
+
+def _unchunked(content: bytes) -> bytes:
+    """Return content without its chunks; as it is if it has none, or is damaged behind some.
+
+    Of content that a crawler has cut, the bytes up to there are returned.
+    """
+    found, at, is_whole = bytearray(), 0, False
+    while head := _CHUNK.match(content, at):
+        size, begin = int(head[1], 16), head.end()
+        if not size:
+            return bytes(found)
+        at = begin + size
+        found += content[begin:at]
+        behind = content[at : at + 2]
+        if at >= len(content):
+            return bytes(found) if is_whole or head[0].endswith(b"\r\n") else content
+        if behind != b"\r\n" and behind[:1] != b"\n":
+            return content
+        at += 2 if behind == b"\r\n" else 1
+        is_whole = True
+    return bytes(found) if at >= len(content) else content
 
 
 def _decoded(content: bytes, name: str) -> bytes:

@@ -15,7 +15,7 @@ _READ_BYTES: Final = 64 << 10
 _MAX_HEADER_BYTES: Final = 1 << 20
 _MAX_MEMBER_BYTES: Final = 1 << 30  # decompressed
 _GZIP_MARK: Final = b"\x1f\x8b"
-_BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n")  # some writers end lines with a line feed alone
+BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n")  # some writers end lines with a line feed alone
 _LENGTH: Final = re.compile(rb"(?im)^content-length:[ \t]*([0-9]+)[ \t]*\r?$")
 _TYPE: Final = re.compile(rb"(?im)^warc-type:[ \t]*(\S+)[ \t]*\r?$")
 _BEGIN: Final = b"WARC/"
@@ -105,21 +105,25 @@ def _member(content: Content, begin: int) -> tuple[bytes, int]:
 
 
 def _records_in(unpacked: bytes, begin: int) -> Iterator[WarcRecord]:
+    def read_at(size: int, offset: int) -> bytes:
+        return unpacked[offset : offset + size]
+
     at = 0
-    while (
-        frame := record_at(lambda size, offset: unpacked[offset : offset + size], at, begin)
-    ) is not None:
+    while (frame := record_at(read_at, at, begin, in_member=True)) is not None:
         yield frame
         at = frame.end
 
 
-def record_at(read_at: ReadAt, at: int, begin: int) -> WarcRecord | None:
+def record_at(
+    read_at: ReadAt, at: int, begin: int, *, in_member: bool = False
+) -> WarcRecord | None:
     """Return the record at an offset; ``None`` if only blank lines follow.
 
     Args:
         read_at: Returns bytes, given a size and an offset.
         at: The offset.
         begin: The offset to show in messages.
+        in_member: Whether the bytes are those of one gzip member.
 
     Raises:
         BadPartError: There is no valid record, or it is truncated.
@@ -130,7 +134,7 @@ def record_at(read_at: ReadAt, at: int, begin: int) -> WarcRecord | None:
         blank = len(head) - len(head.lstrip(b"\r\n"))
         if blank == len(head) < size:
             return None
-        blank_line = _BLANK_LINE.search(head, blank)
+        blank_line = BLANK_LINE.search(head, blank)
         if blank_line is not None:
             break
         if len(head) < size or size > _MAX_HEADER_BYTES:
@@ -144,24 +148,26 @@ def record_at(read_at: ReadAt, at: int, begin: int) -> WarcRecord | None:
     content = read_at(whole, at + blank)
     if len(content) < whole:
         raise BadPartError(begin, "is truncated, or its Content-Length is wrong")
-    blank_behind = _blank_bytes(read_at(_MOST_BLANK_BYTES, at + blank + whole))
+    blank_behind = _blank_bytes(read_at(_MOST_BLANK_BYTES, at + blank + whole), in_member=in_member)
     if blank_behind is None:
         raise BadPartError(begin, "is truncated, or its Content-Length is wrong")
     return WarcRecord(kind[1].decode("latin-1"), content, at + blank + whole + blank_behind)
 
 
-def _blank_bytes(behind: bytes) -> int | None:
+def _blank_bytes(behind: bytes, *, in_member: bool) -> int | None:
     """Return the number of blank bytes at the end of a record; ``None`` if it does not end here.
 
     The standard wants two empty lines. Some writers end lines with a line feed alone, write other
-    numbers of empty lines between records, or none after the last.
+    numbers of empty lines between records, or none after the last. The end of a gzip member, which
+    is whole, is the end of its last record.
     """
     for end in (b"\r\n\r\n", b"\n\n"):
         if behind.startswith(end):
             return len(end)
     following = behind.lstrip(b"\r\n")
     blank = len(behind) - len(following)
-    return blank if not behind or (blank and following.startswith(_BEGIN)) else None
+    is_end = not behind or (in_member and not following and blank < _MOST_BLANK_BYTES)
+    return blank if is_end or (blank and following.startswith(_BEGIN)) else None
 
 
 def next_mark(content: Content, at: int) -> int | None:

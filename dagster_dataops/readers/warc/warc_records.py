@@ -2,22 +2,34 @@
 
 import base64
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 from warcio.archiveiterator import ArchiveIterator
+from warcio.statusandheaders import StatusAndHeadersParser
 
 from dagster_dataops.errors import MissingExtraError, StreamSourceError
 from dagster_dataops.readers.row_groups import GroupCursor, RowChunk
 from dagster_dataops.readers.warc.http_content import http_content
 from dagster_dataops.readers.warc.page_text import page_text
-from dagster_dataops.readers.warc.warc_frames import BadPartError, WarcPart, next_mark, warc_parts
+from dagster_dataops.readers.warc.warc_frames import (
+    BLANK_LINE,
+    BadPartError,
+    WarcPart,
+    next_mark,
+    warc_parts,
+)
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 from dagster_dataops.streams.files.locations import Location
+
+_OF_HTTP: Final = frozenset({"request", "response", "revisit"})  # types of records
+_HTTP: Final = ("http:", "https:")
+_HTTP_HEAD: Final = re.compile(rb"HTTP/[0-9]|ICY [0-9]|[A-Z]{1,20} [^\r\n]* HTTP/[0-9]")
 
 
 class WarcCursor(GroupCursor):
@@ -84,7 +96,10 @@ class WarcFiles(FileStage):
 
 def _record(whole: bytes, *, binary: bool) -> dict[str, Any]:
     """Return a WARC record as a dict; HTTP transfer and content encodings are removed."""
-    record = next(iter(ArchiveIterator(io.BytesIO(whole))))
+    record = next(iter(ArchiveIterator(io.BytesIO(whole), no_record_parse=True)))
+    if _has_http_head(record, whole):
+        parser = StatusAndHeadersParser([], verify=False)
+        record.http_headers = parser.parse(record.raw_stream)
     headers, http = record.rec_headers, record.http_headers
     kind = (http or headers).get_header("Content-Type")
     status = http.get_statuscode() if http is not None and record.rec_type == "response" else ""
@@ -99,3 +114,12 @@ def _record(whole: bytes, *, binary: bool) -> dict[str, Any]:
         "content_type": kind,
         "base64" if binary else "text": packed,
     }
+
+
+def _has_http_head(record: Any, whole: bytes) -> bool:
+    """Return whether a record holds an HTTP message; not one of HTTP/0.9, which has no head."""
+    url = record.rec_headers.get_header("WARC-Target-URI")
+    if record.rec_type not in _OF_HTTP or not (url is None or url.startswith(_HTTP)):
+        return False
+    head_end = BLANK_LINE.search(whole)
+    return head_end is not None and _HTTP_HEAD.match(whole, head_end.end()) is not None

@@ -97,6 +97,8 @@ class WindowedContent(Content):
             self._fill(size)
         except StreamSourceError as error:
             self.failure = error
+            if self._start != offset:  # it failed before the offset
+                return b""
         with memoryview(self._window) as window:  # copy a possibly very long line only once
             return bytes(window[:size])
 

@@ -17,6 +17,10 @@ _MARKS: Final = {  # encodings with a byte order mark: (mark, encoding after it)
     "utf-8-sig": [(codecs.BOM_UTF8, "utf-8"), (b"", "utf-8")],
     "utf-16": [(codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")],
     "utf-32": [(codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be")],
+    "utf-16-le": [(codecs.BOM_UTF16_LE, "utf-16-le")],
+    "utf-16-be": [(codecs.BOM_UTF16_BE, "utf-16-be")],
+    "utf-32-le": [(codecs.BOM_UTF32_LE, "utf-32-le")],
+    "utf-32-be": [(codecs.BOM_UTF32_BE, "utf-32-be")],
 }
 _DEFAULT_BYTE_ORDER: Final = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _HEAD_BYTES: Final = 1 << 20

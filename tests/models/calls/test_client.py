@@ -12,7 +12,10 @@ from dagster_dataops.models.calls.client import client_of
 
 def test_the_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     assert ModelClient().address == "https://api.openai.com/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://gateway/v1")
+    assert ModelClient().address == ModelClient().server.address == "http://gateway/v1"
     monkeypatch.setenv("DATAOPS_LLM_BASE_URL", "http://here/v1/")
 
     assert (ModelClient().address, ModelClient().key) == ("http://here/v1", "k")

@@ -267,5 +267,34 @@ def test_columns_of_folders_are_columns_of_the_records(tmp_path):
         {"text": "a", "lang": "de", "y": 1}, {"text": "d", "lang": None, "y": 1},
     ]  # fmt: skip
     assert by_text(read_parquet(tmp_path / "hive", ["y", "text"]))[1] == {"text": "b", "y": 2}
+    for wanted in (["y", "text"], ["lang", "text", "y"], ["lang"]):
+        assert all(list(row) == wanted for row in read_parquet(tmp_path / "hive", wanted))
+    (row, *_) = read_parquet(tmp_path / "hive", ["y", "text"], file_key="file")
+    assert list(row) == ["y", "text", "file"]
     assert by_text(read_parquet(tmp_path / "hive", hive=False))[0] == {"text": "a"}
     assert_resumes_anywhere(lambda: read_parquet(tmp_path / "hive"))
+
+
+@pytest.mark.parametrize(("write", "read"), KINDS.values(), ids=KINDS)
+def test_too_many_bad_rows_end_the_stream_with_their_number(write, read, tmp_path):
+    write(tmp_path / "t", [{"x": float("nan")}] * 3)
+    stream = read(tmp_path / "t").and_return(on_error="skip", max_errors=2)
+
+    with pytest.raises(errors.DataPipelineError, match=r"^failed items: 3, more than max_errors=2"):
+        list(stream)
+
+
+def test_the_batches_around_damage_in_an_arrow_file_are_read(tmp_path):
+    rows = [{"n": n, "text": f"t{n}" * 20} for n in range(1000)]
+    write_file(tmp_path / "t", rows, 100)
+    content = (tmp_path / "t").read_bytes()
+    middle = len(content) // 2
+    damaged = content[:middle] + b"\xff" * 3000 + content[middle + 3000 :]
+    (tmp_path / "t").write_bytes(damaged)
+
+    stream = read_arrow(tmp_path / "t").and_return(on_error="skip")
+    found = list(stream)
+
+    assert stream.errors
+    assert found[:300] == rows[:300]
+    assert found[-300:] == rows[-300:]

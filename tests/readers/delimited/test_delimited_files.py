@@ -113,3 +113,20 @@ def test_a_registered_reader_may_return_it_and_feed_a_pipeline(written):
     with pipeline("tables") as ppl:
         ppl.double = double()
     assert ppl(data.delimited_test.table(path=path)) == [{"n": 2, "t": "a"}, {"n": 4, "t": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [(b"n,\xff\n1,2\n", None), ("n,t\n1,a\n".encode("utf-16") + b"\1", "utf-16")],
+    ids=["header", "odd number of bytes"],
+)
+def test_a_file_that_is_no_text_is_one_failed_item(content, encoding, tmp_path):
+    for name in ("1.csv", "3.csv"):
+        (tmp_path / name).write_bytes("n,t\n1,a\n".encode(encoding or "utf-8"))
+    (tmp_path / "2.csv").write_bytes(content)
+
+    stream = read_delimited(tmp_path, encoding=encoding).and_return(on_error="quarantine")
+
+    assert list(stream) == [{"n": "1", "t": "a"}] * 2
+    assert "2.csv" in stream.quarantined[0]["message"]
+    assert stream.errors == 1

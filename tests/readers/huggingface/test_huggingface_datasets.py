@@ -12,6 +12,8 @@ from dagster_dataops.readers.huggingface.huggingface_datasets import read_huggin
 from dagster_dataops.testing import assert_resumes_anywhere
 
 datasets = pytest.importorskip("datasets")
+pa = pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
 
 ROWS = [{"n": n, "text": f"t{n}", "tags": [str(n)]} for n in range(2500)]
 
@@ -96,3 +98,13 @@ def test_a_row_that_json_cannot_hold_is_named_and_passed_over():
     assert list(stream) == [{"x": 1.0}, {"x": 3.0}]
     assert "Dataset in memory, row 2: column 'x'" in stream.quarantined[0]["message"]
     assert list(read_huggingface(made, missing=["nan"]))[1] == {"x": None}
+
+
+def test_the_first_row_may_hold_a_time_that_python_cannot_hold():
+    times = pa.array([2**62, 0], type=pa.int64()).cast(pa.timestamp("us"))
+    made = datasets.Dataset(pa.table({"n": [1, 2], "time": times}))
+
+    stream = read_huggingface(made).and_return(on_error="skip")
+
+    assert [row["n"] for row in stream] == [2]
+    assert stream.state_dict()

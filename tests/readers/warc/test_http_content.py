@@ -112,3 +112,35 @@ def test_a_missing_package_names_its_extra(tmp_path_factory, case):
         with pytest.raises(errors.StreamSourceError, match=rf"dagster-dataops\[{extra}\]"):
             texts(folder, record)
         assert texts(folder, record, response(b"next"), on_error="skip") == ["next"]
+
+
+@each(
+    "case",
+    [
+        (["Transfer-Encoding: gzip, chunked"], chunked(gzip.compress(PAGE))),
+        (["Transfer-Encoding: gzip", "Transfer-Encoding: chunked"], chunked(gzip.compress(PAGE))),
+        (["Transfer-Encoding: gzip"], gzip.compress(PAGE)),
+        (["Transfer-Encoding: chunked"], chunked(PAGE)[:-2] + b"X-Sum: 1\r\n\r\n"),
+        (["Transfer-Encoding: chunked"], chunked(PAGE).replace(b"\r\n", b' ;a="b"\r\n', 1)),
+        (["Content-Encoding: gzip", "Content-Encoding: br"], brotli.compress(gzip.compress(PAGE))),
+        (['Content-Encoding: "gzip"'], gzip.compress(PAGE)),
+        (["Transfer-Encoding: chunked"], PAGE),
+        (["Transfer-Encoding: chunked"], b"add\n" + PAGE),
+    ],
+)
+def test_all_fields_of_encodings_count(tmp_path_factory, case):
+    headers, content = case
+    expected = content if content.endswith(PAGE) else PAGE
+
+    found = texts(tmp_path_factory.mktemp("x"), response(content, *headers))
+
+    assert found == [expected.decode()]
+
+
+def test_chunks_that_a_crawler_has_cut_are_read_so_far(tmp_path):
+    cut = response(chunked(PAGE)[:500], "Transfer-Encoding: chunked")
+
+    (found,) = texts(tmp_path, cut)
+
+    assert PAGE.decode().startswith(found.rstrip("\ufffd"))
+    assert len(found) > 100

@@ -1,12 +1,13 @@
 """Pages of web archives as records."""
 
 import base64
+import gzip
 
 import pytest
 
 from dagster_dataops import errors
 from dagster_dataops.readers.warc.web_archives import read_warc
-from tests.readers.warc.archives import PAGES
+from tests.readers.warc.archives import PAGES, written
 
 
 def test_pages_are_records(archive):
@@ -70,3 +71,26 @@ def test_the_records_around_a_damaged_one_are_read(archive):
     assert list(stream) == good * 2
     assert stream.errors == 6
     assert f"record at byte {begins[3]}: is" in stream.quarantined[0]["message"]
+
+
+def test_records_without_a_url_or_an_http_head_keep_their_content(tmp_path):
+    kind = "application/http; msgtype=response"
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    old = written("response", "https://example.org/0", kind, b"a page of HTTP/0.9")
+    whole = written("response", "https://example.org/1", kind, head + b"a page")
+    unnamed = whole.replace(b"WARC-Target-URI: https://example.org/1\r\n", b"")
+    (tmp_path / "a.warc").write_bytes(old + unnamed)
+
+    rows = list(read_warc(tmp_path / "a.warc"))
+
+    assert [row["text"] for row in rows] == ["a page of HTTP/0.9", "a page"]
+    assert [row["status"] for row in rows] == [None, 200]
+    assert rows[1]["url"] is None
+
+
+def test_the_end_of_a_gzip_member_ends_its_record(tmp_path):
+    record = written("resource", "https://example.org/0", "text/plain", b"text")
+    parts = [record.rstrip() + blank for blank in (b"\r\n", b"", b"\r\n\r\n")]
+    (tmp_path / "a.warc.gz").write_bytes(b"".join(map(gzip.compress, parts)))
+
+    assert [row["text"] for row in read_warc(tmp_path / "a.warc.gz", None)] == ["text"] * 3

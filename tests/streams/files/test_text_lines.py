@@ -56,6 +56,11 @@ def test_lines_do_not_depend_on_blocks(lines, encoding):
     assert lines(content, encoding=encoding, block_size=1024) == expected
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_the_byte_order_mark_of_every_encoding_is_removed(lines, encoding):
+    assert lines("\ufeffa\nb\n".encode(encoding), encoding=encoding) == ["a", "b"]
+
+
 def test_a_line_that_is_not_text_is_an_error_after_the_lines_before_it(tmp_path):
     path = tmp_path / "file.txt"
     path.write_bytes(b"a\n\xff\nb\n")
