@@ -48,9 +48,10 @@ def check_presence(attempt: Attempt) -> None:
     if attempt.settings.missing == ALLOWED:
         return
     for number, dataset in enumerate(attempt.inputs):
-        keys = use.keys_read(number)
-        if keys:
-            _check_input(attempt, use, dataset, keys)
+        needed, asked = use.keys_read(number), use.keys_read(number, optional=True)
+        look = _look(attempt, dataset, [*needed, *asked])
+        if look.records:
+            _check_input(attempt, use, dataset, look, needed)
 
 
 def warn_of_missing(attempt: Attempt, manifest: Manifest) -> None:
@@ -71,10 +72,11 @@ def lacking_text(key: str, number: int, records: int) -> str:
     return f"{number:,} of {counted(records, 'records')} {lack} the column {key!r}"
 
 
-def _check_input(
-    attempt: Attempt, use: Invocation, dataset: JsonlDataset, keys: Sequence[ReadKey]
-) -> None:
+def _look(attempt: Attempt, dataset: JsonlDataset, keys: Sequence[ReadKey]) -> "_Look":
+    """Return what was found in an input, which is read up to the record that has the last key."""
     look = _Look(keys)
+    if not keys:
+        return look
     with opened(dataset.path) as source:
         for number, line in enumerate(iterate_lines(source, [content_interval(dataset.path)])):
             if look.complete(line.text):
@@ -82,13 +84,23 @@ def _check_input(
             reason = attempt.context.should_stop() if number % _LOOK_AT_STOP == 0 else None
             if reason is not None:
                 raise RunStoppedError(attempt.name, reason)
-    if not look.records:
-        return
+    return look
+
+
+def _check_input(
+    attempt: Attempt,
+    use: Invocation,
+    dataset: JsonlDataset,
+    look: "_Look",
+    needed: Sequence[ReadKey],
+) -> None:
     for key in look.absent:
         records = f"its {counted(look.records, 'input records')}"
         if len(attempt.inputs) > 1:
             records = f"the {counted(look.records, 'records')} of {shown_place(dataset.path)}"
-        raise absent_column(use, attempt.name, key, records, look.columns)
+        if key in needed:
+            raise absent_column(use, attempt.name, key, records, look.columns)
+        attempt.warn(f"none of {records} has column {key.name!r}. {look.columns.near(key)}")
     for key in look.null:
         first = "the first" if look.records >= _MOST_NULL else "all"
         attempt.warn(f"column {key.name!r} is null in {first} {counted(look.records, 'records')}")

@@ -38,7 +38,21 @@ def _indexed(**options: Any) -> list[ReadName]:
 
 
 def _compared(**options: Any) -> list[ReadName]:
-    return [] if options.get("op") == "exists" else _KEY(**options)
+    asked = options.get("op", "exists") == "exists"
+    return [ReadName(key, optional=asked) for key in _KEY(**options)]
+
+
+def _verified(**options: Any) -> list[ReadName]:
+    keys = [*texts_in(options.get("required")), *texts_in(options.get("types"))]
+    return [ReadName(key, optional=True) for key in dict.fromkeys(keys)]
+
+
+def _described(**options: Any) -> list[ReadName]:
+    """Return the key, or the columns that the schema of a whole record requires."""
+    schema = options.get("schema")
+    if options.get("input_key") or not isinstance(schema, Mapping):
+        return INPUT_KEY(**options)
+    return [ReadName(key, plain=True, optional=True) for key in texts_in(schema.get("required"))]
 
 
 def _vectors(**options: Any) -> list[ReadName]:
@@ -130,7 +144,9 @@ READS: Final[Mapping[str, Declaration]] = {
     "stats.Threshold": _KEY,
     "tokens.Pack": _COLUMN,
     "verify.AnswerF1": OptionsOf(("input_key", "reference_key")),
+    "verify.Fields": _verified,
     "verify.IFEval": _followed,
+    "verify.JsonSchema": _described,
     "verify.MathEqual": OptionsOf(("input_key", "reference_key")),
 }
 """What operators need besides, or instead of, the column of ``input_key``."""

@@ -23,11 +23,16 @@ Key = dict[str, str]  # the option `input_key` of all operators
 # Characters that show nothing, controls, and what stands for unreadable characters. The joiners of
 # emoji and of Indian and Persian scripts are not among them.
 _INVISIBLE: Final = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u2060-\u2063\ufeff\ufffd]"
-_NOTICE: Final = (
-    r"(?i)\b(?:copyright|all rights reserved|confidential|proprietary information|trade secret|"
-    r"internal use only|do not (?:copy|distribute)|watermark)\b|"
-    "版权所有|保留所有权利|机密文件|内部资料|严禁转载|禁止复制|仅供内部使用|未经授权"
+_RIGHTS: Final = r"\b(?:copyright|all rights reserved|watermark)\b|版权所有|保留所有权利"
+_CONFIDENTIAL: Final = (
+    r"\b(?:confidential|proprietary information|trade secret|internal use only|"
+    r"do not (?:copy|distribute))\b|机密文件|内部资料|严禁转载|禁止复制|仅供内部使用|未经授权"
 )
+# With a language, a long text may name its owner, as manuals do.
+_NOTICES: Final = {
+    True: f"(?i){_RIGHTS}|{_CONFIDENTIAL}",
+    False: rf"(?is)\A(?=.{{0,400}}\Z).*?(?:{_RIGHTS})|{_CONFIDENTIAL}",
+}
 _FILLER: Final = (
     r"(?i)lorem\s+ipsum|dolor\s+sit\s+amet|consectetur\s+adipis|占位符|示例文本|"
     r"placeholder\s+text|dummy\s+text"
@@ -164,7 +169,7 @@ def _content_filters(key: Key, language: str) -> Steps:
             min_num=3, max_num=1000, language=language, **key
         ),
         "special_char": data.filters.Regex(_INVISIBLE, **key),
-        "watermark": data.filters.Regex(_NOTICE, **key),
+        "watermark": data.filters.Regex(_NOTICES[base_language(language) == "en"], **key),
         "idcard": data.filters.Blocklist(
             _IDENTITY_TERMS.get(base_language(language), _IDENTITY_TERMS["en"]),
             max_hits=2,

@@ -22,10 +22,11 @@ from dagster_dataops.models.batch_round import deliver_in_batches
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
 from dagster_dataops.models.output_format import OutputFormat, output_format, plain
-from dagster_dataops.models.prompt_templates import compiled, rendered
+from dagster_dataops.models.prompt_templates import compiled, needed_names, rendered
 from dagster_dataops.models.replies.message_parts import without_thinking
 from dagster_dataops.models.replies.reply import Reply, check_text, offers_tools, reply_of
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, PositiveInt
+from dagster_dataops.operators.options.read_columns import ReadName
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
@@ -138,6 +139,23 @@ class LLMOperator(ModelOperator):
         given = {name: value for name, value in given.items() if value is not None}
         self.params: dict[str, Any] = {**(params or {}), **given}
         self._check()
+
+    @classmethod
+    def reads_of_options(cls, **options: Any) -> list[str]:
+        """Return the columns that the templates need, if they see no other values.
+
+        Args:
+            **options: The options of the operator.
+        """
+        base = LLMOperator
+        if any(
+            getattr(cls, name) is not getattr(base, name)
+            for name in ("forward", "messages", "values")
+        ):
+            return []
+        texts = [options.get(name) or getattr(cls, name) for name in ("prompt", "system")]
+        names = dict.fromkeys(name for text in texts for name in needed_names(text))
+        return [ReadName(name, plain=True) for name in names if name != "record"]
 
     async def forward(self, record: Record) -> Any:
         """Ask about a record, and `parse` the reply."""

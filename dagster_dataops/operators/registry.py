@@ -235,6 +235,9 @@ class OperatorRegistry:
         bases = (target, Readable, base) if reads else (target, base)
         operator = OperatorMeta(target.__name__, bases, namespace)
         operator.__qualname__ = target.__qualname__
+        if terms.declared.reads is None:
+            reads_of = getattr(target, "reads_of_options", None)
+            terms = replace(terms, declared=replace(terms.declared, reads=reads_of))
         spec = spec_of_class(operator, terms, target)
         self._add_group(base)
         self._add(operator, spec)

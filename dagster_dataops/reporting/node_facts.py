@@ -6,6 +6,9 @@ from typing import Any
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.execution.column_presence import lacking_text
+from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
+from dagster_dataops.operators.outcomes.record_context import count_tables
 from dagster_dataops.quantities import counted
 from dagster_dataops.reporting.changed_records import changed_records
 from dagster_dataops.reporting.excerpts import excerpt
@@ -62,10 +65,17 @@ def details_of(node: PublishedNode, names: Mapping[Path, str], budget: RowBudget
         "results": [str(path) for path in node.results],
         "inputs": [names.get(path, str(path)) for path in node.inputs],
         "drops": _drops(manifest),
+        "lacking": _lacking(manifest),
         "lengths": [] if files else compared_lengths(node.inputs, node.results),
         "changes": changed_records(node, manifest),
         "failures": _failures(node, manifest, budget),
     }
+
+
+def _lacking(manifest: Manifest) -> list[str]:
+    """Return, for each column that records lacked, how many did."""
+    lacking = count_tables(manifest.counts).get(MISSING_TABLE, {})
+    return [lacking_text(key, int(number), manifest.rows_in) for key, number in lacking.items()]
 
 
 def _drops(manifest: Manifest) -> list[dict[str, Any]]:

@@ -433,3 +433,29 @@ def test_with_error_an_export_is_whole_or_not_at_all(tmp_path: Path, kind: str) 
     with pytest.raises(DatasetOperatorError, match="record 1: .* 'text': its columns are id"):
         run(operator, dataset, node(tmp_path), root=tmp_path)
     assert not list(tmp_path.glob("a.*")) + list(tmp_path.glob("w/*"))
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        data.filters.Field("txet"),
+        data.filters.Field("txet", op="exists", value=False),
+        data.verify.Fields(required=["txet"]),
+        data.verify.Fields(types={"txet": "str"}),
+        data.verify.JsonSchema({"type": "object", "required": ["txet"]}),
+    ],
+)
+def test_a_column_that_records_may_lack_is_named_if_all_lack_it(operator, tmp_path) -> None:
+    records = [{"id": one, "text": "a"} for one in range(3)]
+    report = run(operator, [write_input(tmp_path / "a.jsonl", records)], node(tmp_path / "n"))
+    (note,) = [note for note in report.notes if "txet" in note]
+    assert note == (
+        "none of its 3 input records has column 'txet'. They have: id, text. Did you mean 'text'?"
+    )
+
+
+def test_a_column_that_records_may_lack_is_no_news_if_one_has_it(tmp_path) -> None:
+    records = [{"id": 1}, {"id": 2, "text": "a"}]
+    dataset = write_input(tmp_path / "a.jsonl", records)
+    report = run(data.filters.Field("text"), [dataset], node(tmp_path / "n"))
+    assert not any("text" in note for note in report.notes)

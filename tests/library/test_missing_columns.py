@@ -87,9 +87,9 @@ EXEMPT: Final = {
     "shape.Add.values": "written",
     "shape.Fill.values": "written where it is missing",
     "shape.Rename.keep": "a switch",
-    "verify.Fields.required": "to find records that lack it is its work",
-    "verify.Fields.types": "to find records that lack it is its work",
-    "verify.JsonSchema.schema": "of the whole record; to find faults is its work",
+    "verify.Fields.required": "records may lack it; a note tells if all do",
+    "verify.Fields.types": "records may lack it; a note tells if all do",
+    "verify.JsonSchema.schema": "of the whole record; a note tells if all lack a required one",
 }
 MISSPELT: Final = "txet"
 

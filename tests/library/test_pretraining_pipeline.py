@@ -50,6 +50,17 @@ def records() -> list[dict[str, Any]]:
     return [{"id": number, "text": text} for number, text in enumerate(texts)]
 
 
+def test_with_a_language_a_long_text_may_name_its_owner() -> None:
+    for language, kept in (("de", True), ("zh", True), ("en", False)):
+        step = pretraining_pipeline(language=language, blocked_words=["x"]).graph.nodes["watermark"]
+        operator: Any = step.operator
+        for mark in ("Copyright 2020 X", "版权所有"):
+            left = [one["id"] for one in operator([{"id": 1, "text": PROSE * 4 + mark}])]
+            assert left == [1] * kept
+            assert not operator([{"id": 1, "text": mark}])
+        assert not operator([{"id": 1, "text": PROSE * 4 + "confidential"}])
+
+
 def test_each_step_drops_its_text() -> None:
     ppl = pretraining_pipeline(blocked_words=["forbidden"])
     assert len(ppl.graph.nodes) == 24

@@ -10,7 +10,12 @@ import pytest
 from pydantic import BaseModel
 
 from dagster_dataops import LLMOperator, ModelClient, Price, Reply, config, load_result
-from dagster_dataops.errors import OperatorContextError, OperatorOptionError, RunStoppedError
+from dagster_dataops.errors import (
+    AbsentColumnError,
+    OperatorContextError,
+    OperatorOptionError,
+    RunStoppedError,
+)
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.models.running_server import RunningServer
 
@@ -87,6 +92,14 @@ def test_an_operator_is_a_prompt_with_a_format(made, server):
     (found,) = made(Cities, max_tokens=200, temperature=0)([{"text": "Paris"}])
 
     assert found == {"text": "Paris", "name": "Paris Which city is this about", "population": 6}
+
+
+def test_a_column_of_the_prompt_that_no_record_has_stops_before_a_call(made, server):
+    for operator in (made(Echo), made(Cities)):
+        with pytest.raises(AbsentColumnError, match="'text'"):
+            operator([{"txet": "a"}])
+    assert server.stats()["answered"] == 0
+    assert made(Echo, prompt="{{ txet }}")([{"txet": "a"}])
 
 
 def test_an_operator_asks_as_often_as_it_needs(made, server, root):

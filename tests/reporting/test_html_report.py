@@ -51,6 +51,15 @@ def test_a_folder_gives_the_same_report_as_its_pipeline(made, root, tmp_path, re
     assert first["nodes"] == second["nodes"]
 
 
+def test_columns_that_records_lack_are_named(tmp_path, monkeypatch, read):
+    monkeypatch.chdir(tmp_path)
+    with pipeline("halves") as ppl:
+        ppl.clean = data.text.Normalize()
+    ppl.materialize([{"text": "a"}, {"id": 1}, {"id": 2}])
+    (node,) = read(report(ppl))["nodes"]
+    assert node["lacking"] == ["2 of 3 records lack the column 'text'"]
+
+
 def test_drops_have_reasons_and_examples(made, read):
     drops = read(report(made))["nodes"][0]["drops"]
     assert [(one["reason"], one["records"]) for one in drops] == [("three", 30)]

@@ -15,6 +15,7 @@ from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.execution.column_presence import lacking_text
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.read_columns import is_optional
 from dagster_dataops.operators.options.settings import ALLOWED
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import count_tables
@@ -31,8 +32,7 @@ def needs_columns(operator: Operator) -> bool:
     if operator.__dataops__.resolved.missing == ALLOWED:
         return False
     inner = [part for _, part in operator.parts] if isinstance(operator, Chain) else [operator]
-    uses = [one.__dataops__ for one in inner]
-    return any(use.keys_read(number) for use in uses for number in range(use.spec.inputs or 1))
+    return any(not is_optional(name) for one in inner for name in one.__dataops__.names_read)
 
 
 def missing_columns_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:

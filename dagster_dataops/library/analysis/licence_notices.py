@@ -12,7 +12,10 @@ _MACHINE_READ: Final = re.compile(
     r"|.{0,20}?(?:coding[:=]|-\*-.*-\*-|\bvim?:|\bex:|kate:|frozen_string_literal:)"
     r"|\#[ ]?(?:type|pylint|flake8|mypy|ruff|isort|fmt|noqa|cython|distutils|pyright|shellcheck)\b"
     r"|\#[ ](?:///|syntax=|escape=|cspell|yaml-language-server:)"
-    r"|//(?:go:|[ ]?\+build|[ ]?@|///?[ ]?<|[ ]?eslint|[ ]?jshint|[ ]?swift-tools|\#)"
+    r"|//(?:go:|[ ]?\+build|[ ]?@|/[ ]?<|[ ]?eslint|[ ]?jshint|[ ]?swift-tools|\#"
+    r"|[ ]?(?:NOLINT|clang-format|cppcheck|prettier-|tslint:|istanbul|biome-|deno-|IWYU))"
+    r"|(?://|\#|--)[ ]Code[ ]generated[ ].{0,200}DO[ ]NOT[ ]EDIT"
+    r"|!\$|!dir\$|\#:schema|@charset"
     r"|<\?|<!DOCTYPE|%[ ]?!TEX|%!PS|['\"]use[ ]strict|@echo|\{\$",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -25,8 +28,13 @@ _DIRECTIVE: Final = re.compile(
     r"|pragma[ ]+\w|(?:error|warning)[ ]+\")",
     re.VERBOSE | re.MULTILINE,
 )
+# Lines of documentation: they are a comment of their own beside lines of another mark.
+_DOCUMENTING: Final = re.compile(r"//!|///(?!/)|---(?=[ \t]?[^-\s])|-- \||#'|%+ @doc")
+_SCRIPT: Final = re.compile(r"# /// script[ \t]*\n(?:#[^\n]*\n)*?# ///[ \t]*(?:\n|\Z)")
+# Lines in a comment of documentation that a program reads.
+_PRAGMA: Final = re.compile(r"[\s*]*@(?:flow|jest-environment|jsx|format|ts-|preserve|generated)\b")
 _LINE_MARKS: Final = (
-    *("//", "#", "--", ";", "%", "!", "dnl ", "rem ", "REM ", "Rem ", "' ", '" '),
+    *("//", "#", "--", ":: ", ";", "%", "!", "dnl ", "rem ", "REM ", "Rem ", "' ", '" '),
     *("'\\\"", '.\\"', "@c ", "@comment "),
 )
 _BLOCKS: Final = (
@@ -70,6 +78,7 @@ _NOTICE: Final = re.compile(
     |(?:placed|put|released|dedicated|is|are)\s+(?:in|into|to)\s+the\s+public\s+domain
     |no\scopyright\sis\sclaimed|see\s(?:the\s)?(?:file\s)?(?:licen[sc]e|copying|copyright)\b.{{0,20}}
         (?:\bfor\b|\bin\b|file)
+    |\|\s*(?:mit|bsd|isc|apache|mpl|l?gpl)\b[^|\n]{{0,20}}licen[sc]ed?\b
     |alle\srechte\svorbehalten|urheberrecht(?:lich)?\b|lizenziert\sunter|unter\sder\s.{{1,40}}lizenz
     |tous\sdroits\sr[ée]serv|droits?\sd['’]auteur|sous\s(?:la\s)?licence|distribu[ée]\ssous
     |todos\slos\sderechos\sreservados|derechos\sde\sautor|bajo\s(?:la\s)?licencia|licenciado\sbajo
@@ -149,7 +158,10 @@ def _comment(code: str, place: int) -> _Comment | None:
         if code.startswith(begin, place):
             found = code.find(end, place + len(begin))
             return _Comment(place, found + len(end), begin, []) if found >= 0 else None
-    mark = next((one for one in _LINE_MARKS if _is_line(code, place, one)), None)
+    if documenting := _DOCUMENTING.match(code, place):
+        mark: str | None = documenting[0]
+    else:
+        mark = next((one for one in _LINE_MARKS if _is_line(code, place, one)), None)
     if mark is None:
         return None
     lines, start = [], place
@@ -161,6 +173,8 @@ def _comment(code: str, place: int) -> _Comment | None:
 
 
 def _is_line(code: str, place: int, mark: str) -> bool:
+    if found := _DOCUMENTING.match(code, place):
+        return found[0] == mark
     if not code.startswith(mark, place):
         return code.startswith(mark.rstrip() + "\n", place) and mark != mark.rstrip()
     return mark != "#" or _DIRECTIVE.match(code, place) is None
@@ -197,8 +211,47 @@ def _joined(comment: str) -> str:
 
 def _kept_out(code: str, comment: _Comment) -> Iterator[tuple[int, int]]:
     if not comment.lines:
-        yield comment.start, comment.end
+        yield from _of_block(code, comment)
         return
+    script = _SCRIPT.search(code, 0, comment.end)
     for start, end in comment.lines:
+        if script and script.start() <= start < script.end():
+            continue
         if not _MACHINE_READ.match(code, start, min(end, start + _LONGEST_LINE)):
             yield start, end
+
+
+def _of_block(code: str, comment: _Comment) -> Iterator[tuple[int, int]]:
+    """Yield a block, or its lines without those before the notice that document the code."""
+    lines = list(_lines_of(code, comment))
+    inner = lines[1:-1]
+    kept = {span for span in inner if _PRAGMA.match(code, *span)}
+    if code.startswith("/**\n", comment.start):
+        kept.update(_documentation(code, inner))
+    if not kept:
+        yield comment.start, comment.end
+        return
+    yield from (span for span in inner if span not in kept)
+
+
+def _lines_of(code: str, comment: _Comment) -> Iterator[tuple[int, int]]:
+    place = comment.start
+    while place < comment.end:
+        end = min(_line_end(code, place), comment.end)
+        yield place, end
+        place = end
+
+
+def _documentation(code: str, lines: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the lines of the paragraphs before the first paragraph with a notice."""
+    found: list[tuple[int, int]] = []
+    paragraph: list[tuple[int, int]] = []
+    for start, end in lines:
+        paragraph.append((start, end))
+        line = code[start:end]
+        if _NOTICE.search(line) or _NOTICE_LINE.search(line):
+            return found
+        if not line.strip(" \t\r\n*"):
+            found += paragraph
+            paragraph = []
+    return found

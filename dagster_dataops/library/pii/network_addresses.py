@@ -30,8 +30,8 @@ _IPV4: Final = re.compile(
 _VERSION_BEFORE: Final = re.compile(
     r"(?:[A-Za-z][-/]|[<>=~^!]=|\^|~>?|[<>]|\b(?:v|rv|\w*versions?|versionen|versión|versione|versão|версия"
     r"|ver|vers|release[ds]?|rel|build|kernel|firmware|driver|update[ds]?|upgrade[ds]?|patch|revision"
-    r"|rev|linux|windows|android|ios|since|before|until|sections?|chapters?|clauses?|§|oid|asn)"
-    r"[.:#]?\s{0,2}(?:is\s|to\s|from\s|number\s|no\.?\s)?|版本号?\s?:?|バージョン\s?:?|버전\s?:?)"
+    r"|rev|firefox|chrome|chromium|safari|linux|windows|android|ios|since|before|until|sections?|chapters?|clauses?|§|oid|asn)"
+    r"_{0,2}[\"']?\s?[.:#=]?\s{0,2}(?:is\s|to\s|from\s|number\s|no\.?\s)?|版本号?\s?:?|バージョン\s?:?|버전\s?:?)"
     r"[\"'(=v]{0,2}\s?\Z",
     re.IGNORECASE,
 )
@@ -47,6 +47,8 @@ _ADDRESS_NEAR: Final = re.compile(
     re.IGNORECASE,
 )
 _PORT_AFTER: Final = re.compile(r":[0-9]{2,5}\b|/[0-9]{1,2}\b")
+_PUBLIC_IPV6: Final = ipaddress.IPv6Network("2000::/3")  # RFC 4291; no other is assigned
+_IPV4_VERSION: Final = 4
 _NEAR: Final = 48  # characters
 _LARGEST_FIRST_OF_VERSION: Final = 9
 _LARGEST_OF_SECTION: Final = 31  # four numbers up to it may be those of a section, too
@@ -127,7 +129,7 @@ def public_ips(text: str) -> Spans:
     """Yield those addresses that belong to the public internet."""
     for start, end in ips(text):
         address = _address(text[start:end].partition("%")[0])
-        if address is not None and address.is_global:
+        if address is not None and address.is_global and _is_assigned(address):
             yield start, end
 
 
@@ -170,6 +172,11 @@ def _is_ipv6(plain: str) -> bool:
     if "::" not in plain:  # 00:11:22:33:44:55:66:77 is the address of a device
         return not all(len(group) == 2 for group in groups)
     return len(groups) > 1 and (len(groups) > 3 or max(map(len, groups)) > 2)
+
+
+def _is_assigned(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Return whether it is of the public part of IPv6, or an IPv4 address."""
+    return address.version == _IPV4_VERSION or address in _PUBLIC_IPV6
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

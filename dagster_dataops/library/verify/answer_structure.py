@@ -144,6 +144,8 @@ def _without_parentheses(text: str) -> str:
 
 def _parts(text: str) -> _Parts | None:
     """Return the parts of an answer; ``None`` if it has none."""
+    if not text:  # beside a comma at an end
+        return None
     if matrix := _MATRIX.fullmatch(text):
         kind = "determinant" if matrix[1][0] in "vV" else "matrix"
         rows = [row.split("&") for row in matrix[2].removesuffix("\\\\").split("\\\\")]

@@ -8,10 +8,11 @@ _LONGEST_NUMBER: Final = 100  # characters; longer ones are compared as texts
 _LARGEST_EXPONENT: Final = 1000
 _MARKS: Final = str.maketrans(
     {
+        **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},  # of full width
         **dict.fromkeys("−\u2013", "-"),
-        "，": ",",
-        "（": "(",
-        "）": ")",
+        **dict.fromkeys("\u00a0\u2009\u202f", " "),
+        **dict.fromkeys("。．", "."),
+        "∅": r"\emptyset ",
         "×": r"\times ",
         "·": r"\cdot ",
         "π": r"\pi ",
@@ -23,7 +24,6 @@ _MARKS: Final = str.maketrans(
         "≠": r"\neq ",
         "±": r"\pm ",
         "÷": r"\div ",
-        "\u00a0": " ",
         "\x00": None,
     }
 )
@@ -44,21 +44,35 @@ _OTHER_NAMES: Final = {
     r"\le": r"\leq",
     r"\ge": r"\geq",
     r"\ne": r"\neq",
+    r"\emptyset": "{}",
+    r"\varnothing": "{}",
 }
 
 _FRACTION: Final = re.compile(
     r"([+-]?[0-9]*)(?:\\frac\{?(-?[0-9.]+)\}?\{?(-?[0-9.]+)\}?| ([0-9]+)/([0-9]+))"
 )
 _SHORT_FRACTION: Final = re.compile(r"(-?)\\frac([0-9])([0-9])")
-_THOUSANDS: Final = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+_THOUSANDS: Final = re.compile(
+    r"[+-]?[0-9]{1,3}(?:(?:,[0-9]{3})+|(?: [0-9]{3})+|(?:'[0-9]{3})+)(?:\.[0-9]+)?"
+)
+# As in most of Europe: 1.234.567, or with a comma before one, two or many decimals.
+_EUROPEAN: Final = re.compile(
+    r"[+-]?[0-9]{1,3}(?:(?:\.[0-9]{3}){2,}(?:,[0-9]+)?|(?:\.[0-9]{3})+,[0-9]{1,2})"
+)
+_GROUPING: Final = str.maketrans("", "", ",' ")
 _NUMBER: Final = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?([0-9]{1,5}))?", re.ASCII
 )
 _POWER: Final = re.compile(
     r"([+-]?)(?:([0-9]*\.?[0-9]+)(?:\\times|\\cdot|\*) ?)?"
-    r"([0-9]*\.?[0-9]+)\^(?:\{([+-]?[0-9]{1,4})\}|([0-9]))"
+    r"([0-9]*\.?[0-9]+)\^(?:\{([+-]?[0-9]{1,4})\}|([0-9]|-[0-9]{1,4}))"
 )
-_REPEATING: Final = re.compile(r"([+-]?)([0-9]*)\.([0-9]*)\\overline\{([0-9]+)\}")
+_REPEATING: Final = re.compile(
+    r"([+-]?)([0-9]*)\.([0-9]*)(?:\\overline\{([0-9]+)\}|\(([0-9]+)\)"
+    r"|(\\dot\{?[0-9]\}?(?:[0-9]*\\dot\{?[0-9]\}?)?))"
+)
+_NO_DIGIT: Final = re.compile("[^0-9]")
+_BOLD: Final = re.compile(r"\s*\*\*([^*]+)\*\*\s*")
 
 # Units by their usual names, with the others that mean the same.
 _UNITS: Final = (
@@ -109,8 +123,9 @@ class PlainAnswer(NamedTuple):
 
 def plain_answer(answer: str) -> PlainAnswer:
     """Return an answer without marks that do not change its value, and its unit."""
-    if whole := _DOLLARS.fullmatch(answer):
-        answer = whole[1]
+    for marks in (_BOLD, _DOLLARS):
+        if whole := marks.fullmatch(answer):
+            answer = whole[1]
     answer = _JOINT.sub(",", answer.translate(_MARKS)).replace("{,}", ",").strip()
     sign = next((one for one in _SIGNS if answer.startswith(one)), "")
     answer = answer.removeprefix(sign)
@@ -122,7 +137,7 @@ def plain_answer(answer: str) -> PlainAnswer:
         value, unit = marked[: found.start()].replace("\x00", ""), marked[found.end() :]
         name = _unit(unit)
         named = found[0] == "\x00" or len(unit) > 1
-        if name and named and (found[0] == "\x00" or number_of(value) is not None):
+        if name and named and value and (found[0] == "\x00" or number_of(value) is not None):
             return PlainAnswer(value, name)
     return PlainAnswer(text, "deg" if _DEGREES.search(answer) else "")
 
@@ -167,7 +182,9 @@ def number_of(text: str) -> Fraction | None:
         value = number_of(text[1:])
         return None if value is None else -value
     if _THOUSANDS.fullmatch(text):
-        text = text.replace(",", "")
+        text = text.translate(_GROUPING)
+    elif _EUROPEAN.fullmatch(text):
+        text = text.replace(".", "").replace(",", ".")
     for pattern, value_of in _FORMS:
         if found := pattern.fullmatch(text):
             return value_of(found)
@@ -209,7 +226,8 @@ def _power(found: re.Match[str]) -> Fraction | None:
 
 
 def _repeating(found: re.Match[str]) -> Fraction:
-    sign, whole, digits, period = found.groups()
+    sign, whole, digits, *periods = found.groups()
+    period = _NO_DIGIT.sub("", "".join(filter(None, periods)))
     before = Fraction(int(f"{whole}{digits}" or "0"), 10 ** len(digits))
     value = before + Fraction(int(period), (10 ** len(period) - 1) * 10 ** len(digits))
     return -value if sign == "-" else value

@@ -35,8 +35,11 @@ _TOO_LARGE: Final = re.compile(
     r"\^\{?[+-]?[0-9]{5}|[0-9]{5}!|[^0-9]!|binom\{?[0-9]{4}|\^[0-9a-z]\^"
 )
 _CAPITAL: Final = re.compile(r"\\[A-Z][a-z]*")
-# Not read as an expression: an improper mixed number, the numbers of a date, and two numbers.
-_UNCLEAR: Final = re.compile(r"[0-9] ?\\frac ?\{?[0-9]|(?<![0-9.])0[0-9]|(?<![_0-9])[0-9]+ +[0-9]")
+# Not read as an expression: an improper mixed number, the numbers of a date, two numbers, and a
+# number with a base.
+_UNCLEAR: Final = re.compile(
+    r"[0-9] ?\\frac ?\{?[0-9]|(?<![0-9.])0[0-9]|(?<![_0-9])[0-9]+ +[0-9]|[0-9)}\]!] ?_"
+)
 _CHARACTERS: Final = re.compile(r"[A-Za-z0-9+\-*/^_(){}\[\].!|=<> \\]*", re.ASCII)
 _CONSTANTS: Final = frozenset("ei")
 _RELATION: Final = re.compile(r"=|<|>|\\leq(?![A-Za-z]) ?|\\geq(?![A-Za-z]) ?")

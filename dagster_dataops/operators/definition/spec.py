@@ -222,7 +222,7 @@ class Invocation:
         """The options with an object that has no digest, each with the class of the object."""
         return self._known_options[1]
 
-    @property
+    @cached_property
     def names_read(self) -> tuple[str, ...]:
         """The names that the operator declares to read, perhaps as `ReadName`.
 
@@ -234,16 +234,17 @@ class Invocation:
             return ()
         return tuple(column_types(self.spec.qualified_name, "reads", declaration, self.options))
 
-    def keys_read(self, number: int = 0) -> list[ReadKey]:
+    def keys_read(self, number: int = 0, *, optional: bool = False) -> list[ReadKey]:
         """Return the keys that the operator declares to read of one of its inputs, each once.
 
         Args:
             number: The number of the input, from 0.
+            optional: Whether those that records may lack are returned, or those that it needs.
 
         Raises:
             OperatorDefinitionError: The declaration is malformed.
         """
-        return keys_of(self.names_read, number)
+        return keys_of(self.names_read, number, optional=optional)
 
     @cached_property
     def _known_options(self) -> tuple[str, tuple[str, ...]]:

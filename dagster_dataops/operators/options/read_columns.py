@@ -24,16 +24,25 @@ class ReadName(str):
         name: The key.
         plain: Whether it is the name of a column, never a selector.
         input: The number of the input that has it, from 0; ``None`` for each input.
+        optional: Whether records may lack it; if all do, the run warns.
     """
 
-    __slots__ = ("input", "plain")
+    __slots__ = ("input", "optional", "plain")
     plain: bool
     input: int | None
+    optional: bool
 
-    def __new__(cls, name: str, *, plain: bool = False, input: int | None = None) -> Self:  # noqa: A002 - our word
+    def __new__(
+        cls,
+        name: str,
+        *,
+        plain: bool = False,
+        input: int | None = None,  # noqa: A002 - our word
+        optional: bool = False,
+    ) -> Self:
         """Make the name."""
         made = super().__new__(cls, name)
-        made.plain, made.input = plain, input
+        made.plain, made.input, made.optional = plain, input, optional
         return made
 
 
@@ -87,20 +96,31 @@ def check_keys(record: Record, keys: Iterable[ReadKey]) -> None:
             raise MissingColumnError(key.name, f"its columns are {shown}")
 
 
-def keys_of(names: Iterable[str], number: int = 0) -> list[ReadKey]:
+def keys_of(names: Iterable[str], number: int = 0, *, optional: bool = False) -> list[ReadKey]:
     """Return the keys of a declaration that are about one of the inputs, each once.
 
     Args:
         names: The names in the declaration.
         number: The number of the input, from 0.
+        optional: Whether those that records may lack are returned, or the others.
     """
-    wanted = [name for name in names if getattr(name, "input", None) in {None, number}]
+    wanted = [
+        name
+        for name in names
+        if getattr(name, "input", None) in {None, number} and is_optional(name) is optional
+    ]
     return list({key.name: key for name in wanted for key in _keys(name)}.values())
 
 
 def columns_needed(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the keys of a declaration, each with a column that it is, or begins with."""
-    return [(name, key.column) for name in names for key in _keys(name) if key.column]
+    """Return the keys that a declaration needs, each with a column that it is, or begins with."""
+    needed = [name for name in names if not is_optional(name)]
+    return [(name, key.column) for name in needed for key in _keys(name) if key.column]
+
+
+def is_optional(name: str) -> bool:
+    """Return whether records may lack the key of a name in a declaration."""
+    return getattr(name, "optional", False)
 
 
 def _keys(name: str) -> list[ReadKey]:

@@ -78,6 +78,20 @@ def test_hosts_are_compared_in_their_canonical_form(url):
         assert operator.forward({"url": "http://example.org/?example.com"}) is not None
 
 
+@each(
+    "url",
+    [
+        "http://[2606:4700::1]/",
+        "http://[2606:4700:0:0:0:0:0:1]:80/",
+        "http://%65vil.com/",
+        "http://evil.com\\@good.com/",
+    ],
+)
+def test_hosts_are_those_that_a_browser_takes(url):
+    operator = data.filters.Url(domains=["2606:4700::1", "evil.com"])
+    assert operator.forward({"url": url}).reason in {"domain", "subdomain"}
+
+
 def test_urls_are_compared_in_their_canonical_form():
     operator = data.filters.Url(urls=["http://Example.com:80/A?b=1#c", "https://bücher.de"])
 

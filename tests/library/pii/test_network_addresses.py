@@ -87,6 +87,10 @@ NO_ADDRESSES = [
     "Foo::Bar abc::def::",
     "2024.01.02.03",
     "1:2:3",
+    "Firefox 115.0.3.1",
+    '{"version": "101.22.33.44"}',
+    "const VERSION = '12.50.3.44'",
+    '__version__ = "12.50.3.44"',
 ]
 
 
@@ -102,6 +106,10 @@ def test_versions_times_and_code_are_no_ip_addresses(text):
     assert found(ips, text) == []
     assert data.pii.Replace().forward({"text": text})["text"] == text
     assert data.pii.RemoveIPs().forward({"text": text})["text"] == text
+
+
+def test_addresses_outside_of_the_assigned_part_are_not_public():
+    assert found(public_ips, "f00::ba4, 2606:4700:4700::1111") == ["2606:4700:4700::1111"]
 
 
 def test_private_addresses_are_not_public():

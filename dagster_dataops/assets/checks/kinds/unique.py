@@ -3,6 +3,7 @@
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import compress, count, islice
 from operator import not_
 from pathlib import Path
@@ -45,7 +46,7 @@ def unique(
 
     A record in which one of them is missing or null equals no other record; see `no_nulls`. Digests
     of 128 bits are compared. They take 16 bytes per record, on disk beyond two million records, and
-    at most about 100 MB of memory.
+    at most about 100 MB of memory. A column that no record has fails the check.
     """
     check_columns("unique", columns)
     text = f"No two records have the same {listed(columns)}."
@@ -56,12 +57,15 @@ def unique(
 class _Duplicates(RecordInspector):
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = columns
+        self._absent = set(columns)  # so far, in all records
         self._digests: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
         weakref.finalize(self, self._digests.close)  # no finding after an error
         self._write = self._digests.write
 
     @override
     def see(self, start: int, record: Record) -> None:
+        if self._absent:
+            self._absent.difference_update(record)
         values = [record.get(column) for column in self._columns]
         if None in values:
             self.see_bad_line(start, "")
@@ -74,6 +78,8 @@ class _Duplicates(RecordInspector):
 
     @override
     def __call__(self, inspected: Inspected) -> Finding:
+        if self._absent and inspected.rows:
+            return _never_there(tuple(sorted(self._absent)), inspected)
         # Imported here, because it imports all operators of the library.
         from dagster_dataops.library.first_seen import first_of_equals
 
@@ -90,6 +96,11 @@ class _Duplicates(RecordInspector):
             violations.add(start, "an earlier record has the same", value)
         violations.count += further
         return finding_of(violations, inspected, "repeat an earlier one")
+
+
+def _never_there(columns: tuple[str, ...], inspected: Inspected) -> Finding:
+    finding = finding_of(Violations(inspected.rows), inspected, f"lack {listed(columns)}")
+    return replace(finding, text=f"{finding.text} No record has a value to compare.")
 
 
 def _read(file: IO[bytes]) -> Iterator[bytes]:

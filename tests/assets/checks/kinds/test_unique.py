@@ -17,6 +17,15 @@ def test_repeated_values_are_found_and_null_does_not_count(find: Find) -> None:
     assert finding.text == "2 of 11 records repeat an earlier one."
 
 
+def test_a_column_that_no_record_has_fails(find: Find) -> None:
+    rows = [{"id": 1}, {"id": 2}]
+    finding = find(checks.unique("id", "idd"), rows)
+    assert not finding.passed
+    assert finding.text == "2 of 2 records lack idd. No record has a value to compare."
+    assert find(checks.unique("idd"), []).passed
+    assert find(checks.unique("idd"), [{"idd": None}]).passed
+
+
 def test_several_columns_are_unique_together(find: Find) -> None:
     pairs = list(itertools.product("ab", "xy"))
     rows = [{"one": one, "other": other} for one, other in [*pairs, ("b", "x")]]
