@@ -69,6 +69,9 @@ _EMOJI: Final = (
 )
 
 
+_MAX_WORDS: Final = 10_000
+
+
 def pretraining_pipeline(
     name: str = "pretraining",
     *,
@@ -77,7 +80,7 @@ def pretraining_pipeline(
     min_chars: int | None = 100,
     max_chars: int | None = 100_000,
     min_words: int | None = 10,
-    max_words: int | None = 10_000,
+    max_words: int | None = _MAX_WORDS,
     max_tokens: int = 1024,
     tokenizer: str = "o200k_base",
     blocked_words: Collection[str] | str = (),
@@ -99,7 +102,8 @@ def pretraining_pipeline(
         min_chars: Least number of characters without white space; ``None`` for no limit.
         max_chars: Largest number of characters without white space; ``None`` for no limit.
         min_words: Least number of words; ``None`` for no limit.
-        max_words: Largest number of words; ``None`` for no limit.
+        max_words: Largest number of words; ``None`` for no limit. The default is that of English:
+            in other languages, where chapters of manuals are longer, ``max_chars`` alone limits.
         max_tokens: Largest number of tokens in a piece.
         tokenizer: As in ``chunk.Tokens``.
         blocked_words: Words, or the path of a file; a text with two or more is dropped.
@@ -157,6 +161,8 @@ def _add(made: Pipeline, name: str, steps: Steps, *, chained: bool) -> None:
 
 
 def _word_count(key: Key, language: str, least: int | None, most: int | None) -> Any:
+    if most == _MAX_WORDS and base_language(language) != "en":
+        most = None
     if not has_spaces(language):
         least, most = (one and one * _CHARACTERS_OF_WORD for one in (least, most))
         return data.text.LengthFilter(least, most, **key)

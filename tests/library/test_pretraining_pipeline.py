@@ -105,3 +105,14 @@ def test_chinese_texts() -> None:
 def test_an_unknown_language_is_refused() -> None:
     with pytest.raises(DefinitionError, match="'tlh'"):
         pretraining_pipeline(language="tlh")
+
+
+@pytest.mark.parametrize(("language", "word"), [("de", "Haus "), ("ja", "家の")])
+def test_only_the_characters_limit_a_long_text_outside_english(language, word):
+    step = pretraining_pipeline(language=language).graph.nodes["word_count"].operator
+    short = (
+        pretraining_pipeline(language=language, max_words=2000).graph.nodes["word_count"].operator
+    )
+
+    assert len(step([{"text": word * 15_000}])) == 1
+    assert short([{"text": word * 15_000}, {"text": word * 500}]) == [{"text": word * 500}]
