@@ -219,6 +219,21 @@ def decode(line: bytes) -> Record:
         ValueError: The line is not a JSON object, or holds an integer beyond 64 bits; the message
             describes its content.
     """
+    value = decode_own(line)
+    for item in value.values():
+        kind = type(item)
+        if kind is not str and kind is not int and kind not in _NEVER_NAN:
+            check_integers(line)
+            break
+    return value
+
+
+def decode_own(line: bytes) -> Record:
+    """Return the record in a line that this package wrote: it holds no integer beyond 64 bits.
+
+    Raises:
+        ValueError: The line is not a JSON object; the message describes its content.
+    """
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -227,11 +242,6 @@ def decode(line: bytes) -> Record:
     if not isinstance(value, dict):
         msg = f"a JSON {type(value).__name__}, not an object"
         raise ValueError(msg)  # noqa: TRY004 - callers handle one error type for an invalid line
-    for item in value.values():
-        kind = type(item)
-        if kind is not str and kind is not int and kind not in _NEVER_NAN:
-            check_integers(line)
-            break
     return value
 
 

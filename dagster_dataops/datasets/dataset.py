@@ -19,7 +19,7 @@ from dagster_dataops.datasets.lines import (
 )
 from dagster_dataops.errors import InputError
 from dagster_dataops.hashing.file_digests import cached_digest, content_digest
-from dagster_dataops.records import Record, decode
+from dagster_dataops.records import Record, decode, decode_own
 from dagster_dataops.stores.object_file import ObjectFile
 
 if TYPE_CHECKING:
@@ -187,10 +187,11 @@ class JsonlDataset:
         Raises:
             InputError: A line is not a record; the message names file and line.
         """
+        read = decode_own if self.canonical else decode
         with opened_content(self.path) as (source, interval):
             for line in iterate_lines(source, [interval]):
                 try:
-                    yield decode(line.text)
+                    yield read(line.text)
                 except ValueError as error:
                     number = LineCounter(source).line_at(line.start)
                     place = f"{shown_place(self.path)}, line {number}"

@@ -37,7 +37,8 @@ _PARTING_SECONDS: Final = 0.5
 _LAST_MESSAGE_MS: Final = 1000
 _REPLY_BYTES: Final = 256
 _PACKAGE: Final = __name__.partition(".")[0]
-_NOT_LEAN: Final = ("assets", "readers", "streams")  # may import Dagster, formats, PyTorch
+# They may import Dagster, formats or PyTorch.
+_NOT_LEAN: Final = ("__main__", "assets", "checks", "readers", "streams")
 
 
 class ServedProcess:
