@@ -114,4 +114,6 @@ def test_a_result_is_whole_when_it_is_replaced_or_split_again_and_killed(
     script.finish(str(latest + 1), str(last + 1))
     assert _joined(folder, 50) == b'{"n":%d}\n' % (last // 3) * 500
     version = folder.result.resolve().name
-    assert {path.name for path in folder.parts.iterdir()} == {version, f"{version}.jsonl"}
+    kept = {path.name.removesuffix(".jsonl") for path in folder.parts.iterdir()}
+    assert version in kept
+    assert len(kept) <= 2  # and the version before, for readers that have begun

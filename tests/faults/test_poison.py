@@ -258,7 +258,10 @@ def test_many_killers_among_many_records_cost_only_themselves(tmp_path: Path) ->
 def test_a_worker_out_of_memory_fails_the_record(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     run(_operator("process", "memory"), dataset, node(tmp_path))
-    _assert_only_the_poison_failed(tmp_path, "MemoryError")
+    # It lowers the limit itself, so its worker is replaced.
+    _assert_only_the_poison_failed(tmp_path, "WorkerDied")
+    (row,) = error_rows(node(tmp_path))
+    assert "a call lowered RLIMIT_AS" in row["message"]
 
 
 @pytest.mark.parametrize("what", RUDE)
