@@ -14,6 +14,7 @@ from dagster_dataops.loading.reading_service import (
 from dagster_dataops.loading.seed_generator import SeedGenerator
 from dagster_dataops.loading.service_session import (
     begin,
+    begin_iteration,
     check_service,
     checkpoint_of,
     decoded,
@@ -60,7 +61,7 @@ class SequentialReadingService(CheckpointableReadingServiceInterface):
     ) -> IterResetFn | None:
         with ExitStack() as begun:
             for service in self._services:
-                reset = service.initialize_iteration(seed_generator, iter_reset_fn)
+                reset = begin_iteration(service, seed_generator, iter_reset_fn)
                 begun.callback(service.finalize_iteration)
                 iter_reset_fn = reset or iter_reset_fn
             self._iteration = begun.pop_all()

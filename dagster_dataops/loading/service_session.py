@@ -1,7 +1,8 @@
 """`ServiceSession`: a copy of a reading service, and the order in which it is called."""
 
 import base64
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 from dagster_dataops.errors import StreamArgumentError, StreamStateError
@@ -64,7 +65,7 @@ class ServiceSession:
 
     def begin_iteration(self, generator: SeedGenerator) -> IterResetFn | None:
         """Begin an epoch, and return the function that resets the stream for it."""
-        reset = self.service.initialize_iteration(generator, None)
+        reset = begin_iteration(self.service, generator, None)
         self._iterating.callback(self.service.finalize_iteration)
         return reset
 
@@ -127,6 +128,30 @@ def begin(service: ReadingServiceInterface, stream: Operations, state: bytes) ->
         "CheckpointableReadingServiceInterface; give the service with which it was taken"
     )
     raise StreamArgumentError(type(service).__name__, reason)
+
+
+def begin_iteration(
+    service: ReadingServiceInterface, generator: SeedGenerator, reset: IterResetFn | None
+) -> IterResetFn | None:
+    """Begin an epoch of a service, and return the function that it makes for its stream.
+
+    Args:
+        service: The service. Its method may take the generator alone, as TorchData allows.
+        generator: The source of all seeds of the epoch.
+        reset: The function of the service before it.
+    """
+    if _takes_both(service.initialize_iteration):
+        return service.initialize_iteration(generator, reset)
+    return service.initialize_iteration(generator)
+
+
+def _takes_both(method: Callable[..., object]) -> bool:
+    """Return whether a method can be called with two values, by position."""
+    try:
+        inspect.signature(method).bind("seed_generator", "iter_reset_fn")
+    except TypeError:
+        return False
+    return True
 
 
 def as_stream(service: object, method: str, returned: object) -> Operations:

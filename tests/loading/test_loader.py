@@ -487,6 +487,32 @@ def test_a_reset_function_that_returns_no_stream_is_refused_with_the_service():
         iter(loader)
 
 
+def test_a_service_may_take_the_seed_generator_alone():
+    class Scaling(InProcessReadingService):
+        def initialize_iteration(self, seed_generator, iter_reset_fn=None):
+            return lambda given: given.map(lambda number: number * 3)
+
+    class Alone(InProcessReadingService):
+        def initialize_iteration(self, seed_generator):
+            seed_generator.seed(123)
+
+    shuffled = read_sequence(list(range(20))).shuffle(0)
+    alone = DataLoader2(shuffled, reading_service=Alone())
+    joined = DataLoader2(shuffled, reading_service=SequentialReadingService(Scaling(), Alone()))
+    first = list(alone)
+    assert list(alone) == first != sorted(first)
+    assert list(joined) == list(joined) == [3 * number for number in first]
+
+
+def test_an_error_of_a_service_that_begins_an_epoch_is_its_own():
+    class Failing(InProcessReadingService):
+        def initialize_iteration(self, seed_generator):
+            raise TypeError("of the service")
+
+    with pytest.raises(TypeError, match="^of the service$"):
+        iter(DataLoader2(stream(), reading_service=Failing()))
+
+
 def test_a_loader_goes_on_at_any_item_of_a_stream_that_a_reset_function_makes(calls):
     class Shifting(Recording):
         def initialize_iteration(self, seed_generator, iter_reset_fn=None):
