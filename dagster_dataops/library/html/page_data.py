@@ -276,7 +276,8 @@ def _fill_row(soup: Any, row: Any, hanging: dict[int, int]) -> dict[int, int]:
             width = _span(cell, "colspan")
             after.update(dict.fromkeys(range(column, column + width), rows - 1))
             column += width
-    return {place: rows for place, rows in (hanging | after).items() if rows > 0}
+    passed = {place: rows - 1 for place, rows in hanging.items()}  # right of the last cell
+    return {place: rows for place, rows in (passed | after).items() if rows > 0}
 
 
 def _slow_for_python(page: str) -> bool:

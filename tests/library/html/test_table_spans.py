@@ -60,3 +60,12 @@ def test_columns_of_markdown_stay_columns():
     text = data.html.ToMarkdown()([{"html": page}])[0]["text"]
     rows = [line.replace(" ", "") for line in text.strip().splitlines()]
     assert rows == ["|a|b|c|", "|---|---|---|", "|1|2|3|", "||4||", "|5|||"]
+
+
+def test_a_cell_of_markdown_ends_with_its_rows_although_a_row_between_is_short():
+    page = (
+        "<table><tr><th>a</th><th>b</th><th rowspan=2>c</th></tr>"
+        "<tr><td>1</td></tr><tr><td>2</td><td>3</td><td>4</td></tr></table>"
+    )
+    text = data.html.ToMarkdown()([{"html": page}])[0]["text"]
+    assert text.strip().splitlines()[-1].replace(" ", "") == "|2|3|4|"
