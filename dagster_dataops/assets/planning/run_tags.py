@@ -60,7 +60,7 @@ def _is_json(value: Any) -> bool:
 
 
 def operator_tag(reference: str) -> dict[str, str]:
-    """Return the tag of an operator's asset: ``dedup.Exact`` for the reference ``dedup.Exact``.
+    """Return the tag by which selections find the assets of an operator: ``dedup.Exact``.
 
     Each run of other characters than letters, digits, ``_``, ``-`` and ``.`` becomes one ``_``. Of
     a longer reference the last characters are kept, after a digest of all.

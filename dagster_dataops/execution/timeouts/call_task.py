@@ -43,7 +43,7 @@ class CallTask(asyncio.Task[T]):
 
     @property
     def ending(self) -> bool:
-        """Whether the run ends the task."""
+        """Whether the run itself has cancelled the task, by `end`."""
         return self._ending
 
     def end(self) -> None:

@@ -174,7 +174,7 @@ class BatchDelivery:
         self._note_failure(key, status, body)
 
     def _take_reply(self, key: str, start: int, asked: "_Asked", body: Any) -> None:
-        """Take a reply into the store; one without an answer counts as a failure, and is paid."""
+        """Store a reply; record one without an answer as a failure, with its cost."""
         share = self._client.batch_share
         estimated = counted_usage(body, asked.tokens).estimated if isinstance(body, dict) else None
         try:

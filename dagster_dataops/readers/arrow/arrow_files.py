@@ -157,16 +157,10 @@ class ArrowCursor(TableCursor):
 class TableStage(FileStage):
     """Yield the rows of tables."""
 
+    added_later: ClassVar[frozenset[str]] = frozenset({"missing"})
     columns: tuple[str, ...] | None
     file_key: str | None
     missing: tuple[str, ...]
-
-    @override
-    def options(self) -> dict[str, Any]:
-        options = super().options()
-        if not self.missing:  # as before there was this option
-            del options["missing"]
-        return options
 
 
 @dataclass(eq=False)

@@ -27,16 +27,10 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
     name: ClassVar[str] = "read_huggingface"
     saved: ClassVar[tuple[str, ...]] = ("item_index", "_failed_before")
     left_out: ClassVar[frozenset[str]] = frozenset({"dataset"})
+    added_later: ClassVar[frozenset[str]] = frozenset({"missing"})
     dataset: Any = field(repr=False)
     columns: tuple[str, ...] | None
     missing: tuple[str, ...]
-
-    @override
-    def options(self) -> dict[str, Any]:
-        options = super().options()
-        if not self.missing:  # as before there was this option
-            del options["missing"]
-        return options
 
     @override
     def reset(self) -> None:

@@ -196,10 +196,13 @@ class Stage(Cursor):
         code_seen: The digest of its functions, as it was when it was first taken.
         left_out: The fields that are no options, besides inputs: they do not change the
             items, or `identity` covers them.
+        added_later: The fields that are no options while they are empty: states of versions before
+            these fields are still read.
     """
 
     name: ClassVar[str]
     left_out: ClassVar[frozenset[str]] = frozenset()
+    added_later: ClassVar[frozenset[str]] = frozenset()
     elementwise: ClassVar[bool] = False
     transparent: ClassVar[bool] = False
     keeps_step: ClassVar[bool] = False
@@ -279,6 +282,7 @@ class Stage(Cursor):
         """Return the arguments of the stage by name, without those in ``left_out``."""
         names = (field.name for field in fields(self))
         left_out = self.left_out | {"upstream", "sources", "code_seen"}
+        left_out |= {name for name in self.added_later if not getattr(self, name)}
         return {name: getattr(self, name) for name in names if name not in left_out}
 
     def ordered(self) -> "Iterator[Stage]":
