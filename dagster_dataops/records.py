@@ -29,6 +29,7 @@ _DUMP_OPTIONS: Final = (
 # Types, besides the usual ``str`` and ``int``, whose values are neither floats nor contain any.
 # Checking the types of a record's values is several times as fast as searching its bytes.
 _NEVER_NAN: Final = frozenset({bool, type(None)})
+WITHOUT_FLOATS: Final = frozenset({str, int, *_NEVER_NAN})
 _MAX_DEPTH = 250  # orjson refuses deeper nesting than 254 levels
 _SHOWN_DEPTH: Final = 100
 _SHOWN_PARTS: Final = 1_000_000
