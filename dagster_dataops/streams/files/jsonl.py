@@ -3,21 +3,19 @@
 from codecs import BOM_UTF8
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import orjson
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.records import check_integers, decode
+from dagster_dataops.records import WITHOUT_FLOATS, check_integers, decode
 from dagster_dataops.streams.core.random_access import RandomAccess
 from dagster_dataops.streams.core.stage import ReadContext
 from dagster_dataops.streams.files.blocks import BlockCursor, ParsedBlock
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_stages import NOWHERE, FileCursor, FileStage, Origin
 from dagster_dataops.streams.files.line_index import JsonAccess
-
-_EXACT: Final = frozenset({str, int, bool, type(None)})  # types that hold no float
 
 
 class JsonCursor(BlockCursor):
@@ -55,7 +53,7 @@ class JsonCursor(BlockCursor):
 
 
 def _may_hold_long_integers(records: list[dict[str, Any]], block: bytes) -> bool:
-    if set(map(type, chain.from_iterable(map(dict.values, records)))) <= _EXACT:
+    if set(map(type, chain.from_iterable(map(dict.values, records)))) <= WITHOUT_FLOATS:
         return False
     try:
         check_integers(block)
