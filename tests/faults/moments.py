@@ -31,8 +31,8 @@ IN_PARENT: Final[dict[str, tuple[str, str, str, int]]] = {
     "rename": ("checkpoints.publish.commit", "", "_replace", 3),
     "remove": ("checkpoints.publish.commit", "", "remove_checkpoints", 1),
     "delete": ("datasets.durable_files", "os", "unlink", 8),
-    "handle_death": ("execution.backends.processes", "_Run", "_handle_death", 1),
-    "supply": ("execution.backends.processes", "_Run", "_supply", 20),
+    "handle_death": ("execution.workplaces.processes", "_Run", "_handle_death", 1),
+    "supply": ("execution.workplaces.processes", "_Run", "_supply", 20),
 }
 IN_WORKER: Final[dict[str, tuple[str, str, str, int]]] = {
     "ready": ("execution.workers.worker_main", "_Worker", "__init__", 1),

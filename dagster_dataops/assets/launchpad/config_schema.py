@@ -8,6 +8,7 @@ record.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final
 
 import dagster as dg
@@ -16,7 +17,7 @@ from dagster_dataops.assets.launchpad.json_schema_types import choice, config_ty
 from dagster_dataops.assets.launchpad.option_fields import default_field
 from dagster_dataops.assets.launchpad.params import params_field
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.concurrency_modes import MODES, PACKAGE_MODES
 from dagster_dataops.operators.options.settings import (
     FLAG,
     MISSING,
@@ -48,11 +49,20 @@ class LazyField(dg.Field):
 
 
 _SETTINGS: Final = execution_settings()
-COROUTINE_MODE_TYPE: Final = dg.Enum("AsyncMode", list(map(dg.EnumValue, MODES)))
 MISSING_TYPE: Final = choice(list(MISSING_RULES))
-MODE_TYPE: Final = dg.Enum(
-    "Mode", [dg.EnumValue(name) for name, mode in MODES.items() if not mode.only_coroutines]
-)
+
+
+def mode_type(*, coroutines: bool) -> dg.Enum:
+    """Return the type of the concurrency modes that this process knows.
+
+    Args:
+        coroutines: Whether the operator is ``async def``.
+    """
+    names = [name for name, mode in MODES.items() if coroutines or not mode.only_coroutines]
+    # Dagster knows types by their names, so registered modes are part of it.
+    registered = [name for name in names if name not in PACKAGE_MODES]
+    name = "_".join(["AsyncMode" if coroutines else "Mode", *registered])
+    return dg.Enum(name, list(map(dg.EnumValue, names)))
 
 
 def _left_empty(config: Any, description: str) -> dg.Field:
@@ -60,12 +70,12 @@ def _left_empty(config: Any, description: str) -> dg.Field:
     return dg.Field(nullable(config), is_required=False, description=description)
 
 
-def _setting_field(name: str, *, modes: dg.Enum = MODE_TYPE, flag: bool = True) -> dg.Field:
+def _setting_field(name: str, *, modes: dg.Enum | None = None, flag: bool = True) -> dg.Field:
     """Return the field of a setting.
 
     Args:
         name: Name of the setting.
-        modes: The type of concurrency modes.
+        modes: The type of concurrency modes, for their setting.
         flag: The default of a setting that is true or false.
     """
     setting = _SETTINGS[name]
@@ -93,16 +103,24 @@ COMMON_FIELDS: Final[Mapping[str, dg.Field]] = {
         "`failed_records`: keep the result and retry its failed records alone, also "
         "with other code or options.",
     ),
-    **{name: _setting_field(name) for name, one in _SETTINGS.items() if one.launchpad},
+    **{
+        name: _setting_field(name)
+        for name, one in _SETTINGS.items()
+        if one.launchpad and one.kind is not MODE
+    },
 }
+
+
+@cache
+def _mode_field(coroutines: bool, _known: tuple[str, ...]) -> dg.Field:  # noqa: FBT001 - a key
+    return _setting_field("concurrency_mode", modes=mode_type(coroutines=coroutines))
 
 
 def config_schema(operator: Operator) -> dict[str, dg.Field]:
     """Return the fields of an operator's configuration: settings and ``params``."""
     use = operator.__dataops__
-    fields = dict(COMMON_FIELDS)
-    if use.spec.asynchronous:
-        fields["concurrency_mode"] = _setting_field("concurrency_mode", modes=COROUTINE_MODE_TYPE)
+    modes = _mode_field(use.spec.asynchronous, tuple(MODES))
+    fields = {**COMMON_FIELDS, "concurrency_mode": modes}
     if use.spec.batch:
         fields["batch_size"] = _setting_field("batch_size")
     if not use.resolved.ignore_errors:

@@ -1,4 +1,4 @@
-"""Head: settle the records of a job by agents on other machines.
+"""Head: run the open records of an attempt by agents on other machines.
 
 The head leases parts of the input to agents and journals the spans that they report. An agent that
 dies, or is silent for long, is replaced, and its parts are leased again. No record counts as the
@@ -23,7 +23,7 @@ from dagster_dataops.execution.agent_pool import (
     Said,
     SpanBatch,
 )
-from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
 from dagster_dataops.execution.leases.agent_state import AgentState
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
@@ -47,17 +47,17 @@ _PARTS: Final = {
 
 
 class Head:
-    """Settles the records of a job by agents.
+    """Runs the open records of an attempt by agents.
 
     Args:
-        job: The job.
+        sink: Where outcomes go.
         cluster: The machines of the agents.
     """
 
-    def __init__(self, job: Job, cluster: Cluster) -> None:
-        self._job = job
+    def __init__(self, sink: CheckpointSink, cluster: Cluster) -> None:
+        self._sink = sink
         self._cluster = cluster
-        self._orders = AgentOrders(job, cluster)
+        self._orders = AgentOrders(sink, cluster)
         self._agents: dict[AgentHandle, AgentState] = {}
         self._count = 0
         self._lost_in_a_row = 0
@@ -68,7 +68,7 @@ class Head:
         self._began = time.monotonic()
 
     def run(self) -> None:
-        """Settle the open records.
+        """Run the open records.
 
         Raises:
             RecordError: A record failed and failures are not ignored.
@@ -76,10 +76,11 @@ class Head:
             ClusterError: No cluster answers, its machines differ, or its agents die.
             RunStoppedError: A stop was requested.
         """
-        descriptor = open_readable(self._job.dataset.path)
+        work = self._sink.work
+        descriptor = open_readable(work.dataset.path)
         try:
-            batches = self._job.batch_starts(descriptor)
-            self._schedule = LeaseSchedule(descriptor, self._job.todo, batches)
+            batches = work.batch_starts(descriptor)
+            self._schedule = LeaseSchedule(descriptor, work.open, batches)
             self._pool: AgentPool = self._cluster.open()
             try:
                 self._work()
@@ -88,8 +89,8 @@ class Head:
         finally:
             close_readable(descriptor)
         if self._failure is not None:
-            self._job.last_failed = set(self._last_failed)
-            raise self._job.error_of(self._failure)
+            self._sink.last_failed = set(self._last_failed)
+            raise self._sink.error_of(self._failure)
 
     def _work(self) -> None:
         self._count = self._orders.count
@@ -102,7 +103,7 @@ class Head:
                 raise self._error
             self._replace_silent(time.monotonic())
             self._supply()
-            self._job.tick()
+            self._sink.tick()
 
     def _start_agent(self) -> None:
         handle = self._pool.start(self._orders.next())
@@ -159,12 +160,12 @@ class Head:
             for span in batch.spans
         ]
         if all(counting):
-            self._job.settle(batch.segment, batch.offset, batch.spans, batch.notes)
+            self._sink.journal(batch.segment, batch.offset, batch.spans, batch.notes)
             return sum(span.length for span in batch.spans)
         size, offset = 0, batch.offset
         for span, notes, counts in zip(batch.spans, batch.notes, counting, strict=True):
             if counts:
-                self._job.settle(batch.segment, offset, [span], [notes])
+                self._sink.journal(batch.segment, offset, [span], [notes])
                 size += span.length
             offset += span.output_bytes + span.error_bytes
         return size
@@ -194,7 +195,9 @@ class Head:
             text = f"{self._lost_in_a_row} agents in a row died, the last with: {reason}"
             raise ClusterError(str(self._cluster), text)
         where = f" on {agent.node}" if agent.node else ""
-        self._job.note(f"an agent{where} died ({reason}); its unsettled records are done again")
+        self._sink.attempt.log(
+            f"an agent{where} died ({reason}); its unsettled records are done again"
+        )
         if self._schedule and self._failure is None:
             self._start_agent()
 
@@ -210,7 +213,7 @@ class Head:
             agent.silent = True
             self._schedule.revoke(agent)
             handle.send(Command.FINISH)
-            self._job.note(
+            self._sink.attempt.log(
                 f"the agent on {agent.node} has been silent for {_SILENT_SECONDS:g} s; its "
                 "unsettled records are done elsewhere as well"
             )
@@ -268,10 +271,10 @@ class Head:
         if not self._schedule and self._failure is None:
             for handle in self._agents:
                 handle.send(Command.FINISH)
-            self._job.resources.callback(self._close)
+            self._sink.attempt.resources.callback(self._close)
             return
         try:
-            drain = self._job.settings.drain_seconds
+            drain = self._sink.attempt.settings.drain_seconds
             for handle in self._agents:
                 handle.send(Command.STOP)
             self._await_ends(drain + _LAST_MESSAGES_SECONDS)

@@ -7,61 +7,53 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from threading import Lock
+from typing import TypeAlias
 
 from dagster_dataops.byte_ranges import Readable, expect
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
-from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.operators.outcomes.record_context import Tally
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """The options of a loop.
-
-    Attributes:
-        write: Receives every span with its output and error lines, in order.
-        operator: Qualified name, for error lines.
-        ignore_errors: Whether a failure becomes an error line. Otherwise it ends the range.
-        check_input: Whether spans carry a checksum of their input.
-        apart: Whether every record is a span of its own.
-        breaker: Counts failures; the failure that opens it ends the range.
-        tally: Counts and dispositions of the records that are being settled.
-        announce: Called with the byte position of every record, or batch, before it is processed.
-        shortened: Called with the new end of a range that takes too long; other workers may
-            process the lines after it. The thread that calls `RangeLoop.shorten_if_late` may call
-            it while a record is being processed.
-    """
-
-    write: Callable[[SettledSpan], None]
-    operator: str
-    ignore_errors: bool
-    check_input: bool
-    apart: bool = False
-    breaker: Breaker = field(default_factory=lambda: Breaker(0))
-    tally: Tally = field(default_factory=Tally)
-    announce: Callable[[int], None] | None = None
-    shortened: Callable[[int], None] | None = None
+Write: TypeAlias = Callable[[SettledSpan], None]
 
 
 class RangeLoop(ABC):
     """Settles ranges of one input.
 
     Args:
+        calls: The open operator.
         source: The open input.
-        terms: The options.
+        write: Receives every span with its output and error lines, in order.
+        checks_input: Whether spans carry a checksum of their input.
+        announce: Called with the byte position of every record, or batch, before it is processed.
+        shortened: Called with the new end of a range that takes too long; other workers may
+            process the lines after it. The thread that calls `RangeLoop.shorten_if_late` may call
+            it while a record is being processed.
 
     Attributes:
         began: When the first lines of the range of the last `run` were there. The patience counts
             from then: the latency of a store says nothing about the records.
     """
 
-    def __init__(self, source: Readable, terms: Terms) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        source: Readable,
+        write: Write,
+        *,
+        checks_input: bool,
+        announce: Callable[[int], None] | None = None,
+        shortened: Callable[[int], None] | None = None,
+    ) -> None:
+        self._calls = calls
         self._source = source
-        self._terms = terms
+        self._write = write
+        self._checks_input = checks_input
+        self._announce = announce
+        self._shortened = shortened
+        self._apart = calls.settings.reuse_outcomes
         self._fork_guard = ForkGuard()
         self._lock = Lock()  # held while the end of the range changes
         self._end = 0  # of the current range
@@ -104,8 +96,8 @@ class RangeLoop(ABC):
                 begun = self._begun_until()
                 if begun is not None and begun < self._end:
                     self._end = begun
-                    if self._terms.shortened is not None:
-                        self._terms.shortened(begun)
+                    if self._shortened is not None:
+                        self._shortened(begun)
 
     @abstractmethod
     def _begun_until(self) -> int | None:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Final
 
 from dagster_dataops.errors import UnencodableError
-from dagster_dataops.execution.progress import Progress
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.operators.options.settings import ResolvedSettings, RetryOn
@@ -101,10 +100,10 @@ class Retries:
             self._tried_again += tried_again
             self._recovered += recovered
 
-    def report(self, progress: Progress) -> None:
-        """Show how many records were tried again and recovered, if there were any."""
+    def report(self, log: Callable[[str], None]) -> None:
+        """Log how many records were tried again and recovered, if there were any."""
         if self._tried_again:
-            progress.note(
+            log(
                 f"tried {counted(self._tried_again, 'failed records')} again; "
                 f"{self._recovered:,} of them succeeded"
             )

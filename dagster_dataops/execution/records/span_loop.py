@@ -7,15 +7,15 @@ blocks are slower, because they do not fit into the processor's cache.
 """
 
 import time
-from typing import Final
+from typing import Any, Final
 
 from typing_extensions import override
 
 from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines
-from dagster_dataops.execution.records.range_loop import RangeLoop, Terms
+from dagster_dataops.execution.records.calls import Calls
+from dagster_dataops.execution.records.range_loop import RangeLoop, Write
 from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.records.span_block import SpanBlock
 
 SETTLE_SECONDS: Final = 0.5
@@ -31,10 +31,11 @@ class SpanLoop(RangeLoop):
     """Settles ranges of one input.
 
     Args:
-        settle: Settles lines.
-        source: The open input.
-        terms: The options.
+        calls: As for `RangeLoop`.
+        source: As for `RangeLoop`.
+        write: As for `RangeLoop`.
         settle_seconds: Seconds of work after which a span ends; by default `SETTLE_SECONDS`.
+        options: As for `RangeLoop`.
 
     Attributes:
         position: The byte up to which the range of the last `run` is settled.
@@ -42,13 +43,15 @@ class SpanLoop(RangeLoop):
 
     def __init__(
         self,
-        settle: Settle,
+        calls: Calls,
         source: Readable,
-        terms: Terms,
+        write: Write,
+        *,
         settle_seconds: float | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(source, terms)
-        self._settle = settle
+        super().__init__(calls, source, write, **options)
+        self._settle = calls.settle
         self._slice = 1
         self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
         self._pending: SpanBlock | None = None
@@ -56,12 +59,15 @@ class SpanLoop(RangeLoop):
 
     @override
     def _settle_range(self, start: int, end: int, *, one_by_one: bool) -> Failure | None:
-        fixed_slice = 1 if one_by_one or self._terms.apart else 0
+        fixed_slice = 1 if one_by_one or self._apart else 0
         self.position = start
         while self.position < self._end:
             start = self.position
             cut = next_line_start(self._source, min(start + BLOCK_BYTES, end), end)
-            pending = SpanBlock(self._terms, read_lines(self._source, Interval(start, cut)), start)
+            block = read_lines(self._source, Interval(start, cut))
+            pending = SpanBlock(
+                self._calls, self._write, block, start, checks_input=self._checks_input
+            )
             try:
                 failed = self._run(pending, fixed_slice)
             finally:  # finished records are settled, also after an interrupt
@@ -77,9 +83,9 @@ class SpanLoop(RangeLoop):
         self._pending = pending
         settled_at = began = time.monotonic()
         while not pending.exhausted:
-            if self._terms.announce is not None:
+            if self._announce is not None:
                 self._slice = 1
-                self._terms.announce(pending.position)
+                self._announce(pending.position)
             with self._lock:
                 pending.begin(fixed_slice or self._slice)
             try:

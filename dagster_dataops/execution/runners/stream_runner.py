@@ -26,7 +26,7 @@ from dagster_dataops.errors import (
     StreamStateError,
     UnencodableError,
 )
-from dagster_dataops.execution.attempt import Attempt, synced_on_failure
+from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failure
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.runners.given_stream import GivenStream, as_reading
 from dagster_dataops.execution.runners.runner import Runner
@@ -123,7 +123,7 @@ class StreamRunner(Runner):
         return ""
 
     @override
-    def run(self, attempt: Attempt) -> Drafts:
+    def run(self, attempt: NodeAttempt) -> Drafts:
         """Write the rest of the stream and compose the result."""
         context, start = attempt.context, attempt.start
         if start.position is None:

@@ -10,32 +10,34 @@ from typing import TYPE_CHECKING, cast
 
 from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
-from dagster_dataops.execution.backends.collector import Collector
-from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.records.async_settle import async_settlers
 from dagster_dataops.execution.records.lifecycle import context_of, opened
 from dagster_dataops.execution.records.record_failures import failure_of
 from dagster_dataops.execution.records.retries import PauseEnded, Retries
 from dagster_dataops.execution.records.span_draft import Finished
+from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.timeouts.call_task import CallTask
 from dagster_dataops.execution.timeouts.event_loop import LoopClosedError, event_loop, run_through
+from dagster_dataops.execution.work_list import WorkList
+from dagster_dataops.execution.workplaces.collector import Collector
 from dagster_dataops.operators.outcomes.record_context import StopRun
 
 if TYPE_CHECKING:
     from dagster_dataops.datasets.lines import Line
 
 
-def run(job: Job) -> None:
-    """Settle the open records of a job.
+def run(attempt: Attempt, work: WorkList, sink: Sink) -> None:
+    """Run the open records.
 
     Raises:
         RecordError: A record failed and failures are not ignored.
         RunStoppedError: Too many cancelled calls are still running.
     """
-    collector = Collector(job)
-    retries = Retries(job.settings, collector.pause, collector.breaker)
-    calls = _Calls(job, collector, retries)
-    thread = WaitableThread(calls.run, job.name)
+    collector = Collector(attempt, work, sink)
+    retries = Retries(attempt.settings, collector.pause, collector.breaker)
+    calls = _Calls(attempt, collector, retries)
+    thread = WaitableThread(calls.run, attempt.name)
     thread.start()
     try:
         with collected_rarely():
@@ -43,17 +45,17 @@ def run(job: Job) -> None:
     finally:
         calls.cancel()
         collector.close()
-        retries.report(job.context.progress)
+        retries.report(attempt.log)
 
 
 class _Calls:
     """The calls in flight: one task for each worker, which takes the next line when it is free."""
 
-    def __init__(self, job: Job, collector: Collector, retries: Retries) -> None:
+    def __init__(self, attempt: Attempt, collector: Collector, retries: Retries) -> None:
         self._collector = collector
-        self._operator = job.operator
+        self._operator = attempt.operator
         self._retries = retries
-        self._workers = job.settings.max_workers
+        self._workers = attempt.settings.max_workers
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[CallTask[None]] = []
         self._in_flight: dict[int, list[Line]] = {}  # by the number of the task
