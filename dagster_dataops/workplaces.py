@@ -20,8 +20,7 @@ from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.range_worker import range_worker
-from dagster_dataops.execution.workplaces.workplace import Workplace
-from dagster_dataops.operators.options.concurrency_modes import register_workplace
+from dagster_dataops.operators.options.concurrency_modes import Workplace, register_workplace
 
 __all__ = [
     "Attempt",

@@ -1,36 +1,11 @@
-"""Workplaces: where the calls of an operator run, one module for each concurrency mode.
-
-The table of modes in `dagster_dataops.operators.options.concurrency_modes` names them.
-"""
+"""run_workplace: run an attempt in the workplace of its concurrency mode."""
 
 from importlib import import_module
-from typing import Protocol, cast
+from typing import cast
 
 from dagster_dataops.execution.agent_pool import cluster_for
-from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
-from dagster_dataops.execution.sink import Sink
-from dagster_dataops.execution.work_list import WorkList
-from dagster_dataops.operators.options.concurrency_modes import mode_named
-
-
-class Workplace(Protocol):
-    """Runs the open intervals of an input, and hands finished spans to a sink."""
-
-    def run(self, attempt: Attempt, work: WorkList, sink: Sink) -> None:
-        """Run the open intervals; return when every record in them has an outcome.
-
-        Args:
-            attempt: What is run: the operator with its settings.
-            work: What is open.
-            sink: Where outcomes go.
-
-        Raises:
-            RecordError: A record failed and failures are not ignored.
-            OutageError: Too many consecutive calls failed.
-            RunStoppedError: A stop was requested.
-        """
-        ...
+from dagster_dataops.operators.options.concurrency_modes import Workplace, mode_named
 
 
 def run_workplace(sink: CheckpointSink) -> None:

@@ -20,10 +20,21 @@ _DRAIN_SECONDS: Final = 20.0  # less than the 30 that Docker and Kubernetes give
 
 
 class Workplace(Protocol):
-    """Runs what is open, and hands finished spans to a sink: `dagster_dataops.workplaces`."""
+    """Runs what is open of one input, and hands finished spans to a sink."""
 
     def run(self, attempt: Any, work: Any, sink: Any) -> None:
-        """Run the open intervals; return when every record in them has an outcome."""
+        """Run the open intervals; return when every record in them has an outcome.
+
+        Args:
+            attempt: What is run, an `Attempt`: the operator with its settings.
+            work: What is open, a `WorkList`.
+            sink: Where outcomes go, a `Sink`.
+
+        Raises:
+            RecordError: A record failed and failures are not ignored.
+            OutageError: Too many consecutive calls failed.
+            RunStoppedError: A stop was requested.
+        """
         ...
 
 
