@@ -1,6 +1,5 @@
 """Run operators and graphs in plain Python, below the configured root."""
 
-import getpass
 import logging
 import os
 import tempfile
@@ -212,8 +211,10 @@ def _policy(resume: Resume) -> ResumePolicy:
 
 
 def _user() -> str:
+    from getpass import getuser  # slow to import
+
     try:
-        return getpass.getuser()
+        return getuser()
     except (KeyError, OSError):
         return "unknown"
 
