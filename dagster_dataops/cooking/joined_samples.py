@@ -195,6 +195,7 @@ class JoinedSamples(SourceByNumber):
     joiner: Joiner
 
     @property
+    @override
     def parts(self) -> tuple[CrudeSource, ...]:
         """The datasets."""
         return self.table.parts

@@ -237,4 +237,4 @@ def as_dataset(data: object, place: Path) -> JsonlDataset:
     else:
         reason = "give a list of dicts, one dict, the path of a jsonl file, or a JsonlDataset"
         raise InputError(f"of type {type(data).__name__}", reason)
-    return write_records(place, records, "list")
+    return write_records(place, records, "list", scratch=True)

@@ -62,7 +62,7 @@ def _is_inside(value: Any, limit: "Ge | Gt | Le | Lt") -> bool:
     return bool(_COMPARE[words](value, getattr(limit, words.lower())))
 
 
-def _in_words(limits: list["Ge | Gt | Le | Lt"]) -> str:
+def _in_words(limits: list[Any]) -> str:
     named = {type(limit).__name__: limit for limit in limits}
     if list(named) == ["Ge", "Le"]:
         return "between {Ge.ge} and {Le.le}".format(**named)
