@@ -14,10 +14,10 @@ from typing_extensions import override
 
 from dagster_dataops.cooking.crude_sources import CrudeSource, IndexRows
 from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.records import RESTORE_KEY
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.random_access import MISSING
 from dagster_dataops.streams.core.stage import ReadContext, UnaryStage
-from dagster_dataops.streams.stages.grouping.window_packing import RESTORE_KEY
 from dagster_dataops.streams.stages.sampling import DrawingStage
 
 ENTRY: Final = "entry"  # in a line of an index
