@@ -190,7 +190,7 @@ def without_named(text: str) -> str:
     return _IN_YAML.sub(lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], without_logins(text))
 
 
-def _known_tokens(text: str) -> Iterator["Secret"]:
+def _known_tokens(text: str) -> list["Secret"]:
     from dagster_dataops.operators.options.token_forms import secrets  # many patterns
 
     return secrets(text)
