@@ -51,6 +51,7 @@ class CheckpointSink(Sink):
         self.work = work
         self.checkpoint = attempt.open_checkpoint(checkpoint)
         self._ticker = attempt.ticker(self.state)
+        self._keeps_outcomes = attempt.settings.reuse_outcomes
 
     @override
     def take_segment_number(self) -> int:
@@ -64,8 +65,7 @@ class CheckpointSink(Sink):
     def journal(
         self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
     ) -> None:
-        kept = self.attempt.settings.reuse_outcomes
-        digests = digests_in(self.work.dataset.path, spans) if kept else None
+        digests = digests_in(self.work.dataset.path, spans) if self._keeps_outcomes else None
         self.checkpoint.settle(SpansEntry.of(segment, offset, spans, digests, notes))
 
     def state(self) -> ProgressState:

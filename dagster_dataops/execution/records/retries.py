@@ -1,13 +1,13 @@
 """Retries: try failed records again, with growing pauses."""
 
 import math
-import random
 import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Final
 
+from dagster_dataops.concurrency.retrying import Backoff
 from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
@@ -16,7 +16,6 @@ from dagster_dataops.operators.outcomes.return_contract import ContractError
 from dagster_dataops.quantities import counted
 
 _LONGEST_PAUSE_SECONDS: Final = 60.0
-_MOST_DOUBLINGS: Final = 60
 _LONGEST_ASKED_SECONDS: Final = 3600.0
 _LOOK_SECONDS: Final = 0.1  # after which a pausing coroutine looks whether the run stops
 
@@ -45,6 +44,7 @@ class Retries:
         breaker: Breaker | None = None,
     ) -> None:
         self._settings = settings
+        self._backoff = Backoff(settings.backoff, _LONGEST_PAUSE_SECONDS)
         self._lock = threading.Lock()
         self._tried_again = 0
         self._recovered = 0
@@ -80,10 +80,7 @@ class Retries:
             number: Which further try it is, counted from 1.
             outcome: The failure of the try before it.
         """
-        doublings = min(number - 1, _MOST_DOUBLINGS)
-        half = min(self._settings.backoff * 2.0**doublings, _LONGEST_PAUSE_SECONDS) / 2
-        pause = half + random.uniform(0, half)  # noqa: S311 - spreads calls, protects nothing
-        return max(pause, _asked_pause(outcome))
+        return max(self._backoff.pause(number), _asked_pause(outcome))
 
     async def pause_async(self, seconds: float) -> None:
         """Wait before another try, in an event loop."""

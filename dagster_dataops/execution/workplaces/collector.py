@@ -73,6 +73,7 @@ class Collector:
         self._segment_closed = False
         self._stop = threading.Event()
         settings = attempt.settings
+        self._ignores_errors = settings.ignore_errors
         limit = settings.stop_after_failures
         self.breaker = Breaker(limit, self._stop.set, settings.max_workers, attempt.operator)
         self.taken = 0
@@ -128,7 +129,7 @@ class Collector:
     def put(self, finished: list[Finished]) -> None:
         """Take the outcomes of a call's lines, in the thread that finished it."""
         self._fork_guard.check()
-        for line, outcome, *_ in finished if not self._attempt.settings.ignore_errors else ():
+        for line, outcome, *_ in finished if not self._ignores_errors else ():
             if isinstance(outcome, Failure):
                 self._first_failure = self._first_failure or outcome._replace(offset=line.start)
                 self._stop.set()
