@@ -10,7 +10,6 @@ from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import RunStoppedError, UnprocessedError
 from dagster_dataops.execution.attempt import Attempt
-from dagster_dataops.execution.records.batch_loop import BatchLoop
 from dagster_dataops.execution.records.calls import Calls, opened_calls
 from dagster_dataops.execution.records.range_loop import RangeLoop
 from dagster_dataops.execution.records.settle import Around
@@ -18,7 +17,6 @@ from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
-from dagster_dataops.execution.timeouts.thread_calls import CallLimit
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
 
@@ -92,6 +90,8 @@ def _around(attempt: Attempt, sink: Sink, tally: Tally, stack: ExitStack) -> Aro
     if seconds is None or attempt.operator.__dataops__.spec.asynchronous:
         return None
     if threading.current_thread() is not sink.thread:
+        from dagster_dataops.execution.timeouts.thread_calls import CallLimit  # few need it
+
         limit = CallLimit(seconds, Stuck(settings.max_workers), tally)
         return stack.enter_context(closing(limit)).around
     obstacle = alarm_obstacle()
@@ -114,5 +114,7 @@ def _loop(calls: Calls, source: Readable, work: WorkList, sink: Sink) -> RangeLo
 
     options: dict[str, Any] = {"checks_input": work.checks_input}
     if work.batch_size:
+        from dagster_dataops.execution.records.batch_loop import BatchLoop  # few need it
+
         return BatchLoop(calls, source, write, **options)
     return SpanLoop(calls, source, write, settle_seconds=_SETTLE_SECONDS, **options)
