@@ -101,7 +101,7 @@ def read_jsonl(  # noqa: PLR0913 - the options of files
     compression: str | None = INFER,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataPipelineBuilder:
-    """Read the records of jsonl files; blank lines are skipped.
+    r"""Read the records of jsonl files; blank lines are skipped.
 
     Resuming is immediate for uncompressed local files and for URLs whose server supports ranges.
     Compressed files are decompressed again up to the position, but not parsed.
@@ -125,7 +125,7 @@ def read_jsonl(  # noqa: PLR0913 - the options of files
 
     Example:
         >>> path = Path(tempfile.mkdtemp(), "docs.jsonl")
-        >>> _ = path.write_text('{"text": "a"}\\n{"text": "b"}\\n')
+        >>> _ = path.write_text('{"text": "a"}\n{"text": "b"}\n')
         >>> list(read_jsonl(path, line_key="line"))
         [{'text': 'a', 'line': 1}, {'text': 'b', 'line': 2}]
     """
