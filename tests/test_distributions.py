@@ -157,7 +157,7 @@ def upper(record: dict[str, Any], input_key: str = "text") -> dict[str, Any]:
 
 with pipeline("wrong") as ppl:
     pass
-build_definitions(ppl, source="a.jsonl", sorce="a.jsonl")  # wrong
+build_definitions(ppl, source="a.jsonl", source_file="a.jsonl")  # wrong
 build_definitions(ppl, source=3)  # wrong
 build_definitions("wrong", source="a.jsonl")  # wrong
 upper("text")  # wrong
