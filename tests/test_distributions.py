@@ -107,10 +107,11 @@ def upper(record: dict[str, Any], input_key: str = "text") -> dict[str, Any]:
 
 
 @data_register("data.typed")
-class Suffix:
+class Suffix(Operator):
     """Add a suffix to a text."""
 
     def __init__(self, suffix: str, input_key: str = "text", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.suffix, self.input_key = suffix, input_key
 
     def forward(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -129,6 +130,8 @@ assert_type(upper({"text": "a"}), dict[str, Any])
 assert_type(upper(input_key="text"), Operator)
 assert_type(Suffix(suffix="!"), Suffix)
 assert_type(Suffix(suffix="!").suffix, str)
+assert_type(Suffix(suffix="!", _max_workers=2).set_output("a.jsonl"), Suffix)
+print(Suffix(suffix="!")([{"text": "a"}]))
 assert_type(ppl.materialize([]), dict[str, RunReport])
 assert_type(
     build_definitions(ppl, source="a.jsonl", checks={"upper": [checks.row_count(min=1)]}),
@@ -148,6 +151,7 @@ _WRONG = """
 from typing import Any
 
 from dagster_dataops import build_definitions, data_register, load_result, pipeline
+from typed import Suffix
 
 
 @data_register("data.wrong")
@@ -161,6 +165,8 @@ build_definitions(ppl, source="a.jsonl", source_file="a.jsonl")  # wrong
 build_definitions(ppl, source=3)  # wrong
 build_definitions("wrong", source="a.jsonl")  # wrong
 upper("text")  # wrong
+Suffix(suffix=1)  # wrong
+Suffix()  # wrong
 load_result("a").rows.upper()  # wrong
 """
 
@@ -362,7 +368,7 @@ def test_a_type_checker_knows_the_types_of_the_package(
     found = _mypy(installed, tmp_path, "typed.py", "wrong.py")
 
     assert found == {"wrong.py": marked}
-    assert len(marked) == 5
+    assert len(marked) == 7
 
 
 def _mypy(installed: Installed, folder: Path, *files: str) -> Mapping[str, list[int]]:

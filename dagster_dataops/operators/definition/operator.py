@@ -203,7 +203,7 @@ class OperatorMeta(type):
 
 
 class Operator(metaclass=OperatorMeta):
-    """A configured operator. Subclass a group instead of this class."""
+    """A configured operator. Subclass a group, or this class with the decorator `data_register`."""
 
     __dataops__: Invocation
     new_records: ClassVar[bool] = False
@@ -597,7 +597,8 @@ def _not_an_operator(cls: type) -> OperatorDefinitionError:
         return OperatorDefinitionError(f"data.{group}", "it is a group; construct its operators")
     name = "MyOperator" if cls is Operator else cls.__name__
     reason = (
-        "it belongs to no group, so it was not registered; inherit from a group in place of "
+        "it belongs to no group, so it was not registered; decorate it by "
+        "@data_register('data.my_group'), or inherit from a group in place of "
         f"Operator: class {name}(data_register.new_group('my_group'))"
     )
     return OperatorDefinitionError(cls.__name__, reason)
