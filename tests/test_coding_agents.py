@@ -5,10 +5,12 @@ Their code and links are tested with those of all pages, in ``test_documents.py`
 
 import builtins
 import re
+import shlex
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import click
 import pytest
 import yaml
 
@@ -123,6 +125,23 @@ def test_the_commands_of_the_package_that_are_named_exist(
             main([command, "--help"])
         assert ended.value.code == 0
     assert "usage" in capsys.readouterr().out
+
+
+def test_the_commands_of_dagster_that_are_named_are_accepted() -> None:
+    cli = pytest.importorskip("dagster_dg_cli.cli").cli
+    pages = [*TEXTS.values(), (DOCS / "how-to" / "coding-agents.md").read_text()]
+    named = {
+        line
+        for text in pages
+        for line in re.findall(r"(?m)\bdg ((?:check|dev|launch|list)[^`#\n]*)", text)
+    }
+
+    assert {line.split()[0] for line in named} == {"check", "launch", "list"}
+    for line in sorted(named):
+        command, words = cli, shlex.split(line)
+        while isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), words.pop(0))
+        command.make_context("dg", words)  # refuses unknown options
 
 
 def test_agents_md_is_short_and_points_to_the_rules_and_the_skill() -> None:
