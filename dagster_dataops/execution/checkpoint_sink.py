@@ -66,7 +66,7 @@ class CheckpointSink(Sink):
         self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
     ) -> None:
         digests = digests_in(self.work.dataset.path, spans) if self._keeps_outcomes else None
-        self.checkpoint.settle(SpansEntry.of(segment, offset, spans, digests, notes))
+        self.checkpoint.journal(SpansEntry.of(segment, offset, spans, digests, notes))
 
     def state(self) -> ProgressState:
         """Return the progress of the attempt."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.errors import DataOpsError, StorageError
@@ -102,7 +102,7 @@ class Sink(ABC):
                 if segment is not None:
                     segment.close()
 
-    def write(self, span: SettledSpan) -> None:
+    def write(self, span: FinishedSpan) -> None:
         """Write and journal a finished span; safe to call in any thread.
 
         Raises:

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import dagster as dg
@@ -9,8 +10,10 @@ import pytest
 
 from dagster_dataops import data_register, register_workplace
 from dagster_dataops.assets.launchpad.config_schema import mode_type
+from dagster_dataops.assets.runtime.core_sharing import fair_settings
 from dagster_dataops.errors import DefsYamlError
 from dagster_dataops.operators.options import concurrency_modes
+from dagster_dataops.operators.options.settings import ExecutionSettings
 from tests.assets.component_project import WARNED_OF
 from tests.assets.helpers import (
     definitions_of,
@@ -75,6 +78,27 @@ def test_the_launchpad_refuses_a_mode_that_nothing_registers(
 def test_asset_specs_name_it(tmp_path: Path) -> None:
     spec = spec_of(_definitions(tmp_path, _concurrency_mode="caller"), "docs", "node")
     assert spec.metadata["dagster_dataops/concurrency_mode"] == "caller"
+
+
+@pytest.mark.parametrize(("separate_processes", "expected"), [(True, [6, 3, 2]), (False, [6] * 3)])
+def test_steps_share_the_cores_of_workplaces_with_processes(
+    separate_processes: bool,
+    expected: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    register_workplace(
+        "six", InTheCaller(), default_workers=6, separate_processes=separate_processes
+    )
+    found = []
+    with ExitStack() as stack:
+        for _ in range(3):
+            settings = ExecutionSettings(concurrency_mode="six")
+            fair = stack.enter_context(fair_settings(doubled(), settings))
+            found.append(fair.resolved(asynchronous=False).max_workers)
+    assert found == expected
 
 
 def test_types_of_other_modes_have_other_names() -> None:

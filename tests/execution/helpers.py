@@ -26,12 +26,12 @@ from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import Progress, ProgressState
 from dagster_dataops.execution.records import span_loop
-from dagster_dataops.execution.records.async_settle import async_settlers
+from dagster_dataops.execution.records.async_calling import async_callers
 from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.execution.records.calling import CallEach
 from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.record_failures import Outcome
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workers import scheduler
@@ -130,7 +130,7 @@ def expected_failures(records: Iterable[dict[str, Any]]) -> list[int]:
     return [place for place, record in enumerate(records) if record["do"] in failing]
 
 
-def settle_one(settle: Settle, line: bytes) -> Outcome:
+def call_one(settle: CallEach, line: bytes) -> Outcome:
     """Settle a single line."""
     output = bytearray()
     stretch = settle(iter((line,)), output, math.inf)
@@ -139,11 +139,11 @@ def settle_one(settle: Settle, line: bytes) -> Outcome:
     return bytes(output) if stretch.line is None else stretch.failure
 
 
-def calls_of(settle: Settle, limit: int = 0, **settings: Any) -> Calls:
-    """Return calls of an operator with some settings; ``settle`` takes its place.
+def calls_of(settle: CallEach, limit: int = 0, **settings: Any) -> Calls:
+    """Return calls of an operator with some settings; ``call`` takes its place.
 
     Args:
-        settle: Settles lines.
+        settle: Called for lines, as the operator would be.
         limit: The number of failed calls that opens the breaker; 0 for none.
         settings: The settings, with their underscore.
     """
@@ -152,16 +152,16 @@ def calls_of(settle: Settle, limit: int = 0, **settings: Any) -> Calls:
     return Calls(
         operator=operator,
         settings=resolved,
-        settle=settle,
+        call=settle,
         breaker=Breaker(limit),
         retries=Retries(resolved),
         tally=Tally(),
     )
 
 
-async def settle_one_async(operator: Any, line: bytes) -> Outcome:
+async def call_one_async(operator: Any, line: bytes) -> Outcome:
     """Settle a single line by an ``async def`` operator."""
-    ((_, outcome, *_),) = await async_settlers(operator)()([Line(0, len(line), line)])
+    ((_, outcome, *_),) = await async_callers(operator)()([Line(0, len(line), line)])
     return outcome
 
 
@@ -207,7 +207,7 @@ def without_traceback(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 class SpanSizes:
     """The sizes of the pieces into which the engine cuts its work."""
 
-    settle_seconds: float
+    span_seconds: float
     slice_records: int
     range_bytes: int
     drain_seconds: float  # seconds between drains by workers
@@ -220,10 +220,10 @@ USUAL = SpanSizes(0.5, 4096, 4 << 20, 0.05)
 
 def cut_by(patch: pytest.MonkeyPatch, sizes: SpanSizes) -> None:
     """Make every mode cut its work into spans of these sizes."""
-    patch.setattr(span_loop, "SETTLE_SECONDS", sizes.settle_seconds)
+    patch.setattr(span_loop, "SPAN_SECONDS", sizes.span_seconds)
     patch.setattr(span_loop, "BLOCK_BYTES", max(1, sizes.range_bytes // 4))
     patch.setattr(span_loop, "_MAX_SLICE", sizes.slice_records)
-    patch.setattr(range_worker, "_SETTLE_SECONDS", min(sizes.settle_seconds, 0.01))
+    patch.setattr(range_worker, "_SPAN_SECONDS", min(sizes.span_seconds, 0.01))
     patch.setattr(single, "_RANGE_BYTES", sizes.range_bytes)
     patch.setattr(scheduler, "_MAX_BYTES", sizes.range_bytes)
     patch.setattr(scheduler, "_MIN_BYTES", min(sizes.range_bytes, 64 << 10))

@@ -17,7 +17,7 @@ from dagster_dataops.configuration import bucket_of, input_path
 from dagster_dataops.datasets.lines import Interval, content_interval, iterate_lines
 from dagster_dataops.errors import InputError, StorageError
 from dagster_dataops.execution.records import range_loop, span_loop
-from dagster_dataops.execution.records.settle import Stretch
+from dagster_dataops.execution.records.calling import Stretch
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.workers.protocol import Range
 from dagster_dataops.execution.workers.scheduler import Scheduler
@@ -114,7 +114,7 @@ def test_a_traced_record_leads_to_the_line_of_the_object(bucket, tmp_path, monke
 @pytest.mark.parametrize("mode", ["thread", "process"])
 def test_an_object_that_is_replaced_during_a_run_is_an_error(bucket, tmp_path, mode, monkeypatch):
     put(bucket, LINES, tmp_path)
-    replaced, settle = threading.Event(), Checkpoint.settle
+    replaced, settle = threading.Event(), Checkpoint.journal
 
     def replace(checkpoint, entry):
         settle(checkpoint, entry)
@@ -122,7 +122,7 @@ def test_an_object_that_is_replaced_during_a_run_is_an_error(bucket, tmp_path, m
             replaced.set()
             bucket.put("in/docs.jsonl", b"".join(reversed(LINES)))
 
-    monkeypatch.setattr(Checkpoint, "settle", replace)
+    monkeypatch.setattr(Checkpoint, "journal", replace)
     dataset = JsonlDataset.of_file(URL)
     with pytest.raises(InputError, match=f"{URL}: .*(changed|replaced)"):
         run(operator_for(mode, 2), dataset, node(tmp_path / "object"))

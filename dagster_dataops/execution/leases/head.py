@@ -119,7 +119,7 @@ class Head:
         agent.last_message_at = time.monotonic()
         match message:
             case Said():
-                self._settle(agent, message)
+                self._journal(agent, message)
             case Ready():
                 self._handle_ready(agent, message)
             case Ended():
@@ -139,11 +139,11 @@ class Head:
         agent.mark_ready(ready.node)
         self._ever_ready = True
 
-    def _settle(self, agent: AgentState, said: Said) -> None:
+    def _journal(self, agent: AgentState, said: Said) -> None:
         """Journal the spans that count."""
         size, held = 0, self._schedule.leased(agent)
         for batch in said.batches:
-            size += self._settle_batch(agent, batch)
+            size += self._journal_batch(agent, batch)
         for start, end in said.finished:
             self._schedule.finish(agent, start, end)
         for start, end in said.returned:
@@ -153,10 +153,10 @@ class Head:
         if size:
             self._lost_in_a_row = 0
 
-    def _settle_batch(self, agent: AgentState, batch: SpanBatch) -> int:
+    def _journal_batch(self, agent: AgentState, batch: SpanBatch) -> int:
         """Journal the spans of a batch that count; return their size in the input."""
         counting = [
-            self._schedule.settle(agent, span.start, span.start + span.length)
+            self._schedule.accept(agent, span.start, span.start + span.length)
             for span in batch.spans
         ]
         if all(counting):
@@ -264,7 +264,7 @@ class Head:
         return self._schedule.leased(agent) / (agent.rate or 1.0)
 
     def _end(self) -> None:
-        """End the agents; after a failure or interrupt settle their finished records first.
+        """End the agents; after a failure or interrupt journal their finished records first.
 
         After a complete run they end while the result is published.
         """
@@ -289,14 +289,14 @@ class Head:
             self._pool.close()
 
     def _await_ends(self, seconds: float) -> None:
-        """Wait for the agents that can be expected to end; settle the spans that they report."""
+        """Wait for the agents that can be expected to end; journal the spans that they report."""
         agents = self._agents.items()
         waiting = {handle for handle, agent in agents if agent.ready and not agent.silent}
         until = time.monotonic() + seconds
         while waiting and time.monotonic() < until:
             for handle, message in self._pool.receive(_WAIT_SECONDS):
                 if isinstance(message, Said) and handle in self._agents:
-                    self._settle(self._agents[handle], message)
+                    self._journal(self._agents[handle], message)
                 elif isinstance(message, Ended):
                     self._last_failed += message.last_failed
                 if isinstance(message, Ended | Lost):

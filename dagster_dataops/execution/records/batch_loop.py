@@ -1,4 +1,4 @@
-"""BatchLoop: settle byte ranges of the input in batches.
+"""BatchLoop: run byte ranges of the input in batches.
 
 Every batch is a span, so a resumed run repeats whole batches.
 """
@@ -17,22 +17,22 @@ from dagster_dataops.execution.records.span_draft import span_of
 
 
 class BatchLoop(RangeLoop):
-    """Settles ranges of one input in batches. The arguments are those of `RangeLoop`."""
+    """Runs ranges of one input in batches. The arguments are those of `RangeLoop`."""
 
     def __init__(self, calls: Calls, source: Readable, write: Write, **options: Any) -> None:
         super().__init__(calls, source, write, **options)
-        self._settle = calls.settle
+        self._call = calls.call
         self._size = calls.settings.batch_size
         self._begun: int | None = None  # end of the last batch that was begun in this range
 
     @override
-    def _settle_range(self, start: int, end: int, *, one_by_one: bool) -> Failure | None:
+    def _run_range(self, start: int, end: int, *, one_by_one: bool) -> Failure | None:
         size = 1 if one_by_one else self._size
         try:
             for batch in batches_of(self._source, [Interval(start, end)], start, size):
                 if not self._begin(batch):
                     break
-                failure = self._settled(batch)
+                failure = self._run_batch(batch)
                 if failure is not None:
                     return failure
                 self.shorten_if_late()
@@ -50,11 +50,11 @@ class BatchLoop(RangeLoop):
             self._announce(batch[0].start)
         return True
 
-    def _settled(self, batch: list[Line]) -> Failure | None:
-        """Settle a batch; return the failure that ends the range."""
+    def _run_batch(self, batch: list[Line]) -> Failure | None:
+        """Run a batch; return the failure that ends the range."""
         calls = self._calls
         try:
-            finished = self._settle(batch)
+            finished = self._call(batch)
         finally:
             self._fork_guard.check()
         for line, outcome, *_ in finished:

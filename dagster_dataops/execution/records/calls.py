@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import (
+from dagster_dataops.execution.records.calling import (
     Around,
     Interrupts,
-    line_settling,
-    settling,
+    calling_each,
+    calling_once,
 )
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.settings import ResolvedSettings
 from dagster_dataops.operators.outcomes.record_context import Tally
@@ -25,7 +25,7 @@ class Calls:
     Attributes:
         operator: The operator.
         settings: Its settings.
-        settle: Calls it for lines.
+        call: Calls it for lines.
         breaker: Counts failures; the failure that opens it ends the range.
         retries: Further tries of failed records.
         tally: Counts and dispositions of the records of the current span.
@@ -33,7 +33,7 @@ class Calls:
 
     operator: Operator
     settings: ResolvedSettings
-    settle: Any  # a `Settle`, or the `SettleLines` of an operator that takes batches
+    call: Any  # a `CallEach`, or the `CallOnce` of an operator that takes batches
     breaker: Breaker
     retries: Retries
     tally: Tally
@@ -50,9 +50,9 @@ def opened_calls(
 
     Args:
         operator: A record operator.
-        interrupts: As for `settling`.
+        interrupts: As for `calling_each`.
         tally: Receives counts and dispositions.
-        around: As for `settling`.
+        around: As for `calling_each`.
 
     Raises:
         OperatorOpenError: The operator cannot be opened.
@@ -60,12 +60,12 @@ def opened_calls(
     settings = operator.__dataops__.resolved
     breaker = Breaker(settings.stop_after_failures, operator=operator)
     retries = Retries(settings, breaker=breaker)
-    made: Callable[..., Any] = line_settling if operator.__dataops__.spec.batch else settling
-    with made(operator, interrupts, around, retries, tally) as settle:
+    made: Callable[..., Any] = calling_once if operator.__dataops__.spec.batch else calling_each
+    with made(operator, interrupts, around, retries, tally) as call:
         yield Calls(
             operator=operator,
             settings=settings,
-            settle=settle,
+            call=call,
             breaker=breaker,
             retries=retries,
             tally=tally,

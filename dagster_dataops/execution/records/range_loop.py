@@ -1,4 +1,4 @@
-"""RangeLoop: the base of the loops that settle byte ranges of the input.
+"""RangeLoop: the base of the loops that run byte ranges of the input.
 
 A range that takes too long is shortened: the lines that are not begun are left to other workers.
 """
@@ -11,16 +11,16 @@ from threading import Lock
 from typing import TypeAlias
 
 from dagster_dataops.byte_ranges import Readable, expect
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failure
 
-Write: TypeAlias = Callable[[SettledSpan], None]
+Write: TypeAlias = Callable[[FinishedSpan], None]
 
 
 class RangeLoop(ABC):
-    """Settles ranges of one input.
+    """Runs ranges of one input.
 
     Args:
         calls: The open operator.
@@ -63,7 +63,7 @@ class RangeLoop(ABC):
     def run(
         self, start: int, end: int, *, one_by_one: bool = False, patience: float = math.inf
     ) -> Failure | None:
-        """Settle the lines of [start, end).
+        """Run the lines of [start, end).
 
         Args:
             start: Position of the first line; where a batch starts if the operator takes batches.
@@ -73,18 +73,18 @@ class RangeLoop(ABC):
 
         Returns:
             The first failure if failures are not ignored, or the failure that opened the breaker.
-            All records before it are settled.
+            All records before it are written.
         """
         self._until = math.inf
         self._end = end
         expect(self._source, start, end)
         self.began = time.monotonic()
         self._until = self.began + patience
-        return self._settle_range(start, end, one_by_one=one_by_one)
+        return self._run_range(start, end, one_by_one=one_by_one)
 
     @abstractmethod
-    def _settle_range(self, start: int, end: int, *, one_by_one: bool) -> Failure | None:
-        """Settle the lines of [start, end), as far as the range is not shortened."""
+    def _run_range(self, start: int, end: int, *, one_by_one: bool) -> Failure | None:
+        """Run the lines of [start, end), as far as the range is not shortened."""
 
     def shorten_if_late(self) -> None:
         """Shorten the range if its time is over; safe to call in another thread.

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.datasets.lines import split_lines
+from dagster_dataops.execution.records.calling import CallEach
 from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.range_loop import Write
 from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.records.span_draft import SpanDraft
 
 
@@ -77,8 +77,8 @@ class SpanBlock:
         self._limit = self._begun
         return self._block_start + sum(map(len, self._lines[: self._limit]))
 
-    def advance(self, settle: Settle, until: float) -> Failure | None:
-        """Settle the current slice, or the part of it that is done at a monotonic time.
+    def advance(self, call: CallEach, until: float) -> Failure | None:
+        """Run the current slice, or the part of it that is done at a monotonic time.
 
         Returns:
             A failure that is not ignored, or the failure that opened the breaker.
@@ -86,7 +86,7 @@ class SpanBlock:
         mark, place, anchor = self._draft.mark(), self._next, self._anchor
         lines = self._lines[self._next : self._begun]
         try:
-            refused, interrupt = self._advance(settle, lines, until)
+            refused, interrupt = self._advance(call, lines, until)
         except BaseException:  # an interrupt between two records
             self._draft.undo(mark)
             self._next, self._anchor = place, anchor
@@ -98,13 +98,13 @@ class SpanBlock:
         return refused
 
     def _advance(
-        self, settle: Settle, lines: list[bytes], until: float
+        self, call: CallEach, lines: list[bytes], until: float
     ) -> tuple[Failure | None, BaseException | None]:
         """Return the failure that ends the range, and the exception that interrupted it."""
         draft, tally = self._draft, self._calls.tally
         iterator = self._located(lines) if tally.used else iter(lines)
         while True:
-            stretch = settle(iterator, draft.output, until)
+            stretch = call(iterator, draft.output, until)
             unusual = tally.take_unusual()
             draft.unusual += [(draft.records + position, one) for position, one in unusual]
             draft.records += stretch.settled

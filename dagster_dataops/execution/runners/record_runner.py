@@ -1,4 +1,4 @@
-"""RecordRunner: settle every record by the backend of the concurrency mode, then compose."""
+"""RecordRunner: process every record in the workplace of the mode, then compose."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -42,7 +42,7 @@ class RecordRunner(Runner):
 
     @override
     def run(self, attempt: NodeAttempt) -> Drafts:
-        """Settle every open record and compose the result; repeat damaged spans.
+        """Process every open record and compose the result; repeat damaged spans.
 
         Raises:
             StorageError: Repeated spans are damaged again.
@@ -56,7 +56,7 @@ class RecordRunner(Runner):
         sink = CheckpointSink(attempt, work, checkpoint)
         if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
             reopen(checkpoint, self._dataset, retries=True)
-        note = self._settle_known(attempt.start, checkpoint)
+        note = self._journal_known(attempt.start, checkpoint)
         if note:
             checkpoint.count_resumed()
             attempt.start = _noted(attempt.start, note)
@@ -64,23 +64,23 @@ class RecordRunner(Runner):
             for _ in range(1 + _MOST_REPAIRS):
                 work.open = checkpoint.table.gaps(work.content)
                 with synced_on_failure(checkpoint):
-                    _settle(sink)
+                    _process(sink)
                 made = self.compose(attempt, sink)
                 if isinstance(made, Drafts):
                     return made
                 attempt.note(f"{len(made)} settled spans are damaged on disk; doing them again")
                 checkpoint.reject(made)
-                self._settle_known(attempt.start, checkpoint)
+                self._journal_known(attempt.start, checkpoint)
         reason = "the output read back still differs from the output written; check the disk"
         raise StorageError(str(checkpoint.folder), "compose the result", reason)
 
-    def _settle_known(self, start: StartDecision, checkpoint: Checkpoint) -> str:
-        """Settle the open records with known outcomes; return the line for the log."""
+    def _journal_known(self, start: StartDecision, checkpoint: Checkpoint) -> str:
+        """Journal the known outcomes of open records; return the line for the log."""
         if not start.sources:
             return ""
-        from dagster_dataops.checkpoints.resume.record_cache import settle_known  # sqlite3
+        from dagster_dataops.checkpoints.resume.record_cache import journal_known  # sqlite3
 
-        return settle_known(checkpoint, self._dataset, start.sources)
+        return journal_known(checkpoint, self._dataset, start.sources)
 
     def compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
         """Return the drafts of the settled records, or the starts of damaged spans."""
@@ -99,8 +99,8 @@ def _noted(start: StartDecision, note: str) -> StartDecision:
     return replace(start, note=note if fresh else f"{start.note}; {note}")
 
 
-def _settle(sink: CheckpointSink) -> None:
-    """Settle the open records; after an outage, reopen failed records for later attempts."""
+def _process(sink: CheckpointSink) -> None:
+    """Process the open records; after an outage, reopen failed records for later attempts."""
     try:
         if sink.work.open:
             run_workplace(sink)

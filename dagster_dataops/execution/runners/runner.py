@@ -42,7 +42,7 @@ class Runner(Protocol):
         return True
 
     def run(self, attempt: NodeAttempt) -> Drafts:
-        """Settle the open records and return the drafts of the result."""
+        """Process what is open and return the drafts of the result."""
         ...
 
 

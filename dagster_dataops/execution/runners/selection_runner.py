@@ -1,4 +1,4 @@
-"""SelectionRunner: settle the sketches as records, then copy the lines of records to keep.
+"""SelectionRunner: journal the sketches as records, then copy the lines of records to keep.
 
 A checkpoint holds the sketches, so that a kill loses none of them. ``keep`` reads them in one
 thread, in input order. Lines that this package wrote are copied as bytes; other lines are encoded

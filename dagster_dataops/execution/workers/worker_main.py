@@ -1,4 +1,4 @@
-"""The code of a worker process: receive ranges, settle their lines, report spans.
+"""The code of a worker process: receive ranges, run their lines, report spans.
 
 It never imports Dagster. A worker that was forked from the run's process serves only that run. Any
 other worker receives the operator, serves run after run, and keeps only the imported modules.
@@ -21,15 +21,15 @@ from typing import Any, Final, NamedTuple, NoReturn
 import orjson
 
 from dagster_dataops.byte_ranges import FileState, Readable, close_readable, open_readable
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.configuration import add_bucket
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.batch_loop import BatchLoop
+from dagster_dataops.execution.records.calling import Around
 from dagster_dataops.execution.records.calls import Calls, opened_calls
 from dagster_dataops.execution.records.range_loop import RangeLoop
-from dagster_dataops.execution.records.settle import Around
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm
 from dagster_dataops.execution.workers import protocol
@@ -98,7 +98,7 @@ def serve(
     with suppress(Terminated, EOFError, ConnectionError):
         try:
             with (
-                _settling(operator, assignment, fitness) as means,
+                _opened_means(operator, assignment, fitness) as means,
                 closing(_Worker(connection, assignment, means, termination)) as worker,
             ):
                 connection.send_bytes(protocol.pack(Kind.READY))
@@ -124,8 +124,8 @@ class _Means(NamedTuple):
 
 
 @contextmanager
-def _settling(operator: Operator, assignment: Assignment, fitness: Fitness) -> Iterator[_Means]:
-    """Yield the means to settle lines; there is a heartbeat if there is a time limit.
+def _opened_means(operator: Operator, assignment: Assignment, fitness: Fitness) -> Iterator[_Means]:
+    """Yield the open operator; there is a heartbeat if there is a time limit.
 
     An alarm ends calls that take too long. It has no effect on code that holds the interpreter:
     then the parent kills the worker.
@@ -144,7 +144,7 @@ def _settling(operator: Operator, assignment: Assignment, fitness: Fitness) -> I
                 around = _both(heartbeat.around, alarm.around)
         calls = stack.enter_context(opened_calls(operator, (Terminated,), tally, around))
         fitness.note_limits()  # ``open`` may have changed them
-        yield _Means(replace(calls, settle=fitness.checked(calls.settle)), heartbeat)
+        yield _Means(replace(calls, call=fitness.checked(calls.call)), heartbeat)
 
 
 def _both(outer: Around, inner: Around) -> Around:
@@ -174,7 +174,7 @@ class _Worker:
         _watching.add(self._watch.native_id or 0)
 
     def _made_loop(self, assignment: Assignment, means: _Means) -> RangeLoop:
-        calls = replace(means.calls, settle=self._termination.during(means.calls.settle))
+        calls = replace(means.calls, call=self._termination.during(means.calls.call))
         made = BatchLoop if calls.operator.__dataops__.spec.batch else SpanLoop
         return made(
             calls,
@@ -186,7 +186,7 @@ class _Worker:
         )
 
     def run(self) -> bool:
-        """Settle ranges until the parent stops it; finished records are settled in any case.
+        """Run ranges until the parent stops it; finished records are written in any case.
 
         Returns:
             Whether the parent stopped it.
@@ -201,7 +201,7 @@ class _Worker:
                 self._send(protocol.pack(Kind.LAST_FAILED, *failed))
 
     def _work(self, order: Range) -> bool:
-        """Settle one range; return whether to continue."""
+        """Run one range; return whether to continue."""
         careful = order.mode is not Mode.NORMAL
         failure = self._loop.run(
             order.start, order.end, one_by_one=careful, patience=order.patience
@@ -242,7 +242,7 @@ class _Worker:
         with suppress(OSError):  # the parent has ended
             self._send(protocol.pack(Kind.SHORTENED, end))
 
-    def _write(self, settled: SettledSpan) -> None:
+    def _write(self, settled: FinishedSpan) -> None:
         """Append a finished span to the segment and report it."""
         if self._segment is None:
             self._segment = SegmentWriter(*self._segment_place)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.execution.attempt import Attempt
-from dagster_dataops.execution.records.async_settle import async_settlers
+from dagster_dataops.execution.records.async_calling import async_callers
 from dagster_dataops.execution.records.lifecycle import context_of, opened
 from dagster_dataops.execution.records.record_failures import failure_of
 from dagster_dataops.execution.records.retries import PauseEnded, Retries
@@ -78,7 +78,7 @@ class _Calls:
             self._collector.end(error)
 
     def _run_loop(self) -> None:
-        """Settle lines in one event loop: the next one of `_again` alone, or else all.
+        """Run lines in one event loop: the next one of `_again` alone, or else all.
 
         Raises:
             LoopClosedError: A call closed the loop.
@@ -88,11 +88,11 @@ class _Calls:
         with event_loop() as loop:
             run = partial(run_through, loop)
             with opened(self._operator, run, context) as own:
-                self._settlers = async_settlers(own, context, self._retries)
+                self._callers = async_callers(own, context, self._retries)
                 run(self._run())
 
     def _after_closed(self, error: LoopClosedError) -> None:
-        """Blame the line that was alone in the closed loop; else settle each call's again, alone.
+        """Blame the line that was alone in the closed loop; else run each call's again, alone.
 
         The lines of a single call are settled one by one. A call that has ended may have closed the
         loop.
@@ -124,13 +124,13 @@ class _Calls:
                 task.result()
 
     async def _work(self, number: int) -> None:
-        settle = self._settlers()
+        call_once = self._callers()
         alone = self._alone
         try:
             while lines := self._again.pop() if alone else self._collector.take():
                 self._has_taken = True
                 self._in_flight[number] = lines
-                self._collector.put(await settle(lines))
+                self._collector.put(await call_once(lines))
                 del self._in_flight[number]
                 if alone:
                     return

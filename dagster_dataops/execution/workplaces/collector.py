@@ -1,10 +1,10 @@
-"""Collector: settle single records in the order in which they finish, for threads and asyncio.
+"""Collector: journal single records in the order in which they finish, for threads and asyncio.
 
-The worker that finished a record settles it before it takes the next one, so that a SIGKILL repeats
-only the calls in flight. This costs 50 to 100 microseconds of CPU more per call than settling
-twenty times a second, and delays no call. If more than a thousand records finish per second, a
-worker settles about once per millisecond all records that have finished since. Adjacent records
-that are settled together form one span.
+The worker that finished a record journals it before it takes the next one, so that a SIGKILL
+repeats only the calls in flight. This costs 50 to 100 microseconds of CPU more per call than doing
+so twenty times a second, and delays no call. If more than a thousand records finish per second, a
+worker journals about once per millisecond all records that have finished since. Adjacent records
+that are journaled together form one span.
 """
 
 import threading
@@ -30,7 +30,7 @@ from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.operators.outcomes.record_context import StopRun
 
-_LOOK_SECONDS: Final = 0.02  # after which the main thread settles the remaining outcomes
+_LOOK_SECONDS: Final = 0.02  # after which the main thread journals the remaining outcomes
 _PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...
 _BURST_SECONDS: Final = 0.05  # ... for longer than this takes at one drain per period
 _NOTE_SECONDS: Final = 0.5
@@ -40,7 +40,7 @@ _START: Final = itemgetter(0)  # the line; lines are ordered by their start
 
 
 class Collector:
-    """Distribute the unsettled lines, receive their outcomes, and settle them.
+    """Distribute the open lines, receive their outcomes, and journal them.
 
     Args:
         attempt: What is run.
@@ -134,7 +134,7 @@ class Collector:
                 self._first_failure = self._first_failure or outcome._replace(offset=line.start)
                 self._stop.set()
                 return
-        self._finished.extend(finished)  # at once: a batch is never settled in part
+        self._finished.extend(finished)  # at once: a batch is never journaled in part
         for line, outcome, *_ in finished:
             self.breaker.count(outcome, line.start)
         if self._may_drain() and not self.stopped:
@@ -177,19 +177,19 @@ class Collector:
                 self.fail(error)
 
     def drain(self) -> None:
-        """Settle everything that has finished."""
+        """Journal everything that has finished."""
         with self._drain_lock:
             finished = [self._finished.popleft() for _ in range(len(self._finished))]
             if not finished or self._segment_closed:
                 return
             finished.sort(key=_START)
             try:
-                self._settle(finished)
+                self._journal(finished)
             except BaseException:  # an interrupt, or a disk that may have room again soon
                 self._finished.extendleft(reversed(finished))
                 raise
 
-    def _settle(self, finished: list[Finished]) -> None:
+    def _journal(self, finished: list[Finished]) -> None:
         runs = [[one] for one in finished] if self._apart else _neighbours(finished)
         check, name = self._work.checks_input, self._attempt.name
         made = [span_of(run, name, check_input=check) for run in runs]
@@ -215,7 +215,7 @@ class Collector:
         ``gather`` runs first and may start more of them.
 
         Any exception, an interrupt included, stops the run: no call is begun, and the calls in
-        flight have ``_drain_seconds`` to end. Finished records are settled. Calls that are still
+        flight have ``_drain_seconds`` to end. Finished records are journaled. Calls that are still
         running are abandoned.
         """
         try:
@@ -236,7 +236,7 @@ class Collector:
         self.raise_if_failed()
 
     def _await_calls(self, running: list[WaitableThread]) -> None:
-        """Wait for the calls in flight, and settle them; a second interrupt ends the wait."""
+        """Wait for the calls in flight, and journal them; a second interrupt ends the wait."""
         seconds = self._attempt.settings.drain_seconds if self._drains else 0.0
         began, noted = time.monotonic(), False
         for thread in running:

@@ -221,7 +221,7 @@ class _Run:
     def _end_overdue(self, limit: float, now: float) -> None:
         """End workers whose record exceeds its time limit, and that cannot end the call themselves.
 
-        SIGTERM is sent first, so that they can settle their finished records.
+        SIGTERM is sent first, so that they can write their finished records.
         """
         for worker in self._pool.workers:
             if worker.overdue is not None:
@@ -238,7 +238,7 @@ class _Run:
             case Kind.READY:
                 self._handle_ready(worker)
             case Kind.SPAN:
-                worker.take_note(self._settle(worker, message))
+                worker.take_note(self._journal(worker, message))
             case Kind.DONE:
                 self._finished(worker, *protocol.unpack(message))
             case Kind.SHORTENED:
@@ -262,7 +262,7 @@ class _Run:
         else:
             self._last_failed += protocol.unpack(message)
 
-    def _settle(self, worker: WorkerProcess, message: bytes) -> Span:
+    def _journal(self, worker: WorkerProcess, message: bytes) -> Span:
         offset, notes, *fields = protocol.unpack(message)
         span = Span(*fields)
         self._sink.journal(worker.segment, offset, [span], [SpanNotes.from_text(notes)])
@@ -282,7 +282,7 @@ class _Run:
         """Record that a worker has finished a range, and give it the next one."""
         given = worker.ranges.popleft()
         worker.late = False
-        worker.settled_to = 0  # the next range may lie before this one
+        worker.journaled_to = 0  # the next range may lie before this one
         self._last_done = time.monotonic()
         self._scheduler.measured(given.end - given.start, seconds)
         self._work.finish(given.start, given.end)
@@ -303,7 +303,7 @@ class _Run:
         self._sink.check_input_unchanged()
         if kind == Kind.UNABLE:
             raise WorkerError(self._attempt.name, text)
-        raise StorageError(str(self._sink.folder), "settle records", text)
+        raise StorageError(str(self._sink.folder), "write outcomes", text)
 
     def _handle_death(self, worker: WorkerProcess) -> None:
         """Replace a worker that died; another one processes its unsettled lines again."""
@@ -315,11 +315,13 @@ class _Run:
             self._count_failed_start(worker)
         elif untouched:
             given = untouched.pop(0)
-            self._work.finish(given.start, max(given.start, worker.settled_to))
+            self._work.finish(given.start, max(given.start, worker.journaled_to))
             if worker.overdue is not None and not self._work.batch_size:
-                self._give_back_overdue(given, max(given.start, worker.settled_to), worker.overdue)
+                self._give_back_overdue(
+                    given, max(given.start, worker.journaled_to), worker.overdue
+                )
             else:
-                killer = self._scheduler.give_back_after_death(given, worker.settled_to)
+                killer = self._scheduler.give_back_after_death(given, worker.journaled_to)
                 if killer is not None:
                     self._blame(killer, _died(worker.cause_of_death))
         for queued in reversed(untouched):
@@ -335,7 +337,7 @@ class _Run:
             self._missing += self._work.growing
 
     def _give_back_overdue(self, given: Range, start: int, overdue: Overdue) -> None:
-        """Settle the overdue record as failed; another worker processes the rest of its range."""
+        """Journal the overdue record as failed; another worker processes the rest of its range."""
         limit = self._settings.timeout
         if limit is None or not start <= overdue.offset < given.end:  # its call has ended after all
             self._scheduler.give_back(given._replace(start=start))
@@ -358,7 +360,7 @@ class _Run:
             raise WorkerError(self._attempt.name, reason)
 
     def _blame(self, killer: Range, failure: Failure) -> None:
-        """Settle a record that killed its worker as failed, without running it again."""
+        """Journal a record that killed its worker as failed, without running it again."""
         data = read_range(self._descriptor, killer.start, killer.end - killer.start)
         failure = failure._replace(offset=killer.start)
         self._deaths.count(failure, killer.start)
@@ -372,7 +374,7 @@ class _Run:
         self._work.finish(killer.start, killer.end)
 
     def _end(self) -> None:
-        """End the workers; after a failure or interrupt settle their finished records first.
+        """End the workers; after a failure or interrupt journal their finished records first.
 
         After a complete run they become idle, or end, while the result is published.
         """
@@ -399,20 +401,20 @@ class _Run:
             self._receive_last_messages(time.monotonic() + seconds)
 
     def _receive_last_messages(self, until: float) -> None:
-        """Settle the spans that workers still report; ignore other messages.
+        """Journal the spans that workers still report; ignore other messages.
 
         An interrupt may have occurred between any two steps.
         """
         for worker in self._pool.workers:
             try:
                 while not worker.receiving and worker.connection.poll(_from_now(until)):
-                    self._settle_last(worker, worker.receive())
+                    self._take_last(worker, worker.receive())
             except (EOFError, OSError):
                 continue
 
-    def _settle_last(self, worker: WorkerProcess, message: bytes) -> None:
+    def _take_last(self, worker: WorkerProcess, message: bytes) -> None:
         if message[0] == Kind.SPAN:
-            self._settle(worker, message)
+            self._journal(worker, message)
         elif message[0] == Kind.LAST_FAILED:
             self._take_note(worker, message)
 

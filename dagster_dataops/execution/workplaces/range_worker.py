@@ -6,13 +6,13 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Any, Final
 
 from dagster_dataops.byte_ranges import Readable, close_readable, open_readable
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import RunStoppedError, UnprocessedError
 from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.records.calling import Around
 from dagster_dataops.execution.records.calls import Calls, opened_calls
 from dagster_dataops.execution.records.range_loop import RangeLoop
-from dagster_dataops.execution.records.settle import Around
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
@@ -20,7 +20,7 @@ from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
 
-_SETTLE_SECONDS: Final = 0.01  # seconds; a longer call is journaled before the next call
+_SPAN_SECONDS: Final = 0.01  # seconds; a longer call is journaled before the next call
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def _around(attempt: Attempt, sink: Sink, tally: Tally, stack: ExitStack) -> Aro
 def _loop(calls: Calls, source: Readable, work: WorkList, sink: Sink) -> RangeLoop:
     ticks = threading.current_thread() is sink.thread
 
-    def write(span: SettledSpan) -> None:
+    def write(span: FinishedSpan) -> None:
         sink.write(span)
         if ticks:
             sink.tick()
@@ -117,4 +117,4 @@ def _loop(calls: Calls, source: Readable, work: WorkList, sink: Sink) -> RangeLo
         from dagster_dataops.execution.records.batch_loop import BatchLoop  # few need it
 
         return BatchLoop(calls, source, write, **options)
-    return SpanLoop(calls, source, write, settle_seconds=_SETTLE_SECONDS, **options)
+    return SpanLoop(calls, source, write, span_seconds=_SPAN_SECONDS, **options)

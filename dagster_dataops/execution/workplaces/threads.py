@@ -13,9 +13,9 @@ from typing import Final
 
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.records.call_steps import CallOnce
+from dagster_dataops.execution.records.calling import calling_once
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import line_settling
-from dagster_dataops.execution.records.settle_steps import SettleLines
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.timeouts.record_timeout import Stuck
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit, start_thread
@@ -43,9 +43,9 @@ def run(attempt: Attempt, work: WorkList, sink: Sink) -> None:
 
     def call() -> None:
         try:
-            with _settling(attempt, retries, stuck) as settle:
+            with _calling(attempt, retries, stuck) as call_once:
                 while lines := collector.take():
-                    collector.put(settle(lines))
+                    collector.put(call_once(lines))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
             collector.end(error)
 
@@ -58,13 +58,13 @@ def run(attempt: Attempt, work: WorkList, sink: Sink) -> None:
 
 
 @contextmanager
-def _settling(attempt: Attempt, retries: Retries, stuck: Stuck) -> Iterator[SettleLines]:
-    """Yield the function that settles lines in this thread, within the time limit if any."""
+def _calling(attempt: Attempt, retries: Retries, stuck: Stuck) -> Iterator[CallOnce]:
+    """Yield the function that calls for lines in this thread, within the time limit if any."""
     tally, seconds, around = Tally(), attempt.settings.timeout, None
     with ExitStack() as stack:
         if seconds is not None and not attempt.operator.__dataops__.spec.asynchronous:
             around = stack.enter_context(closing(CallLimit(seconds, stuck, tally))).around
-        yield stack.enter_context(line_settling(attempt.operator, (), around, retries, tally))
+        yield stack.enter_context(calling_once(attempt.operator, (), around, retries, tally))
 
 
 class _ThreadPool:

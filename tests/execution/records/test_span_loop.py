@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.records import span_loop
+from dagster_dataops.execution.records.calling import CallEach, Stretch
 from dagster_dataops.execution.records.calls import opened_calls
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
-from dagster_dataops.execution.records.settle import Settle, Stretch
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.operators.outcomes.record_context import Tally
 from tests.execution.helpers import calls_of
@@ -35,7 +35,7 @@ def _settle(line: bytes) -> Outcome:
     return b"" if line.startswith(b"drop") else line.upper() + b"\n"
 
 
-def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
+def in_bulk(settle: Callable[[bytes], Outcome]) -> CallEach:
     """Return a function that settles stretches of lines with one that settles a line."""
 
     def settle_many(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
@@ -69,7 +69,7 @@ class _Ranges:
         options = {"checks_input": True, **given}
         self._loop = SpanLoop(calls, self._descriptor, self._take, **options)
 
-    def _take(self, settled: SettledSpan) -> None:
+    def _take(self, settled: FinishedSpan) -> None:
         self.spans.append((settled.span, bytes(settled.output) + settled.errors))
 
     def run(self, start: int = 0, end: int | None = None, **given: Any) -> Any:
@@ -149,7 +149,7 @@ def test_spans_describe_the_outcome_of_every_line(
     ranges = _Ranges(tmp_path_factory.mktemp("x") / "input", content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(span_loop, "_MAX_SLICE", most)
-        patch.setattr(span_loop, "SETTLE_SECONDS", seconds)
+        patch.setattr(span_loop, "SPAN_SECONDS", seconds)
         assert ranges.run(one_by_one=one_by_one) is None
     ranges.check()
     ranges.close()
@@ -199,7 +199,7 @@ def test_slow_records_after_quick_ones_are_settled_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slice sized for records of microseconds must not hold back records of seconds."""
-    monkeypatch.setattr(span_loop, "SETTLE_SECONDS", 0.05)
+    monkeypatch.setattr(span_loop, "SPAN_SECONDS", 0.05)
 
     def settle(line: bytes) -> Outcome:
         if line == b"slow":

@@ -103,7 +103,7 @@ def test_a_failed_drain_keeps_its_unsettled_records(
         raise StorageError("segment", "write", "No space left on device")
 
     with monkeypatch.context() as patch, pytest.raises(StorageError):
-        patch.setattr(sink.checkpoint, "settle", full)
+        patch.setattr(sink.checkpoint, "journal", full)
         collector.drain()
     collector.watch([])
     collector.close()
