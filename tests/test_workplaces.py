@@ -38,6 +38,7 @@ from tests.execution.helpers import (
     run,
     write_input,
 )
+from tests.faults.crashing import in_child
 
 GROUP = "data.workplace_tests"
 
@@ -373,6 +374,23 @@ def test_a_span_that_comes_after_the_workplace_has_returned_is_refused(tmp_path:
         pytest.raises(DataOpsError, match="the workplace that hands it over has returned"),
     ):
         run_range(work.open[0])
+
+
+def test_a_span_of_a_forked_process_is_refused(tmp_path: Path) -> None:
+    class Forks:
+        def run(self, attempt: Attempt, work: WorkList, sink: Sink) -> None:
+            def child() -> None:
+                with range_worker(attempt, work, sink) as run_range:
+                    run_range(work.open[0])
+
+            statuses.append(in_child(child))
+
+    statuses: list[int] = []
+    register_workplace("forks", Forks(), default_workers=1)
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 4))
+    with pytest.raises(UnprocessedError, match="not processed: 4 records"):
+        run(act(_concurrency_mode="forks"), dataset, node(tmp_path))
+    assert statuses != [0]
 
 
 REFUSED = {

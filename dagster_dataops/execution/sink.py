@@ -1,5 +1,6 @@
 """Sink: where outcomes go."""
 
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +35,7 @@ class Sink(ABC):
         self.last_failed: set[int] | None = None
         self._segment: SegmentWriter | None = None
         self._writing = threading.Lock()
+        self._process = os.getpid()
         self._accepts = False
         self.thread = threading.current_thread()
 
@@ -102,16 +104,23 @@ class Sink(ABC):
                 if segment is not None:
                     segment.close()
 
+    def _check_writer(self) -> None:
+        reason = ""
+        if os.getpid() != self._process:
+            reason = "it comes from another process; hand spans over in the process of the run"
+        elif not self._accepts:
+            reason = "the workplace that hands it over has returned"
+        if reason:
+            raise StorageError(str(self.folder), "write a span", reason)
+
     def write(self, span: FinishedSpan) -> None:
         """Write and journal a finished span; safe to call in any thread.
 
         Raises:
-            StorageError: The disk refuses, or the workplace has returned.
+            StorageError: The disk refuses, the workplace has returned, or this is a forked process.
         """
         with self._writing:
-            if not self._accepts:
-                reason = "the workplace that hands it over has returned"
-                raise StorageError(str(self.folder), "write a span", reason)
+            self._check_writer()
             self._segment = self._segment or self.new_segment()
             offset = self._segment.append(span.output, span.errors)
             self.journal(self._segment.number, offset, [span.span], [span.notes])
