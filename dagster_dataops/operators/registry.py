@@ -26,13 +26,13 @@ from dagster_dataops.operators.definition.operator import (
 from dagster_dataops.operators.definition.reader_base import FunctionReader, Readable, gives_stream
 from dagster_dataops.operators.definition.spec import OperatorSpec
 from dagster_dataops.operators.definition.spec_builder import (
-    KINDS,
     Method,
     OperatorTerms,
     checked_name,
     spec_of_class,
     spec_of_function,
 )
+from dagster_dataops.operators.kinds.kind_table import function_methods, kinds
 from dagster_dataops.operators.options.declared_columns import (
     DECLARATIONS,
     ColumnDeclarations,
@@ -279,7 +279,7 @@ class OperatorRegistry:
             there = _location_text(before.__dataops_spec__)
             raise DuplicateOperatorError(spec.qualified_name, there, _location_text(spec))
         operator.__dataops_spec__ = spec
-        if spec.kind == "reader" and spec.declared.columns is not None:
+        if spec.kind.reads_source and spec.declared.columns is not None:
             columns = spec.declared.columns
             reader: Any = operator
             reader.columns = staticmethod(columns) if callable(columns) else columns
@@ -323,9 +323,11 @@ class Registration:
 
 def _check_dataset_operator(target: Any, method: Method) -> None:
     """Raise an error for a target that takes single records."""
-    made = "forward_batch_input"
-    if not hasattr(target, made) if inspect.isclass(target) else method != made:
-        reason = f"new_records is for operators with {made}; others return an outcome a record"
+    made = [one.method for one in kinds() if one.may_sum_up]
+    found = [one for one in made if hasattr(target, one)] if inspect.isclass(target) else [method]
+    if not set(found) & set(made):
+        named = " or ".join(made)
+        reason = f"new_records is for operators with {named}; others return an outcome a record"
         raise OperatorDefinitionError(target.__name__, reason)
 
 
@@ -333,7 +335,7 @@ def _class_of_function(spec: OperatorSpec, group: OperatorMeta) -> OperatorMeta:
     """Return the operator class of a function; its method calls it with the options bound."""
     namespace = {"__doc__": spec.target.__doc__, "__module__": spec.target.__module__}
     bases: tuple[type, ...] = (group,)
-    if spec.kind == "reader":
+    if spec.kind.reads_source:
         bases = (FunctionReader, group)
     else:
         namespace[spec.method] = property(plain_function)
@@ -366,8 +368,8 @@ def _group_name(path: object) -> str:
 
 def _check_registration(group: str, method: str, settings: dict[str, Any]) -> None:
     where = f"data_register('data.{group}')"
-    if method not in KINDS:
-        reason = f"must be one of {', '.join(KINDS)}; got {method!r}"
+    if method not in function_methods():
+        reason = f"must be one of {', '.join(function_methods())}; got {method!r}"
         raise OperatorOptionError(where, "rewrite_func", reason)
     for name in settings:
         if name not in SETTING_NAMES:
