@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dagster_dataops.errors import OperatorDefinitionError
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.operators.kinds.class_methods import check_selection
 from dagster_dataops.operators.kinds.kind import Inputs, Kind, Origin, Result, Trace
 
@@ -121,7 +121,7 @@ def register_kind(kind: Kind) -> Kind:
         kind: Its runner is a subclass of `Runner`.
 
     Raises:
-        OperatorDefinitionError: The name or a method belongs to another kind, or the runner is not
+        DefinitionError: The name or a method belongs to another kind, or the runner is not
             written as ``module:name``.
     """
     before = _TABLE.get(kind.name)
@@ -141,8 +141,8 @@ def register_kind(kind: Kind) -> Kind:
     return kind
 
 
-def _refused(kind: Kind, reason: str) -> OperatorDefinitionError:
-    return OperatorDefinitionError(f"kind {kind.name}", reason)
+def _refused(kind: Kind, reason: str) -> DefinitionError:
+    return DefinitionError(f"kind {kind.name!r} of operators cannot be registered: {reason}")
 
 
 def kinds() -> tuple[Kind, ...]:
