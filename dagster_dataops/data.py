@@ -6,6 +6,7 @@
 
 from typing import Any, Final
 
+from dagster_dataops.entry_points import OPERATORS
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
 
@@ -17,7 +18,9 @@ def run_operator(operator: Operator, records: object) -> object:
     return local_run.run_operator(operator, records)
 
 
-data_register: Final = OperatorRegistry(run_operator, libraries=["dagster_dataops.library"])
+data_register: Final = OperatorRegistry(
+    run_operator, libraries=["dagster_dataops.library"], entry_points=OPERATORS
+)
 
 
 def __getattr__(name: str) -> Any:

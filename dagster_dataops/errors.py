@@ -160,6 +160,23 @@ class DuplicateOperatorError(DefinitionError):
     refused: str
 
 
+class EntryPointError(DefinitionError):
+    """What an installed package adds by an entry point cannot be used.
+
+    Attributes:
+        name: The name of the entry.
+        point: The group of entry points, such as ``dagster_dataops.operators``.
+        package: Name and version of the package.
+        reason: The fault, and what to do.
+    """
+
+    sentence = "Entry point {name!r} of {point} in the package {package}: {reason}"
+    name: str
+    point: str
+    package: str
+    reason: str
+
+
 class ConfigurationError(DefinitionError):
     """A setting has an invalid value."""
 

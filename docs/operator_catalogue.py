@@ -15,7 +15,7 @@ from typing import Any, Final
 from dagster_dataops import data_register
 from dagster_dataops.library import GROUPS
 from dagster_dataops.library.filters.rules import TextFilter
-from dagster_dataops.operators.kinds.kind import Kind
+from dagster_dataops.operators.kinds.kind import OperatorKind
 from dagster_dataops.operators.kinds.kind_table import data_methods
 from dagster_dataops.operators.options.docstrings import described_parameters, option_descriptions
 
@@ -55,7 +55,7 @@ class Entry:
 
     group: str
     name: str
-    kind: Kind
+    kind: OperatorKind
     text: str
     options: tuple[inspect.Parameter, ...]
     inherited: dict[str, str]

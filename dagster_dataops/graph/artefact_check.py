@@ -5,7 +5,7 @@ from typing import Final
 
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
-from dagster_dataops.operators.kinds.kind import Kind
+from dagster_dataops.operators.kinds.kind import OperatorKind
 from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.artefact_options import referenced
 from dagster_dataops.operators.options.signature import nearest
@@ -43,7 +43,7 @@ def check_artefacts(graph: str, node: OperatorNode, known: Mapping[str, Operator
                 raise PipelineDefinitionError(graph, text)
 
 
-def _kind(node: OperatorNode) -> Kind:
+def _kind(node: OperatorNode) -> OperatorKind:
     return node.operator.__dataops__.spec.kind
 
 

@@ -38,7 +38,7 @@ def record_function(
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
 
     For an operator that takes batches it is ``forward_batch`` or ``forward_window``, a function of
-    a list. Of a kind with `Kind.recorded_as`, such as a selection, it returns what the method
+    a list. Of a kind with `OperatorKind.recorded_as` it returns what the method
     returns under that key. That of an operator with named outputs returns `Disposed`.
 
     Args:

@@ -6,10 +6,12 @@ import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from typing import Any, TypeAlias, TypeVar, overload
 
 from typing_extensions import override
 
+from dagster_dataops.entry_points import added, load, unfit
 from dagster_dataops.errors import (
     DuplicateOperatorError,
     OperatorDefinitionError,
@@ -68,13 +70,19 @@ class OperatorRegistry:
         libraries: Modules with a mapping ``GROUPS`` from names of groups to the modules that
             register their operators. The module of a group is imported when the group is requested.
             Their ``reads_of(name)`` returns the columns that an operator needs.
+        entry_points: Of installed packages that add groups, each by the module that registers its
+            operators; empty for none.
     """
 
     def __init__(
-        self, runner: Callable[[Operator, object], object], libraries: Sequence[str] = ()
+        self,
+        runner: Callable[[Operator, object], object],
+        libraries: Sequence[str] = (),
+        entry_points: str = "",
     ) -> None:
         self._runner = runner
         self._libraries = list(libraries)
+        self._entry_points = entry_points
         self._groups: dict[str, OperatorMeta] = {}
         self._operators: dict[str, dict[str, OperatorMeta]] = {}
         self._described: dict[str, int] = {}  # number of operators in the docstring of a group
@@ -162,8 +170,8 @@ class OperatorRegistry:
         return OperatorRegistry, (_refuse_to_run,)
 
     def groups(self) -> list[str]:
-        """Return the sorted names of all groups, including those of the libraries."""
-        return sorted({*self._groups, *self._modules_of_groups()})
+        """Return the sorted names of all groups, with those of libraries and other packages."""
+        return sorted({*self._groups, *self._modules_of_groups(), *self._added_groups()})
 
     def operators(self, group: str) -> list[str]:
         """Return the sorted names of the operators of ``group``, including the libraries'."""
@@ -185,7 +193,10 @@ class OperatorRegistry:
         if self._described.get(name) == len(known):
             return
         self._described[name] = len(known)
-        module = sys.modules.get(self._modules_of_groups().get(name, ""))
+        home = self._modules_of_groups().get(name, "")
+        if not home and name in self._added_groups():
+            home = self._added_groups()[name].module
+        module = sys.modules.get(home)
         title = (module and module.__doc__) or f"The operators of group {name}."
         lines = [
             f"- {one}: {_first_sentence(known[one].__dataops_spec__)}" for one in sorted(known)
@@ -199,6 +210,7 @@ class OperatorRegistry:
             self._load(group)
             found = self._operators.get(group, {}).get(name)
         if found is None:
+            self._added_groups()  # warns of packages that add to a group of the libraries
             known = [f"data.{group}.{other}" for other in self.operators(group)]
             raise unknown_operator(f"data.{group}.{name}", known)
         return found
@@ -291,10 +303,29 @@ class OperatorRegistry:
         return {group: module for mapping in groups for group, module in mapping.items()}
 
     def _load(self, group: str) -> None:
-        """Import the module of a group, if the libraries have one."""
+        """Import the module of a group, if the libraries or an installed package have one."""
         module = self._modules_of_groups().get(group)
         if module is not None:
             importlib.import_module(module)
+        elif (entry := self._added_groups().get(group)) is not None:
+            self._load_added(group, entry)
+
+    def _added_groups(self) -> Mapping[str, EntryPoint]:
+        """Return the groups that installed packages add; their modules are not imported."""
+        if not self._entry_points:
+            return {}
+        return added(self._entry_points, self._modules_of_groups())
+
+    def _load_added(self, group: str, entry: EntryPoint) -> None:
+        """Import the module of a group of an installed package.
+
+        Raises:
+            EntryPointError: It cannot be imported, or does not register the group.
+        """
+        found = load(entry)
+        if not inspect.ismodule(found) or not self._operators.get(group):
+            wanted = f"a module that registers the operators of data.{group}"
+            raise unfit(entry, found, wanted)
 
 
 class Registration:

@@ -21,7 +21,7 @@ from dagster_dataops.datasets.published_files import MANIFEST, RESULT
 from dagster_dataops.datasets.remote_input import place_of
 from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
-from dagster_dataops.operators.kinds.kind import Trace
+from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.quantities import counted
 from dagster_dataops.streams.item_origins import ItemOrigins
@@ -245,7 +245,7 @@ class TracedNode:
                 raise TraceOutdatedError(str(result), reason)
 
     @property
-    def _trace(self) -> Trace:
+    def _trace(self) -> Tracing:
         return kind_named(self._manifest.kind).trace
 
     @property
@@ -253,9 +253,9 @@ class TracedNode:
         """Why the node ends a trail; empty if it does not."""
         manifest = self._manifest
         kind = kind_named(manifest.kind)
-        if kind.trace is Trace.RECORD:
+        if kind.trace is Tracing.RECORD:
             return ""
-        if kind.trace is Trace.NONE:
+        if kind.trace is Tracing.NONE:
             return kind.as_a_whole
         if not manifest.combined:
             return "stages of this stream do more than choose records by position"
@@ -270,7 +270,7 @@ class TracedNode:
             TraceError: It was.
         """
         manifest = self._manifest
-        if manifest.traced or manifest.mapped or self._trace is Trace.NONE:
+        if manifest.traced or manifest.mapped or self._trace is Tracing.NONE:
             return
         reason = (
             f"node {self.name} ({self.operator}) has _trace=False: its map from input records to "
@@ -292,7 +292,7 @@ class TracedNode:
         self._check_traced()
         if self.end:
             return None
-        if self._trace is Trace.POSITION:
+        if self._trace is Tracing.POSITION:
             return self._combined(line)
         output = list(self.results.values()).index(result)
         return self._entry(self._map.of_line(output, line))
@@ -308,7 +308,7 @@ class TracedNode:
             row = self._refused(ref)
             return None if row is None else [NodeEntry([ref], (), {"failed": True}, row)]
         numbers = [at for at, one in enumerate(self.inputs) if one.path == ref.path]
-        if self._trace is Trace.POSITION:
+        if self._trace is Tracing.POSITION:
             # A stream knows a file that it reads twice only once.
             lines = dict.fromkeys(self._origins.items_of(numbers[0], ref.record))
             found = [self._combined(line) for line in lines]
@@ -318,7 +318,7 @@ class TracedNode:
 
     def _refused(self, ref: Ref) -> dict[str, Any] | None:
         """Return the row of a line that is no record, for an operator that takes all at once."""
-        if self._trace is not Trace.NONE or not self.folder.errors.exists():
+        if self._trace is not Tracing.NONE or not self.folder.errors.exists():
             return None
         row = find_error_row(self.folder, ref.record, ref.path)
         if row is None and len(self.inputs) > 1:  # they were joined

@@ -8,7 +8,7 @@ import dagster as dg
 from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS, fenced
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.operators.kinds.kind import Trace
+from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
 
 
@@ -20,7 +20,7 @@ def trace_metadata(report: RunReport) -> dict[str, Any]:
     """
     manifest = report.manifest
     traced = kind_named(manifest.kind).trace
-    if not manifest.traced or not (traced is Trace.RECORD or manifest.combined):
+    if not manifest.traced or not (traced is Tracing.RECORD or manifest.combined):
         return {}
     command = f"python -m dagster_dataops trace {shlex.quote(str(report.dataset.path.parent))}"
     commands = f"{command} --line 1\n{command} --source-line 1"

@@ -10,7 +10,7 @@ import xxhash
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.configuration import bucket_of, shown_place
-from dagster_dataops.operators.kinds.kind import Kind
+from dagster_dataops.operators.kinds.kind import OperatorKind
 from dagster_dataops.operators.kinds.kind_table import RECORD
 
 _SAFE: Final = " @+=,"
@@ -37,7 +37,9 @@ def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> N
     return folder
 
 
-def address_of(spec: dg.AssetSpec, root: Path | None, kind: Kind = RECORD) -> dict[str, str]:
+def address_of(
+    spec: dg.AssetSpec, root: Path | None, kind: OperatorKind = RECORD
+) -> dict[str, str]:
     """Return the metadata with the URI of an asset's result, which Dagster shows as its storage.
 
     Args:

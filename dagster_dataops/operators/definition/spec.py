@@ -11,7 +11,7 @@ from dagster_dataops.hashing.code import CodeFacts, code_facts
 from dagster_dataops.hashing.exact_forms import EntryRules, ExactForms
 from dagster_dataops.hashing.operational import Operational, is_annotated_operational
 from dagster_dataops.hashing.values import digest_of_form
-from dagster_dataops.operators.kinds.kind import Kind, Origin
+from dagster_dataops.operators.kinds.kind import OperatorKind, RecordOrigin
 from dagster_dataops.operators.options.artefact_options import referenced, with_references
 from dagster_dataops.operators.options.declared_columns import (
     NOTHING,
@@ -65,7 +65,7 @@ class OperatorSpec:
 
     group: str
     name: str
-    kind: Kind
+    kind: OperatorKind
     target: Any
     options: tuple[OptionSpec, ...]
     any_option: bool
@@ -102,10 +102,10 @@ class OperatorSpec:
         return self.batch or self.kind.method
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> RecordOrigin:
         """How its records follow from those of the inputs: not known of one with ``change``."""
-        changing = self.kind.origin is Origin.SAME and hasattr(self.target, "change")
-        return Origin.UNKNOWN if changing else self.kind.origin
+        changing = self.kind.origin is RecordOrigin.SAME and hasattr(self.target, "change")
+        return RecordOrigin.UNKNOWN if changing else self.kind.origin
 
     @property
     def new_records(self) -> bool:

@@ -44,7 +44,7 @@ from dagster_dataops.operators.definition.operator import (
 from dagster_dataops.operators.definition.reader_base import Readable, gives_stream, returns_stream
 from dagster_dataops.operators.definition.spec import OperatorSpec
 from dagster_dataops.operators.kinds.class_methods import checked_inputs, has_method, method_of
-from dagster_dataops.operators.kinds.kind import Inputs, Kind
+from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind
 from dagster_dataops.operators.kinds.kind_table import READER, classes, function_methods, kinds
 from dagster_dataops.operators.options.declared_columns import NOTHING, ColumnDeclarations
 from dagster_dataops.operators.options.settings import SETTING_NAMES, parse_settings
@@ -172,7 +172,7 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
     return _with_outputs(spec, terms.outputs)
 
 
-def _check_reachable(name: str, parameters: list[inspect.Parameter], kind: Kind) -> None:
+def _check_reachable(name: str, parameters: list[inspect.Parameter], kind: OperatorKind) -> None:
     """Check that each required parameter behind the inputs can be given, as a keyword.
 
     ``*args`` together with ``**kwargs`` is how a wrapper passes on all arguments.
@@ -193,7 +193,7 @@ def _check_reachable(name: str, parameters: list[inspect.Parameter], kind: Kind)
             raise OperatorDefinitionError(name, reason)
 
 
-def _given(kind: Kind, parameters: list[inspect.Parameter]) -> frozenset[str]:
+def _given(kind: OperatorKind, parameters: list[inspect.Parameter]) -> frozenset[str]:
     """Return the names of the parameters that the engine gives; they are no options."""
     if not kind.returns_outcome:
         return frozenset()
@@ -208,7 +208,7 @@ def _is_given(context: inspect.Parameter) -> bool:
     return context.default is context.empty or _CONTEXT_TYPE in str(context.annotation)
 
 
-def _opens(name: str, cls: type, kind: Kind) -> bool:
+def _opens(name: str, cls: type, kind: OperatorKind) -> bool:
     """Return whether a class has ``open`` or ``close``; check their parameters.
 
     Raises:
@@ -243,7 +243,7 @@ def checked_name(name: str, target: Any) -> str:
     return name
 
 
-def _kind_of_class(name: str, cls: type) -> tuple[Kind, str]:
+def _kind_of_class(name: str, cls: type) -> tuple[OperatorKind, str]:
     """Return the kind of a class, and its method that processes data."""
     if gives_stream(cls):
         return READER, READER.method
@@ -271,7 +271,7 @@ def _none_of(ways: Sequence[Sequence[str]]) -> str:
 
 
 def _check_reader(
-    name: str, kind: Kind, settings: Mapping[str, Any], cls: type | None = None
+    name: str, kind: OperatorKind, settings: Mapping[str, Any], cls: type | None = None
 ) -> None:
     """Raise an error for ``stream`` in a class other than a reader, or for a reader's settings."""
     if not kind.reads_source:
@@ -294,7 +294,7 @@ def _check_export(name: str, cls: type, options: Sequence[OptionSpec]) -> None:
         raise OperatorDefinitionError(name, reason)
 
 
-def _streamed(inputs: list[inspect.Parameter], kind: Kind) -> tuple[bool, ...]:
+def _streamed(inputs: list[inspect.Parameter], kind: OperatorKind) -> tuple[bool, ...]:
     return tuple(kind.inputs is Inputs.ITERATORS or wants_iterator(one) for one in inputs)
 
 
@@ -323,7 +323,7 @@ def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
     return replace(spec, outputs=checked_outputs(spec.name, outputs))
 
 
-def _asynchronous(name: str, function: Callable[..., Any], kind: Kind) -> bool:
+def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -> bool:
     asynchronous = inspect.iscoroutinefunction(function)
     if asynchronous and not kind.by_record and not kind.reads_source:
         raise OperatorDefinitionError(name, f"{kind.one} operator cannot be `async def`")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dagster_dataops.errors import OperatorDefinitionError
-from dagster_dataops.operators.kinds.kind import Inputs, Kind
+from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind
 from dagster_dataops.operators.options.signature import count_inputs, parameters_of
 
 _POSITIONAL: Final = (
@@ -26,7 +26,7 @@ def method_of(cls: type, method: str) -> tuple[Any, list[inspect.Parameter]]:
     return unbound, parameters_of(unbound)[0 if isinstance(function, staticmethod) else 1 :]
 
 
-def checked_inputs(kind: Kind, name: str, parameters: list[inspect.Parameter]) -> int:
+def checked_inputs(kind: OperatorKind, name: str, parameters: list[inspect.Parameter]) -> int:
     """Return the number of parameters that are inputs; 0 for none and for any number.
 
     Args:
@@ -50,7 +50,9 @@ def checked_inputs(kind: Kind, name: str, parameters: list[inspect.Parameter]) -
     return max(1, count_inputs(parameters, dataset=kind.inputs is not Inputs.RECORDS))
 
 
-def _inputs_before_path(kind: Kind, name: str, parameters: Sequence[inspect.Parameter]) -> int:
+def _inputs_before_path(
+    kind: OperatorKind, name: str, parameters: Sequence[inspect.Parameter]
+) -> int:
     names, last = [one.name for one in parameters], kind.path_parameter
     wanted = f"{kind.method} must take (self, records, {last})"
     if kind.one_input:
@@ -69,7 +71,7 @@ def _is_plain(one: inspect.Parameter) -> bool:
     return one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty
 
 
-def check_selection(kind: Kind, name: str, cls: type, method: str) -> None:
+def check_selection(kind: OperatorKind, name: str, cls: type, method: str) -> None:
     """Check the parameters of the methods of a selection.
 
     Raises:

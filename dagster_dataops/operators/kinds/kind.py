@@ -1,6 +1,6 @@
-"""`Kind`: what the operators of one kind take and give, what they may do, and what runs them.
+"""`OperatorKind`: what the operators of a kind take and give, what they may do, what runs them.
 
-The rest of the package asks a `Kind`, and never which one it is.
+The rest of the package asks an `OperatorKind`, and never which one it is.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Result(Enum):
     EXPORT = "a list of files at the path that is the first option"
 
 
-class Origin(Enum):
+class RecordOrigin(Enum):
     """How the records of a result follow from those of the inputs, as far as the kind tells."""
 
     EACH = "each is made of one record of the input, in its order"
@@ -38,7 +38,7 @@ class Origin(Enum):
     UNKNOWN = "not known"
 
 
-class Trace(Enum):
+class Tracing(Enum):
     """How a record of the result is traced to its input."""
 
     RECORD = "by a map that is published with the result"
@@ -47,7 +47,7 @@ class Trace(Enum):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Kind:
+class OperatorKind:
     """A kind of operators.
 
     Attributes:
@@ -104,8 +104,8 @@ class Kind:
     recorded_as: str = ""
     agents: bool = False
     may_sum_up: bool = False
-    origin: Origin = Origin.UNKNOWN
-    trace: Trace = Trace.NONE
+    origin: RecordOrigin = RecordOrigin.UNKNOWN
+    trace: Tracing = Tracing.NONE
     as_a_whole: str = ""
     chained: bool = False
     not_chained: str = ""
@@ -172,4 +172,4 @@ class Kind:
         )
 
 
-ClassCheck: TypeAlias = Callable[[Kind, str, type, str], None]
+ClassCheck: TypeAlias = Callable[[OperatorKind, str, type, str], None]

@@ -4,14 +4,14 @@ from typing import Final
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.operators.kinds.class_methods import check_selection
-from dagster_dataops.operators.kinds.kind import Inputs, Kind, Origin, Result, Trace
+from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind, RecordOrigin, Result, Tracing
 
 _RUNNERS: Final = "dagster_dataops.execution.runners."
 _ONE_BY_ONE: Final = (
     "and a chain takes one record after the other; make it a node of its own, between two chains"
 )
 
-RECORD: Final = Kind(
+RECORD: Final = OperatorKind(
     name="record",
     method="forward",
     batch_methods=("forward_batch", "forward_window"),
@@ -23,11 +23,11 @@ RECORD: Final = Kind(
     by_record=True,
     returns_outcome=True,
     agents=True,
-    origin=Origin.EACH,
-    trace=Trace.RECORD,
+    origin=RecordOrigin.EACH,
+    trace=Tracing.RECORD,
     chained=True,
 )
-DATASET: Final = Kind(
+DATASET: Final = OperatorKind(
     name="dataset",
     method="forward_batch_input",
     of_functions=True,
@@ -38,7 +38,7 @@ DATASET: Final = Kind(
     may_sum_up=True,
     as_a_whole="a dataset operator takes all records at once",
 )
-SELECTION: Final = Kind(
+SELECTION: Final = OperatorKind(
     name="selection",
     method="sketch",
     further_methods=("keep",),
@@ -51,24 +51,24 @@ SELECTION: Final = Kind(
     by_record=True,
     recorded_as="sketch",
     agents=True,
-    origin=Origin.SAME,
-    trace=Trace.RECORD,
+    origin=RecordOrigin.SAME,
+    trace=Tracing.RECORD,
     as_a_whole="a selection operator decides over all records at once",
     not_chained="is a selection, which decides when it has seen all records of the part before it, "
     + _ONE_BY_ONE,
 )
-STREAM: Final = Kind(
+STREAM: Final = OperatorKind(
     name="stream",
     method="stream",
     takes="a stream",
     inputs=Inputs.STREAMS,
     runner=f"{_RUNNERS}stream_runner:StreamRunner",
-    origin=Origin.MIXED,
-    trace=Trace.POSITION,
+    origin=RecordOrigin.MIXED,
+    trace=Tracing.POSITION,
     as_a_whole="a stream is read as a whole; its failed items are not records of an input",
     not_chained=f"is a stream operator, which takes whole inputs, {_ONE_BY_ONE}",
 )
-ARTEFACT: Final = Kind(
+ARTEFACT: Final = OperatorKind(
     name="artefact",
     method="build",
     takes="the records (an iterator of dicts)",
@@ -81,7 +81,7 @@ ARTEFACT: Final = Kind(
     always_saved="an artefact is used by others and must be saved",
     not_exported="exports records; copy the folder of the artefact instead",
 )
-EXPORT: Final = Kind(
+EXPORT: Final = OperatorKind(
     name="export",
     method="write",
     precedence=2,
@@ -97,7 +97,7 @@ EXPORT: Final = Kind(
     always_saved="the result of an export lists its files, and tells whether they are current",
     not_exported="is for other operators; {option!r} is the path of the export",
 )
-READER: Final = Kind(
+READER: Final = OperatorKind(
     name="reader",
     method="stream",
     of_functions=True,
@@ -106,12 +106,12 @@ READER: Final = Kind(
     not_chained="is a reader, which takes no records; give it as the source of the pipeline",
 )
 
-_TABLE: Final[dict[str, Kind]] = {
+_TABLE: Final[dict[str, OperatorKind]] = {
     one.name: one for one in (RECORD, DATASET, SELECTION, STREAM, ARTEFACT, EXPORT, READER)
 }
 
 
-def register_kind(kind: Kind) -> Kind:
+def register_kind(kind: OperatorKind) -> OperatorKind:
     """Add a kind to the table; return it.
 
     Workers and code locations know it after they have imported the module that registers it, as
@@ -141,28 +141,28 @@ def register_kind(kind: Kind) -> Kind:
     return kind
 
 
-def _refused(kind: Kind, reason: str) -> DefinitionError:
+def _refused(kind: OperatorKind, reason: str) -> DefinitionError:
     return DefinitionError(f"kind {kind.name!r} of operators cannot be registered: {reason}")
 
 
-def kinds() -> tuple[Kind, ...]:
+def kinds() -> tuple[OperatorKind, ...]:
     """Return all kinds."""
     return tuple(_TABLE.values())
 
 
-def classes() -> tuple[Kind, ...]:
+def classes() -> tuple[OperatorKind, ...]:
     """Return the kinds that a class is of by its methods; readers are known by their base."""
     return tuple(one for one in _TABLE.values() if not one.reads_source)
 
 
-def kind_named(name: str) -> Kind:
+def kind_named(name: str) -> OperatorKind:
     """Return the kind of a name, as it stands in a manifest.
 
     Args:
         name: The name. Manifests of other versions or programs may name a kind that is not in the
             table; the result is then a kind of records of which nothing is known.
     """
-    return _TABLE.get(name) or Kind(
+    return _TABLE.get(name) or OperatorKind(
         name=name,
         method="",
         inputs=Inputs.DATASETS,
@@ -171,7 +171,7 @@ def kind_named(name: str) -> Kind:
     )
 
 
-def function_methods() -> dict[str, Kind]:
+def function_methods() -> dict[str, OperatorKind]:
     """Return the kinds by the methods that a function can implement."""
     return {method: one for one in kinds() for method in one.function_methods}
 

@@ -24,14 +24,14 @@ from dagster_dataops.datasets.lines import iterate_lines
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.runners.record_runner import RecordRunner
-from dagster_dataops.operators.kinds.kind import Inputs, Kind, Result
+from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind, Result
 from dagster_dataops.operators.kinds.kind_table import ARTEFACT, register_kind
 
 if TYPE_CHECKING:
     from array import array
 
 SORTING: Final = register_kind(
-    Kind(
+    OperatorKind(
         name="sorting",
         method="sort_key",
         of_functions=True,
@@ -45,7 +45,7 @@ SORTING: Final = register_kind(
     )
 )
 MODEL: Final = register_kind(
-    Kind(
+    OperatorKind(
         name="model",
         method="fit",
         inputs=Inputs.ITERATORS,

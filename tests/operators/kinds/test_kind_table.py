@@ -21,7 +21,7 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
 )
 from dagster_dataops.operators.kinds import kind_table
-from dagster_dataops.operators.kinds.kind import Inputs, Kind
+from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind
 from dagster_dataops.operators.kinds.kind_table import (
     RECORD,
     data_methods,
@@ -39,7 +39,7 @@ from tests.subprocesses import killed_at_exit
 
 PACKAGE: Final = Path(dagster_dataops.__file__).parent
 TABLE: Final = PACKAGE / "operators" / "kinds"
-SHIPPED: Final = {one.name for one in vars(kind_table).values() if isinstance(one, Kind)}
+SHIPPED: Final = {one.name for one in vars(kind_table).values() if isinstance(one, OperatorKind)}
 # Texts that are no kinds of operators: the mode of a model client, a key of a loader's state.
 OTHERS: Final = {
     ("loading/loader.py", "{'seed', 'epoch', 'stream'} <= set(state)"),
@@ -136,7 +136,7 @@ def test_the_documents_have_a_row_for_each_kind_of_operator() -> None:
 
 
 @each("kind", kinds())
-def test_a_kind_survives_pickling(kind: Kind) -> None:
+def test_a_kind_survives_pickling(kind: OperatorKind) -> None:
     assert pickle.loads(pickle.dumps(kind)) == kind
 
 
@@ -256,7 +256,9 @@ def test_the_result_of_an_unknown_kind_holds_records_that_cannot_be_traced() -> 
 )
 def test_a_kind_that_contradicts_another_is_refused(change: tuple[dict, str]) -> None:
     fields, reason = change
-    fresh = Kind(name="fresh", method="refresh", inputs=Inputs.DATASETS, runner="module:Runner")
+    fresh = OperatorKind(
+        name="fresh", method="refresh", inputs=Inputs.DATASETS, runner="module:Runner"
+    )
     before = {one.name: one for one in kinds()}
     with pytest.raises(DefinitionError, match=reason):
         register_kind(replace(fresh, **fields))

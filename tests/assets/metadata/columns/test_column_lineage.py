@@ -13,7 +13,7 @@ from dagster_dataops.assets.metadata.columns.column_lineage import (
 )
 from dagster_dataops.assets.metadata.key_options import written_keys
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.operators.kinds.kind import Origin
+from dagster_dataops.operators.kinds.kind import RecordOrigin
 from tests.assets.metadata.upstream import dataset
 
 UPSTREAM = dg.AssetKey(["docs", "before"])
@@ -21,7 +21,10 @@ OTHER = dg.AssetKey(["docs", "other"])
 
 
 def column_lineage(
-    options: dict, upstream: KeyedDatasets, result: JsonlDataset, records: Origin = Origin.EACH
+    options: dict,
+    upstream: KeyedDatasets,
+    result: JsonlDataset,
+    records: RecordOrigin = RecordOrigin.EACH,
 ) -> dg.TableColumnLineage:
     return as_dagster(ColumnTracer(options, upstream, result, records).trace())
 
@@ -32,7 +35,11 @@ def deps_of(lineage: dg.TableColumnLineage) -> dict[str, list[str]]:
 
 
 def traced(
-    folder: Path, options: dict, before: list[Any], after: list[Any], records: Origin = Origin.EACH
+    folder: Path,
+    options: dict,
+    before: list[Any],
+    after: list[Any],
+    records: RecordOrigin = RecordOrigin.EACH,
 ) -> dict[str, tuple[list[str], str]]:
     """Return the origin keys and the note of each column."""
     upstream = [(UPSTREAM, dataset(folder, "before", *before))]
@@ -106,7 +113,7 @@ def test_an_operator_that_only_filters_passes_all_through(tmp_path: Path) -> Non
 
 def test_a_selection_passes_all_columns_through_for_any_sample(tmp_path: Path) -> None:
     before = [{"id": n} for n in range(5000)]
-    found = traced(tmp_path, {"input_key": "id"}, before, before[-2:], Origin.SAME)
+    found = traced(tmp_path, {"input_key": "id"}, before, before[-2:], RecordOrigin.SAME)
     assert found == {"id": (["id"], "passed through")}
 
 
