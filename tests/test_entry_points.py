@@ -78,23 +78,55 @@ def test_an_installed_package_adds_operators_readers_exporters_and_checks(
 
 LOCATION = """
 from pathlib import Path
-import dagster as dg
-from dagster_dataops import build_definitions, DataOpsResource, data, pipeline, readers
+
+from dagster_dataops import DataOpsResource, build_definitions, data, pipeline, readers
 
 with pipeline("words") as ppl:
     ppl.clean = data.acme.Clean(_max_workers=2)
     ppl.loud = data.acme.shout()
-defs = build_definitions(ppl, source=readers.read_acme(3), resource=DataOpsResource(root=str(Path("root").absolute())))
+resource = DataOpsResource(root=str(Path("root").absolute()))
+defs = build_definitions(ppl, source=readers.read_acme(3), resource=resource)
 """
 YAML = """
 import sys
-import yaml
-from dagster_dataops.assets.components.check_fields import CheckModel
 
-assert "acme_ops.checking" not in sys.modules
-model = CheckModel(only_words="text", name="words")
-assert model.only_words == "text" and "acme_ops.checking" not in sys.modules
+import dagster as dg
+from dagster.components.testing import create_defs_folder_sandbox
+
+from tests.assets.component_project import Project
+
+with create_defs_folder_sandbox() as sandbox:
+    project = Project(sandbox)
+    project.write('''
+        name: texts
+        source: texts.jsonl
+        resource: {root: results}
+        operators:
+          clean:
+            operator: acme.Clean
+            checks:
+              - only_words: text
+              - only_words: other
+                name: others
+    ''')
+    assert not {"acme_ops.operators", "acme_ops.checking"} & set(sys.modules)
+    with project.loaded() as definitions:
+        result = definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+            raise_on_error=False
+        )
+        checks = result.get_asset_check_evaluations()
+        print({check.check_name: check.passed for check in checks})
 """
+
+
+@pytest.mark.slow
+def test_a_defs_yaml_names_operators_and_checks_of_an_installed_package(
+    target: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "script.py").write_text(YAML)
+    shown = run_script(target, tmp_path, "script.py")
+    assert "'only_words': True" in shown
+    assert "'others': False" in shown
 
 
 @pytest.mark.slow
