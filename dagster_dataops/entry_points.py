@@ -8,10 +8,12 @@ import re
 import sys
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from importlib import metadata
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dagster_dataops.errors import EntryPointError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 OPERATORS: Final = "dagster_dataops.operators"
 """Groups of operators, each with the module that registers them."""
@@ -27,7 +29,7 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _LOG: Final = logging.getLogger("dagster_dataops")
 
 
-def added(point: str, own: Collection[str]) -> Mapping[str, metadata.EntryPoint]:
+def added(point: str, own: Collection[str]) -> "Mapping[str, EntryPoint]":
     """Return what installed packages add, by name; nothing is imported.
 
     An entry that cannot be used is left out with a warning: its name is one of this package, or
@@ -41,10 +43,8 @@ def added(point: str, own: Collection[str]) -> Mapping[str, metadata.EntryPoint]
 
 
 @lru_cache(maxsize=64)
-def _added(
-    point: str, own: frozenset[str], path: tuple[str, ...]
-) -> Mapping[str, metadata.EntryPoint]:
-    usable: dict[str, metadata.EntryPoint] = {}
+def _added(point: str, own: frozenset[str], path: tuple[str, ...]) -> "Mapping[str, EntryPoint]":
+    usable: dict[str, EntryPoint] = {}
     for one in _declared(point, path):
         if one.name in own:
             reason = "dagster-dataops has one of this name; take another"
@@ -58,12 +58,14 @@ def _added(
 
 
 @lru_cache(maxsize=64)
-def _declared(point: str, path: tuple[str, ...]) -> tuple[metadata.EntryPoint, ...]:  # noqa: ARG001 - the key of the cache
-    found = metadata.entry_points(group=point)
+def _declared(point: str, path: tuple[str, ...]) -> "tuple[EntryPoint, ...]":  # noqa: ARG001 - the key of the cache
+    from importlib.metadata import entry_points  # a plain run needs none
+
+    found = entry_points(group=point)
     return tuple(sorted(found, key=lambda one: (one.name, package_of(one))))
 
 
-def load(entry: metadata.EntryPoint) -> Any:
+def load(entry: "EntryPoint") -> Any:
     """Import what an entry names.
 
     Raises:
@@ -85,7 +87,7 @@ def load(entry: metadata.EntryPoint) -> Any:
         raise _error(entry, reason) from error
 
 
-def unfit(entry: metadata.EntryPoint, found: object, wanted: str) -> EntryPointError:
+def unfit(entry: "EntryPoint", found: object, wanted: str) -> EntryPointError:
     """Return the error for an entry that names the wrong object."""
     kind = "a module" if isinstance(found, type(sys)) else f"of type {type(found).__name__}"
     return _error(entry, f"{entry.value} is {kind}; it must name {wanted}")
@@ -120,11 +122,11 @@ def added_callable(point: str, name: str, own: Collection[str], wanted: str) -> 
     return found
 
 
-def package_of(entry: metadata.EntryPoint) -> str:
+def package_of(entry: "EntryPoint") -> str:
     """Return name and version of the package that an entry is of."""
     package = entry.dist
     return "an unknown package" if package is None else f"{package.name} {package.version}"
 
 
-def _error(entry: metadata.EntryPoint, reason: str) -> EntryPointError:
+def _error(entry: "EntryPoint", reason: str) -> EntryPointError:
     return EntryPointError(entry.name, entry.group, package_of(entry), reason)

@@ -102,7 +102,7 @@ with create_defs_folder_sandbox() as sandbox:
         source: texts.jsonl
         resource: {root: results}
         operators:
-          clean:
+          - name: clean
             operator: acme.Clean
             checks:
               - only_words: text

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from dagster_dataops.entry_points import EXPORTERS, added, load, unfit
 from dagster_dataops.exporters.exporter import Exporter
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _MODULE: Final = "dagster_dataops.exporters."
 _ENDINGS: Final[dict[str, tuple[str, str, dict[str, str]]]] = {
@@ -30,7 +32,7 @@ def ending_of(path: Path) -> str | None:
     return next((ending for ending in _added_endings() if path.name.endswith(ending)), None)
 
 
-def _added_endings() -> dict[str, EntryPoint]:
+def _added_endings() -> "dict[str, EntryPoint]":
     """Return the endings that installed packages add, the longest first."""
     found = added(EXPORTERS, [ending[1:] for ending in ENDINGS])
     return {f".{name}": found[name] for name in sorted(found, key=len, reverse=True)}
@@ -56,7 +58,7 @@ def exporter_of(path: Path) -> Exporter:
     return make(**options)
 
 
-def _added_exporter(entry: EntryPoint) -> Exporter:
+def _added_exporter(entry: "EntryPoint") -> Exporter:
     make = load(entry)
     made = make() if callable(make) else make
     has_all = isinstance(getattr(made, "format", None), str) and callable(

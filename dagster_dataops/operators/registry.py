@@ -6,8 +6,7 @@ import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import EntryPoint
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from typing_extensions import override
 
@@ -42,6 +41,9 @@ from dagster_dataops.operators.options.declared_columns import (
 )
 from dagster_dataops.operators.options.settings import SETTING_NAMES
 from dagster_dataops.operators.options.signature import nearest, parameters_of
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 C = TypeVar("C", bound=type)
 Outputs: TypeAlias = Sequence[str] | Callable[..., Sequence[str]]
@@ -85,6 +87,7 @@ class OperatorRegistry:
         self._entry_points = entry_points
         self._groups: dict[str, OperatorMeta] = {}
         self._operators: dict[str, dict[str, OperatorMeta]] = {}
+        self._homes: dict[str, str] = {}  # modules of groups of installed packages
         self._described: dict[str, int] = {}  # number of operators in the docstring of a group
 
     def new_group(self, name: str) -> Any:
@@ -193,10 +196,7 @@ class OperatorRegistry:
         if self._described.get(name) == len(known):
             return
         self._described[name] = len(known)
-        home = self._modules_of_groups().get(name, "")
-        if not home and name in self._added_groups():
-            home = self._added_groups()[name].module
-        module = sys.modules.get(home)
+        module = sys.modules.get(self._modules_of_groups().get(name) or self._homes.get(name, ""))
         title = (module and module.__doc__) or f"The operators of group {name}."
         lines = [
             f"- {one}: {_first_sentence(known[one].__dataops_spec__)}" for one in sorted(known)
@@ -310,13 +310,13 @@ class OperatorRegistry:
         elif (entry := self._added_groups().get(group)) is not None:
             self._load_added(group, entry)
 
-    def _added_groups(self) -> Mapping[str, EntryPoint]:
+    def _added_groups(self) -> "Mapping[str, EntryPoint]":
         """Return the groups that installed packages add; their modules are not imported."""
         if not self._entry_points:
             return {}
         return added(self._entry_points, self._modules_of_groups())
 
-    def _load_added(self, group: str, entry: EntryPoint) -> None:
+    def _load_added(self, group: str, entry: "EntryPoint") -> None:
         """Import the module of a group of an installed package.
 
         Raises:
@@ -326,6 +326,7 @@ class OperatorRegistry:
         if not inspect.ismodule(found) or not self._operators.get(group):
             wanted = f"a module that registers the operators of data.{group}"
             raise unfit(entry, found, wanted)
+        self._homes[group] = entry.module
 
 
 class Registration:
