@@ -5,6 +5,7 @@
  |   |-- OperatorDefinitionError      a function or class is not a valid operator
  |   |-- OperatorOptionError          an option is unknown or invalid
  |   |-- DuplicateOperatorError       two places register the same name
+ |   |-- EntryPointError              what a package adds is unusable
  |   |-- ConfigurationError           a setting has an invalid value
  |   |-- UnknownOperatorError         a group or operator is not registered
  |   |-- ChainDefinitionError         operators cannot be made one chain
