@@ -6,7 +6,6 @@
 
 from typing import Any, Final
 
-from dagster_dataops.entry_points import OPERATORS
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
 
@@ -19,7 +18,7 @@ def run_operator(operator: Operator, records: object) -> object:
 
 
 data_register: Final = OperatorRegistry(
-    run_operator, libraries=["dagster_dataops.library"], entry_points=OPERATORS
+    run_operator, libraries=["dagster_dataops.library"], entry_points="dagster_dataops.operators"
 )
 
 

@@ -8,17 +8,20 @@ blocking checks run inside that step. A blocking check that fails stops the asse
 both cases. Checks that installed packages add by entry points are attributes, too.
 """
 
+from typing import TYPE_CHECKING
+
 from dagster_dataops.assets.checks.check_functions import *  # noqa: F403 - its public names
 from dagster_dataops.assets.checks.check_functions import __all__ as __all__
 from dagster_dataops.assets.checks.check_functions import added_check, added_checks
 
+if not TYPE_CHECKING:  # a type checker still finds misspelt names
 
-def __getattr__(name: str) -> object:
-    found = None if name.startswith("_") else added_check(name)
-    if found is None:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    return found
+    def __getattr__(name: str) -> object:
+        found = None if name.startswith("_") else added_check(name)
+        if found is None:
+            msg = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(msg)
+        return found
 
 
 def __dir__() -> list[str]:

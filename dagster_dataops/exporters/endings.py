@@ -5,7 +5,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from dagster_dataops.entry_points import EXPORTERS, added, load, unfit
 from dagster_dataops.exporters.exporter import Exporter
 
 if TYPE_CHECKING:
@@ -34,6 +33,8 @@ def ending_of(path: Path) -> str | None:
 
 def _added_endings() -> "dict[str, EntryPoint]":
     """Return the endings that installed packages add, the longest first."""
+    from dagster_dataops.entry_points import EXPORTERS, added  # most runs need none
+
     found = added(EXPORTERS, [ending[1:] for ending in ENDINGS])
     return {f".{name}": found[name] for name in sorted(found, key=len, reverse=True)}
 
@@ -59,6 +60,8 @@ def exporter_of(path: Path) -> Exporter:
 
 
 def _added_exporter(entry: "EntryPoint") -> Exporter:
+    from dagster_dataops.entry_points import load, unfit
+
     make = load(entry)
     made = make() if callable(make) else make
     has_all = isinstance(getattr(made, "format", None), str) and callable(

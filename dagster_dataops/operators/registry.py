@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from typing_extensions import override
 
-from dagster_dataops.entry_points import added, load, unfit
 from dagster_dataops.errors import (
     DuplicateOperatorError,
     OperatorDefinitionError,
@@ -314,6 +313,8 @@ class OperatorRegistry:
         """Return the groups that installed packages add; their modules are not imported."""
         if not self._entry_points:
             return {}
+        from dagster_dataops.entry_points import added  # most runs need none
+
         return added(self._entry_points, self._modules_of_groups())
 
     def _load_added(self, group: str, entry: "EntryPoint") -> None:
@@ -322,6 +323,8 @@ class OperatorRegistry:
         Raises:
             EntryPointError: It cannot be imported, or does not register the group.
         """
+        from dagster_dataops.entry_points import load, unfit
+
         found = load(entry)
         if not inspect.ismodule(found) or not self._operators.get(group):
             wanted = f"a module that registers the operators of data.{group}"
