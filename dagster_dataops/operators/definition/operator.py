@@ -249,10 +249,10 @@ class Operator(metaclass=OperatorMeta):
 
         Args:
             path: A file if it ends in ``.jsonl``, ``.jsonl.gz``, ``.jsonl.zst``, ``.parquet``,
-                ``.csv`` or ``.tsv``, which is its format; otherwise a folder, in which a jsonl file
-                gets the name of the operator or node. The file is replaced atomically after the
-                result is published. Partitioned nodes need a folder and write
-                ``<node>/<partition>.jsonl`` in it. An operator with several results needs a folder,
+                ``.csv``, ``.tsv`` or an ending that an installed package adds, which is its format;
+                otherwise a folder, in which a jsonl file gets the name of the operator or node. The
+                file is replaced atomically after the result is published. Partitioned nodes need a
+                folder and write ``<node>/<partition>.jsonl`` in it. An operator with several results needs a folder,
                 too, and writes ``<node>/<output>.jsonl`` in it, with partitions in a folder for
                 each partition. Previews export nothing.
 
@@ -260,6 +260,7 @@ class Operator(metaclass=OperatorMeta):
             ConfigurationError: ``path`` is a URL, or a file for several results.
             OperatorOptionError: The operator builds an artefact, or is an export.
             MissingExtraError: The format needs a package that is not installed.
+            EntryPointError: What an installed package adds cannot write a file.
         """
         check_local("set_output", path)
         spec = self.__dataops__.spec
