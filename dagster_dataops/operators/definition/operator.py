@@ -252,9 +252,9 @@ class Operator(metaclass=OperatorMeta):
                 ``.csv``, ``.tsv`` or an ending that an installed package adds, which is its format;
                 otherwise a folder, in which a jsonl file gets the name of the operator or node. The
                 file is replaced atomically after the result is published. Partitioned nodes need a
-                folder and write ``<node>/<partition>.jsonl`` in it. An operator with several results needs a folder,
-                too, and writes ``<node>/<output>.jsonl`` in it, with partitions in a folder for
-                each partition. Previews export nothing.
+                folder and write ``<node>/<partition>.jsonl`` in it. An operator with several
+                results needs a folder, too, and writes ``<node>/<output>.jsonl`` in it, with
+                partitions in a folder for each partition. Previews export nothing.
 
         Raises:
             ConfigurationError: ``path`` is a URL, or a file for several results.
