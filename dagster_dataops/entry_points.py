@@ -26,6 +26,7 @@ CHECKS: Final = "dagster_dataops.checks"
 
 _NAMES: Final = {EXPORTERS: re.compile(r"\w+(\.\w+)*")}
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_VALUE: Final = re.compile(r"[\w.]+(\s*:\s*[\w.]+)?(\s*\[.*\])?")
 _LOG: Final = logging.getLogger("dagster_dataops")
 
 
@@ -69,7 +70,8 @@ def load(entry: "EntryPoint") -> Any:
     """Import what an entry names.
 
     Raises:
-        EntryPointError: It cannot be imported, or two packages have an entry of this name.
+        EntryPointError: It is malformed, it cannot be imported, or two packages have an entry of
+            this name.
     """
     others = [
         one
@@ -80,9 +82,11 @@ def load(entry: "EntryPoint") -> Any:
         packages = " and ".join(map(package_of, others))
         reason = f"{packages} has one of this name, too; uninstall all but one"
         raise _error(entry, reason)
+    if not _VALUE.fullmatch(entry.value):
+        raise _error(entry, f"{entry.value!r} is malformed; write 'module' or 'module:name'")
     try:
         return entry.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = f"{entry.value} cannot be imported ({type(error).__name__}: {error})"
         raise _error(entry, reason) from error
 

@@ -147,17 +147,25 @@ def points(group: str, *lines: str) -> str:
     return "\n".join([f"[dagster_dataops.{group}]", *lines])
 
 
-BROKEN = "import a_module_that_is_not_there\n"
-
-
 def test_an_entry_that_cannot_be_imported_names_its_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    modules = {"broken_ops.py": BROKEN}
-    entries = points("operators", "broken = broken_ops", "absent = no_such_module")
+    modules = {
+        "broken_ops.py": "import a_module_that_is_not_there",
+        "ending_ops.py": "raise SystemExit(3)",
+        "wrong_ops.py": "def (",
+    }
+    causes = {
+        "broken": ("broken_ops", "a_module_that_is_not_there"),
+        "absent": ("no_such_module", "no_such_module"),
+        "ending": ("ending_ops", "SystemExit: 3"),
+        "wrong_text": ("wrong_ops", "SyntaxError"),
+        "malformed": ("two words", "is malformed; write 'module' or 'module:name'"),
+    }
+    entries = points("operators", *(f"{name} = {value}" for name, (value, _) in causes.items()))
     registry = registry_over(monkeypatch, install(tmp_path / "t", modules, entries, "broken-ops"))
-    assert {"broken", "absent", "text"} <= set(registry.groups())
-    for name, found in (("broken", "a_module_that_is_not_there"), ("absent", "no_such_module")):
+    assert {*causes, "text"} <= set(registry.groups())
+    for name, (_, found) in causes.items():
         with pytest.raises(EntryPointError, match=f"{name}.*broken-ops 1.2.*{found}") as caught:
             registry.group(name)
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
