@@ -251,3 +251,12 @@ def test_a_keep_method_cannot_be_asynchronous(registry):
 
             async def keep(self, sketches):
                 yield True
+
+
+@pytest.mark.parametrize("method", ["forward", "forward_batch", "forward_window", "sketch_batch"])
+def test_a_method_named_stream_makes_no_reader_of_an_operator_of_records(registry, method):
+    members = {method: lambda self, records: records, "stream": lambda self: None}
+    if method == "sketch_batch":
+        members["keep"] = lambda self, sketches: sketches
+    made = registry("data.definitions")(type("Step", (), members))
+    assert made.__dataops_spec__.kind.by_record

@@ -21,7 +21,7 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
 )
 from dagster_dataops.operators.kinds import kind_table
-from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind
+from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind, Tracing
 from dagster_dataops.operators.kinds.kind_table import (
     RECORD,
     data_methods,
@@ -232,6 +232,12 @@ def test_what_a_further_kind_may_not_do_is_refused_with_its_name() -> None:
 def test_options_of_the_method_of_a_further_kind_are_described() -> None:
     assert option_descriptions(by_length.function, data_methods())["column"] == "The text."
     assert {"sort_key", "fit", "forward"} <= set(data_methods())
+
+
+def test_a_kind_whose_records_cannot_be_traced_or_chained_says_why() -> None:
+    for kind in kinds():
+        assert kind.reads_source or kind.trace is not Tracing.NONE or kind.as_a_whole
+        assert kind.chained != bool(kind.refused_in_chains)
 
 
 def test_the_result_of_an_unknown_kind_holds_records_that_cannot_be_traced() -> None:
