@@ -27,11 +27,12 @@ from dagster_dataops.assets.checks.declared_check import CHECK_KINDS
 from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager
 from dagster_dataops.assets.ops import build_operator_job
 from dagster_dataops.assets.planning.translator import description_of
+from dagster_dataops.operators.registry import OperatorRegistry
 
 _MARKS = re.compile(r"(?<!`)``(?!`)|:\w+:`|`__?(?!\w)|^\s*\.\. \w+", re.MULTILINE)
 
 
-@data_register("data.described")
+@OperatorRegistry(lambda *_: None)("data.described")
 def marked(record: dict, suffix: str = "!", mode: str = "a") -> dict:
     """Return ``record`` as :func:`other` does, or :class:`~a.b.Reader`; see `it <https://a.org>`_.
 
