@@ -129,8 +129,7 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
 def outcome_metadata(report: RunReport) -> dict[str, Any]:
     """Return what became of the records: counts, drops by reason and failures by exception."""
     manifest = report.manifest
-    files = report.artefact is not None or report.kind == "export"  # are no records
-    counts_drops = not files and not manifest.new_records
+    counts_drops = not report.lists_files and not manifest.new_records
     errors = None if report.error_path is None else failures(report.error_path)
     return {
         ROWS_IN: manifest.rows_in,
@@ -144,7 +143,7 @@ def outcome_metadata(report: RunReport) -> dict[str, Any]:
 
 def _delivered(report: RunReport) -> dict[str, Any]:
     """Return the metadata of the export of a result; an asset that is an export has its own."""
-    if report.export is None or report.kind == "export":
+    if report.export is None or report.lists_files:
         return {}
     return delivery_metadata(report.export)
 
@@ -162,7 +161,7 @@ def _made_from(manifest: Manifest) -> dict[str, Any]:
 
 
 def _result_metadata(report: RunReport, partition: str | None) -> dict[str, Any]:
-    if report.kind == "export":
+    if report.lists_files and report.artefact is None:
         return {} if report.export is None else export_metadata(report.export, partition)
     if report.artefact is None:
         pictures = histogram_metadata(report.dataset, report.manifest.operator)

@@ -10,6 +10,7 @@ METADATA_PREFIX: Final = "dagster_dataops"
 
 # Definitions of assets.
 OPERATOR: Final = "dagster_dataops/operator"
+KIND: Final = "dagster_dataops/kind"
 OPTIONS: Final = "dagster_dataops/options"
 CANNOT_BE_RESUMED: Final = "dagster_dataops/cannot_be_resumed"
 OUTPUT: Final = "dagster_dataops/output"

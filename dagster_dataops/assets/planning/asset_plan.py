@@ -248,7 +248,7 @@ def plan_assets(
 
 def _check_export(graph: OperatorGraph, node: OperatorNode, spec: dg.AssetSpec) -> None:
     output = node.operator.__dataops__.output
-    if node.operator.__dataops__.spec.kind == "export":
+    if node.operator.__dataops__.spec.kind.exports:
         _check_partition_of_path(graph, node, spec)
     elif spec.partitions_def is not None and names_file(output):
         reason = (
@@ -335,7 +335,7 @@ def _address(spec: dg.AssetSpec, node: OperatorNode, root: Path | None) -> dict[
     They have it without partitions. That of an export is known when it is made.
     """
     kind = node.operator.__dataops__.spec.kind
-    known_later = kind == "export" or spec.partitions_def is None
+    known_later = kind.exports or spec.partitions_def is None
     return {} if known_later else address_of(spec, root, kind)
 
 

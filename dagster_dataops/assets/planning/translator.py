@@ -13,6 +13,7 @@ from dagster_dataops.assets.metadata.code_references import code_references
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_keys import (
     CANNOT_BE_RESUMED,
+    KIND,
     OPERATOR,
     OPTIONS,
     OUTPUT,
@@ -26,6 +27,7 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import (
 )
 from dagster_dataops.graph.operator_node import OperatorNode
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.operators.options.secret_options import redacted
 
@@ -100,9 +102,9 @@ class DataOpsTranslator:
 def _format_of(invocation: Invocation) -> str:
     """Return the kind of the asset of a result."""
     spec = invocation.spec
-    if spec.kind == "export":
+    if spec.kind.exports:
         return str(getattr(spec.target, "format", spec.name.lower()))
-    return "artefact" if spec.kind == "artefact" else "json"
+    return spec.kind.name if spec.kind.makes_folder else "json"
 
 
 def code_version(invocation: Invocation) -> str:
@@ -119,6 +121,11 @@ def description_of(spec: OperatorSpec) -> str | None:
     if not _in_library(spec):
         return described(spec.description)
     return described(f"{first_paragraph(spec.description)}\n\nMore: `help({spec.reference})`.")
+
+
+def _is_special(spec: OperatorSpec) -> bool:
+    """Return whether an operator of the user is of another kind than most: no record operator."""
+    return spec.kind_text != f"{RECORD.name} operator" and not _in_library(spec)
 
 
 def _in_library(spec: OperatorSpec) -> bool:
@@ -138,6 +145,7 @@ def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
     unknown = "; ".join(filter(None, [unknown_options(invocation), unknown_constants(invocation)]))
     return {
         **({} if is_whole_tag(spec.reference) else {OPERATOR: spec.reference}),
+        **({KIND: spec.kind_text} if _is_special(spec) else {}),
         **({OPTIONS: dg.MetadataValue.md(options)} if options else {}),
         **({CANNOT_BE_RESUMED: unknown} if unknown else {}),
         **({} if _in_library(spec) else code_references(*spec.targets)),

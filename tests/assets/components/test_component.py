@@ -387,6 +387,7 @@ translation:
     assert spec.tags["operator"] == "join"
     assert spec.owners == ["team:data"]
     assert spec.metadata["team"] == "data"
+    assert spec.metadata["dagster_dataops/kind"] == "dataset operator"
     assert parents == {"corpus/docs/marked", "docs/texts"}
 
 

@@ -69,6 +69,7 @@ def test_a_chain_is_one_asset_with_a_funnel(
     spec = spec_of(definitions, "docs", "clean")
     assert "1. `shorten`: Cut a text." in (spec.description or "")
     assert spec.kinds == {"python", "json"}
+    assert spec.metadata["dagster_dataops/kind"] == "chain of 3 record operators"
     assert len(spec.metadata["dagster/code_references"].code_references) == 3
     result = execute(definitions, instance)
     found = metadata_of(result, "docs", "clean")
