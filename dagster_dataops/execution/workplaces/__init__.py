@@ -1,1 +1,1 @@
-"""Execution backends, one module for each concurrency mode; `backend` registers them."""
+"""Where the calls of an operator run, one module for each concurrency mode."""
