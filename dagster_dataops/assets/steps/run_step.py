@@ -31,6 +31,7 @@ from dagster_dataops.assets.runtime.step_context import (
     StepContext,
     StepEvent,
     retries_failed_records,
+    run_of,
 )
 from dagster_dataops.assets.steps.preview_step import (
     earlier_preview,
@@ -108,7 +109,7 @@ class _OperatorRun:
         return self.plan.folder(self.dataops, partition)
 
     def _inputs(self, folder: NodeFolder) -> StepInputs:
-        return StepInputs(folder, len(self.plan.inputs), self.context.run.run_id)
+        return StepInputs(folder, len(self.plan.inputs), run_of(self.context).run_id)
 
     def _parts(self, given: str | Path | PathPattern, partition: str | None) -> Sequence[object]:
         """Return the parts of an input for one partition, as `StepInputs.add` takes them."""
