@@ -80,9 +80,10 @@ def run_step(
         observe_waiting(context, plan.specs, waiting)
         return
     for spec in plan.specs:
-        yield from error_rate_results(context, spec.key, plan.error_rate, step.results, partitions)
-        if plan.needs_columns:
-            yield from missing_columns_results(context, spec.key, step.results, partitions)
+        failed = plan.error_rate_specs.get(spec.key)
+        yield from error_rate_results(context, failed, plan.error_rate, step.results, partitions)
+        missing = plan.missing_columns_specs.get(spec.key)
+        yield from missing_columns_results(context, missing, step.results, partitions)
 
 
 @dataclass
