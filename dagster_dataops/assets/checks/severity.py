@@ -36,9 +36,7 @@ def severity_of(
     return severity
 
 
-def severity_in(
-    spec: dg.AssetCheckSpec, default: dg.AssetCheckSeverity
-) -> dg.AssetCheckSeverity:
+def severity_in(spec: dg.AssetCheckSpec, default: dg.AssetCheckSeverity) -> dg.AssetCheckSeverity:
     """Return the severity that the metadata of a spec names, else ``default``."""
     given = spec.metadata.get(SEVERITY)
     return default if given is None else dg.AssetCheckSeverity(given)

@@ -32,9 +32,28 @@ class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Compon
     """A pipeline of data operators. Each operator is an asset whose result is a jsonl file.
 
     The definitions equal those of `build_definitions` for the same pipeline in Python.
-    Override `get_asset_spec` to change keys and groups beyond the options of ``translation``.
+    Override methods in a subclass, whose name is then the ``type``: `get_asset_spec` changes keys
+    and groups beyond the options of ``translation``, `get_asset_check_spec` checks, and `execute`
+    runs a step.
 
     Example:
+        .. code-block:: python
+
+            @dataclass(kw_only=True)
+            class AnnouncedPipeline(OperatorPipelineComponent):
+                channel: str = "#data"
+
+                def get_asset_check_spec(self, data):
+                    spec = super().get_asset_check_spec(data)
+                    return spec.with_metadata({**spec.metadata, "channel": self.channel})
+
+                def execute(self, context, dataops):
+                    try:
+                        yield from super().execute(context, dataops)
+                    except Exception as error:
+                        context.log.error(f"tell {self.channel}: {error}")
+                        raise
+
         .. code-block:: yaml
 
             type: dagster_dataops.OperatorPipelineComponent

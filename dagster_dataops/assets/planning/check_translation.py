@@ -87,7 +87,7 @@ class CheckTranslation:
         given: Any = found.metadata.get(SEVERITY, severity if found.blocking else None)
         if given is None:
             return found
-        value = given.value if isinstance(given, dg.TextMetadataValue) else given
+        value: Any = given.value if isinstance(given, dg.TextMetadataValue) else given
         try:
             checked = severity_of(value, blocking=found.blocking, default="WARN")
         except ConfigurationError as error:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import dagster as dg
 
@@ -15,9 +15,10 @@ from dagster_dataops.assets.planning.asset_options import AssetOptions, resource
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.planning.check_translation import CheckTranslation
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.runtime.resource import resource_of
+from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
+from dagster_dataops.assets.steps.step_body import with_resource
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
@@ -155,15 +156,12 @@ def _check_step(asset: CheckedAsset, options: AssetOptions) -> dg.AssetChecksDef
     if asset.path is None:
         partitions_def = partitions_of_checks(asset.partitions, options.get("backfill_policy"))
 
-    @dg.multi_asset_check(
+    def _check(context: Any, dataops: DataOpsResource) -> Iterator[dg.AssetCheckResult]:
+        yield from declared_results(context, asset, dataops)
+
+    return dg.multi_asset_check(
         name=f"{asset.key.to_python_identifier()}__checks",
         description=f"Checks the published result of {asset.key.to_user_string()}.",
         specs=[with_partitions(check.spec(asset.key), partitions_def) for check in asset.checks],
         can_subset=True,
-        required_resource_keys={resource_key},
-    )
-    def _check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        dataops = resource_of(context, resource_key)
-        yield from declared_results(context, asset, dataops)
-
-    return _check
+    )(with_resource(_check, resource_key))

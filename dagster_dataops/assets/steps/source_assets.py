@@ -30,6 +30,7 @@ from dagster_dataops.assets.planning.asset_options import (
     step_tags_of,
 )
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset
+from dagster_dataops.assets.planning.check_translation import CheckTranslation
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.planning.execute_hook import execute_hook
 from dagster_dataops.assets.planning.run_tags import operator_tag
@@ -341,8 +342,10 @@ def _planned(
 ) -> SourceAsset:
     manager = io_manager_key(resource_key_of(options))
     spec = located(plan.spec.with_io_manager_key(manager), root_of(options))
-    plan = replace(plan, spec=spec)
-    step = StepOptions.of(options, execute_hook(options, spec.group_name or ""))
+    pipeline = spec.group_name or ""
+    translation = CheckTranslation.of(pipeline, options.get("dagster_dataops_translator"))
+    plan = replace(plan, spec=spec, check_translation=translation)
+    step = StepOptions.of(options, execute_hook(options, pipeline))
     made = operator_step(plan, replace(step, op_tags=step_tags_of(options, SOURCE)))
     return SourceAsset(spec.key, made, function=function, plan=plan, files=files)
 

@@ -32,7 +32,8 @@ _EVENTS: Final = (
     dg.ExpectationResult,
     dg.Output,
 )
-_RESOURCE: Final[Any] = dg.ResourceParam[Any]
+_RESOURCE: Final[Any] = dg.ResourceParam[Any]  # type: ignore[misc]  # an alias of Annotated
+_SHOWN: Final = 200  # characters of a value in an error
 _UNNAMED: Final = "unnamed"  # stands for an event that may be the result of any asset
 _WRITE: Final = "write `yield from dataops.run(context)`"
 
@@ -56,6 +57,23 @@ def body_of(resource_key: str, hook: ExecuteHook | None) -> Body:
     body.__name__ = "run" if hook is None else "execute"
     body.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return body
+
+
+def with_resource(function: Callable[[Any, DataOpsResource], Any], resource_key: str) -> Body:
+    """Return a function of a context and the resource; the resource is an argument by its key.
+
+    Dagster then takes it from the context, or from the caller in a unit test.
+    """
+
+    def step(context: Any, **resources: Any) -> Iterator[Any]:
+        yield from function(context, resources[resource_key])
+
+    parameters = [
+        Parameter("context", _NAMED),
+        Parameter(resource_key, _NAMED, annotation=DataOpsResource),
+    ]
+    step.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return step
 
 
 def step_function(
@@ -104,7 +122,7 @@ def body_events(
     for event in _each(body(context, **resources)):
         if not isinstance(event, _EVENTS):
             known = ", ".join(kind.__name__ for kind in _EVENTS)
-            text = f"yielded {event!r}, of type {type(event).__name__}"[:300]
+            text = f"yielded a value of type {type(event).__name__}, {event!r}"[:_SHOWN]
             raise _failure(body, f"{text}; it yields {known}: {_WRITE}")
         yielded.append(_facts(event))
         yield event
