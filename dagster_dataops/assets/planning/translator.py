@@ -121,7 +121,7 @@ class DataOpsTranslator:
         It is called for ``failed_records`` and ``missing_columns`` of every operator that has them,
         and for every declared check. Results have the name of the returned spec, block as it says,
         and have the severity of its metadata ``dagster_dataops/severity``. ``max_error_rate=None``
-        leaves ``failed_records`` out, and ``_missing="allowed"`` the check ``missing_columns``.
+        leaves ``failed_records`` out, and ``_missing="allow"`` the check ``missing_columns``.
 
         Example:
             .. code-block:: python
