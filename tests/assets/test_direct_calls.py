@@ -1,6 +1,6 @@
 """Tests of assets that a unit test calls in Python, with a context and no run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -164,9 +164,7 @@ def test_a_limit_in_the_config_makes_a_preview(ppl: Pipeline, source: Path, root
     assert list(first(context, dataops=resource_at(root))) == []
 
 
-def test_a_source_function_is_called_again_with_the_same_context(
-    ppl: Pipeline, root: Path
-) -> None:
+def test_a_source_function_is_called_again_with_the_same_context(ppl: Pipeline, root: Path) -> None:
     calls: list[int] = []
 
     def made() -> Iterator[dict[str, Any]]:

@@ -230,7 +230,9 @@ def test_a_check_that_only_warns_does_not_block_without_a_severity(
         build_definitions(pipeline_of(one=picky()), dagster_dataops_translator=blocking, **keywords)
 
 
-@pytest.mark.parametrize("value", ["ERROR", dg.AssetCheckSeverity.ERROR, dg.MetadataValue.text("ERROR")])
+@pytest.mark.parametrize(
+    "value", ["ERROR", dg.AssetCheckSeverity.ERROR, dg.MetadataValue.text("ERROR")]
+)
 def test_a_severity_may_be_a_text_or_that_of_dagster(
     value: Any, picky: Any, source: Path, root: Path, instance: dg.DagsterInstance
 ) -> None:
