@@ -123,8 +123,9 @@ class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Compon
     def _place_of(self, setting: str) -> YamlPlace:
         """Return the position of an option, such as ``schedule.timezone`` or ``op_tags.embed``."""
         option, _, part = setting.partition(".")
+        part = part.partition(".")[0]
         own = next((node for node in self.operators if node.name == part), None)
-        if option == "op_tags" and own is not None and own.op_tags:
+        if own is not None and getattr(own, option, None):  # op_tags, columns
             return own.place.at(option)
         return self._place.at(option, *filter(None, [part]))
 
@@ -133,8 +134,9 @@ class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Compon
         for node in self.operators:
             if f"{node.subject} " in str(error) and node.checks:
                 return node.place.at("checks").error(node.subject, error)
-        if "op_tags" in str(error) and getattr(self, "op_tags", None):
-            return self._place.at("op_tags").error("op_tags", error)
+        for option in ("op_tags", "columns"):
+            if option in str(error) and getattr(self, option, None):
+                return self._place.at(option).error(option, error)
         if SOURCE in str(error) and self.source_checks:
             return self._place.at("source_checks").error(SOURCE, error)
         return self._place.error(f"pipeline {name!r}", error)

@@ -31,6 +31,7 @@ from dagster_dataops.assets.planning.asset_options import (
     root_of,
 )
 from dagster_dataops.assets.planning.check_translation import CheckTranslation
+from dagster_dataops.assets.planning.described_columns import DescribedColumns
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.assets.runtime.asset_paths import address_of
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -65,6 +66,7 @@ class AssetPlan:
         artefacts: Specs of the assets whose artefacts are options of the operator, by node.
         check_partitions: Partitions of the checks, if they have any.
         check_translation: What the translator makes of the specs of checks.
+        columns: What the columns of results are.
     """
 
     node: OperatorNode
@@ -77,6 +79,7 @@ class AssetPlan:
     artefacts: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
     check_partitions: dg.PartitionsDefinition | None = None
     check_translation: CheckTranslation = field(default_factory=lambda: CheckTranslation(""))
+    columns: DescribedColumns = field(default_factory=DescribedColumns)
 
     @property
     def results(self) -> dict[str, dg.AssetSpec]:
@@ -237,8 +240,8 @@ def plan_assets(
     check_nodes(graph, named, "automation_condition")
     check_nodes(graph, unpartitioned, "unpartitioned")
     rates = error_rates_of(graph, options.get("max_error_rate", ErrorRateCheck()))
-    checks = CheckTranslation.of(graph.name, translator)
     keys = {SOURCE: origin.key}
+    columns = DescribedColumns.of(graph, options.get("columns"), keys, origin.path)
     specs: dict[str, dg.AssetSpec] = {}
     whole: set[str] = set()
     plans: list[AssetPlan] = []
@@ -278,7 +281,8 @@ def plan_assets(
             check_partitions=partitions_of_checks(
                 spec.partitions_def, options.get("backfill_policy")
             ),
-            check_translation=checks,
+            check_translation=CheckTranslation.of(graph.name, translator),
+            columns=columns,
         )
         plans.append(plan)
         keys |= {name: one.key for name, one in plan.results.items()}

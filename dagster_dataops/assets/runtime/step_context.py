@@ -4,7 +4,7 @@ In a unit test that calls an asset, with a context of `dg.build_asset_context`, 
 `run_of` then makes one up, so that the same code works there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol, TypeAlias
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -72,6 +72,21 @@ def assigned(context: StepContext) -> Work:
         )
         raise dg.DagsterInvariantViolationError(text)
     return work
+
+
+_column_texts: WeakKeyDictionary[StepContext, dict[dg.AssetKey, Mapping[str, str]]] = (
+    WeakKeyDictionary()
+)
+
+
+def describe_columns(context: StepContext, key: dg.AssetKey, texts: Mapping[str, str]) -> None:
+    """Keep what the columns of an asset are, as long as the context exists."""
+    _column_texts.setdefault(context, {})[key] = texts
+
+
+def column_texts(context: StepContext, key: dg.AssetKey | None) -> Mapping[str, str]:
+    """Return what `describe_columns` kept of an asset; nothing if there is nothing."""
+    return {} if key is None else _column_texts.get(context, {}).get(key, {})
 
 
 REFRESH_TAG: Final = "dagster_dataops/refresh"

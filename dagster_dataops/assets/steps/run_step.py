@@ -30,9 +30,11 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import (
     StepContext,
     StepEvent,
+    describe_columns,
     retries_failed_records,
     run_of,
 )
+from dagster_dataops.assets.steps.column_warnings import warn_of_unknown
 from dagster_dataops.assets.steps.preview_step import (
     earlier_preview,
     model_preview,
@@ -46,6 +48,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError, RunWaitingError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_partition
+from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.operators.definition.operator import Operator, exporting
 
 
@@ -158,7 +161,8 @@ class _OperatorRun:
             return self._made_of(upstream, partition)
 
     def _made_of(self, upstream: StepInputs, partition: str | None) -> list[PartitionResult]:
-        files = ExternalFiles(self.plan.inputs, self.dataops)
+        texts = self.plan.columns.texts(SOURCE, None)
+        files = ExternalFiles(self.plan.inputs, self.dataops, texts)
         folder = self._folder(partition)
         folders = {
             name: folder_of_artefact(self.dataops, spec, partition)
@@ -174,15 +178,20 @@ class _OperatorRun:
         self.results.append((report.manifest, report.error_path))
         tags = files.report(self.context, report.manifest.rows_in)
         tags |= report_datasets(self.context, operator)
+        results = zip(self.plan.results, report.results.values(), strict=True)
         return [
-            PartitionResult(one.dataset, self._metadata(one, upstream, partition), tags)
-            for one in report.results.values()
+            PartitionResult(one.dataset, self._metadata(name, one, upstream, partition), tags)
+            for name, one in results
         ]
 
     def _metadata(
-        self, report: RunReport, upstream: StepInputs, partition: str | None
+        self, name: str, report: RunReport, upstream: StepInputs, partition: str | None
     ) -> dict[str, Any]:
-        columns = column_metadata(self._operator, upstream.by_key, report.dataset)
+        plan, dataset = self.plan, report.dataset
+        texts = plan.columns.texts(name, self._operator)
+        describe_columns(self.context, plan.results[name].key, texts)
+        columns = column_metadata(self._operator, upstream.by_key, dataset, texts)
+        warn_of_unknown(self.context, self.dataops, plan, name, dataset, partition)
         prompt = prompt_metadata(self._operator, upstream.datasets)
         return {**report_metadata(report, partition), **columns, **prompt}
 

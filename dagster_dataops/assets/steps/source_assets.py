@@ -31,6 +31,7 @@ from dagster_dataops.assets.planning.asset_options import (
 )
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset
 from dagster_dataops.assets.planning.check_translation import CheckTranslation
+from dagster_dataops.assets.planning.described_columns import DescribedColumns, divided
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.planning.execute_hook import execute_hook
 from dagster_dataops.assets.planning.run_tags import operator_tag
@@ -344,7 +345,9 @@ def _planned(
     spec = located(plan.spec.with_io_manager_key(manager), root_of(options))
     pipeline = spec.group_name or ""
     translation = CheckTranslation.of(pipeline, options.get("dagster_dataops_translator"))
-    plan = replace(plan, spec=spec, check_translation=translation)
+    common, by_node = divided(options.get("columns"))
+    columns = DescribedColumns(None, common, by_node)
+    plan = replace(plan, spec=spec, check_translation=translation, columns=columns)
     step = StepOptions.of(options, execute_hook(options, pipeline))
     made = operator_step(plan, replace(step, op_tags=step_tags_of(options, SOURCE)))
     return SourceAsset(spec.key, made, function=function, plan=plan, files=files)

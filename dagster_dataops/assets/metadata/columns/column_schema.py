@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import Final
 
 import dagster as dg
@@ -19,6 +20,7 @@ _COUNTED: Final = 100_000  # further columns that are counted
 _BATCH: Final = 256
 _ITEMS: Final = 20  # inspected items of an array, and keys of an object
 _DEPTH: Final = 3  # depth of nested array types
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _KEYS_SHOWN: Final = 12
 _NAMES: Final[Mapping[type, str]] = {
     type(None): "null",
@@ -61,20 +63,20 @@ class ColumnStatistics:
             if isinstance(value, dict) and len(self.keys) <= _ITEMS:
                 self.keys.update(dict.fromkeys(list(value)[:_ITEMS]))
 
-    def describe(self, records: int) -> str:
-        """Return the shares of ``records`` with the column and with null, and object keys."""
+    def shares(self, records: int) -> list[str]:
+        """Return the share of ``records`` with the column unless all have it, and with null."""
         present, nulls = self.types.total(), self.types["null"]
-        share = (
-            "in all records"
-            if present == records
-            else f"in {percentage(present / records)} of records"
-        )
-        parts = [share, f"{percentage(nulls / records)} null"] if nulls else [share]
-        if self.keys:
-            shown = list(self.keys)[:_KEYS_SHOWN]
-            more = ", ..." if len(self.keys) > len(shown) else ""
-            parts.append(f"with {', '.join(shown)}{more}")
-        return ", ".join(parts)
+        found = [] if present == records else [f"in {percentage(present / records)} of records"]
+        return [*found, f"{percentage(nulls / records)} null"] if nulls else found
+
+    @property
+    def keys_text(self) -> str:
+        """The keys of its objects, as a phrase; empty if it has no objects."""
+        if not self.keys:
+            return ""
+        shown = list(self.keys)[:_KEYS_SHOWN]
+        more = ", ..." if len(self.keys) > len(shown) else ""
+        return f"with {', '.join(shown)}{more}"
 
     def never_empty(self, records: int) -> bool:
         """Return whether all ``records`` have a value other than null."""
@@ -107,23 +109,35 @@ class ColumnSchema:
         total = "" if self.rows is None else f"of {self.rows:,} "
         return f"{self.records:,} {total}sampled"  # Dagster cuts at 27 characters
 
-    def table_schema(self) -> dg.TableSchema:
-        """Return Dagster's form of the schema."""
+    def table_schema(self, texts: Mapping[str, str] = _NOTHING) -> dg.TableSchema:
+        """Return Dagster's form of the schema.
+
+        The description of a column is its text and the keys of its objects. Its constraints are
+        the shares of records that lack it or have null.
+
+        Args:
+            texts: What columns are, by name.
+        """
         notes = [self.coverage]
         if self.left_out:
             notes.append(counted(self.left_out, "more columns"))
         return dg.TableSchema(
-            columns=[self._table_column(column) for column in self.columns.values()],
+            columns=[
+                self._table_column(column, texts.get(column.name, ""))
+                for column in self.columns.values()
+            ],
             constraints=dg.TableConstraints(other=notes),
         )
 
-    def _table_column(self, column: ColumnStatistics) -> dg.TableColumn:
+    def _table_column(self, column: ColumnStatistics, text: str) -> dg.TableColumn:
         certain = self.whole and column.never_empty(self.records)
         return dg.TableColumn(
             name=column.name,
             type=column.type,
-            description=column.describe(self.records),
-            constraints=dg.TableColumnConstraints(nullable=not certain),
+            description=" ".join(filter(None, [text, column.keys_text])) or None,
+            constraints=dg.TableColumnConstraints(
+                nullable=not certain, other=column.shares(self.records)
+            ),
         )
 
 
