@@ -1,18 +1,19 @@
 """DataOpsEventIterator: the events of a step, with costly metadata on request."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import dagster as dg
 from typing_extensions import override
 
-from dagster_dataops.assets.metadata.columns.column_schema import whole_schema
+from dagster_dataops.assets.metadata.columns.column_schema import whole_schema, with_texts
 from dagster_dataops.assets.metadata.materialization import with_metadata
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent, column_texts
 from dagster_dataops.datasets.dataset import JsonlDataset
 
 Event = TypeVar("Event")
-Fetch = Callable[[list[JsonlDataset], Mapping[str, str]], Mapping[str, Any]]
+Fetch = Callable[[list[JsonlDataset]], Mapping[str, Any]]
+_SCHEMA: Final = "dagster/column_schema"
 
 
 class DataOpsEventIterator(Iterator[Event], Generic[Event]):
@@ -24,7 +25,7 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
     Args:
         events: The events of `Work.run`.
         context: The context of the step.
-        fetches: Functions that return metadata of a result, given what its columns are.
+        fetches: Functions that return metadata of a result.
     """
 
     def __init__(
@@ -74,28 +75,26 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
     def _fetched(self, event: dg.MaterializeResult[Any]) -> dict[str, Any]:
         value = event.value
         datasets = list(value.values()) if isinstance(value, Mapping) else [value]
-        texts = column_texts(self._context, event.asset_key)
         found: dict[str, Any] = {}
         for fetch in self._fetches:
             try:
-                handles = [one for one in datasets if isinstance(one, JsonlDataset)]
-                found |= fetch(handles, texts)
+                found |= fetch([one for one in datasets if isinstance(one, JsonlDataset)])
             except Exception as error:  # noqa: BLE001 - the result is valid without the metadata
                 name = event.asset_key.to_user_string() if event.asset_key else "the result"
                 text = f"{name}: some metadata is left out ({type(error).__name__}: {error})"
                 self._context.log.warning(text)
+        if (schema := found.get(_SCHEMA)) is not None:
+            found[_SCHEMA] = with_texts(schema, column_texts(self._context, event.asset_key))
         return found
 
 
-def _row_count(datasets: list[JsonlDataset], _: Mapping[str, str]) -> Mapping[str, Any]:
+def _row_count(datasets: list[JsonlDataset]) -> Mapping[str, Any]:
     known = [data.rows if data.rows is not None else sum(1 for _ in data) for data in datasets]
     return {"dagster/row_count": sum(known)} if datasets else {}
 
 
-def _column_schema(datasets: list[JsonlDataset], texts: Mapping[str, str]) -> Mapping[str, Any]:
-    if not datasets:
-        return {}
-    return {"dagster/column_schema": whole_schema(datasets).table_schema(texts)}
+def _column_schema(datasets: list[JsonlDataset]) -> Mapping[str, Any]:
+    return {_SCHEMA: whole_schema(datasets).table_schema()} if datasets else {}
 
 
 def _in_op(event: dg.MaterializeResult[Any], metadata: Mapping[str, Any]) -> Any:

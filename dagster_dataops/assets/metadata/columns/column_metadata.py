@@ -18,7 +18,11 @@ from dagster_dataops.assets.metadata.columns.column_lineage import (
     KeyedDatasets,
     as_dagster,
 )
-from dagster_dataops.assets.metadata.columns.column_schema import ColumnSchema, schema_of
+from dagster_dataops.assets.metadata.columns.column_schema import (
+    ColumnSchema,
+    schema_of,
+    with_texts,
+)
 from dagster_dataops.assets.metadata.columns.column_texts import texts_of
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
@@ -61,7 +65,9 @@ def column_metadata(
     if texts is None:
         texts = {one.column: one.text for one in texts_of(operator)}
     metadata: dict[str, dg.MetadataValue[Any]] = {
-        "dagster/column_schema": dg.MetadataValue.table_schema(schema.table_schema(texts))
+        "dagster/column_schema": dg.MetadataValue.table_schema(
+            with_texts(schema.table_schema(), texts)
+        )
     }
     if upstream:
         lineage = as_dagster(origins)
@@ -83,7 +89,8 @@ def schema_metadata(
         schema = schema_of(dataset)
     except (DataOpsError, OSError):
         return {}
-    return {"dagster/column_schema": dg.MetadataValue.table_schema(schema.table_schema(texts))}
+    described = with_texts(schema.table_schema(), texts)
+    return {"dagster/column_schema": dg.MetadataValue.table_schema(described)}
 
 
 def columns_table(schema: ColumnSchema, origins: Sequence[ColumnOrigin]) -> str:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from types import MappingProxyType
 from typing import Final
 
 import dagster as dg
@@ -20,7 +19,6 @@ _COUNTED: Final = 100_000  # further columns that are counted
 _BATCH: Final = 256
 _ITEMS: Final = 20  # inspected items of an array, and keys of an object
 _DEPTH: Final = 3  # depth of nested array types
-_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _KEYS_SHOWN: Final = 12
 _NAMES: Final[Mapping[type, str]] = {
     type(None): "null",
@@ -71,12 +69,12 @@ class ColumnStatistics:
 
     @property
     def keys_text(self) -> str:
-        """The keys of its objects, as a phrase; empty if it has no objects."""
+        """The keys of its objects, as a sentence; empty if it has no objects."""
         if not self.keys:
             return ""
         shown = list(self.keys)[:_KEYS_SHOWN]
         more = ", ..." if len(self.keys) > len(shown) else ""
-        return f"with {', '.join(shown)}{more}"
+        return f"Keys: {', '.join(shown)}{more}."
 
     def never_empty(self, records: int) -> bool:
         """Return whether all ``records`` have a value other than null."""
@@ -109,36 +107,55 @@ class ColumnSchema:
         total = "" if self.rows is None else f"of {self.rows:,} "
         return f"{self.records:,} {total}sampled"  # Dagster cuts at 27 characters
 
-    def table_schema(self, texts: Mapping[str, str] = _NOTHING) -> dg.TableSchema:
+    def table_schema(self) -> dg.TableSchema:
         """Return Dagster's form of the schema.
 
-        The description of a column is its text and the keys of its objects. Its constraints are
-        the shares of records that lack it or have null.
-
-        Args:
-            texts: What columns are, by name.
+        The constraints of a column are the shares of records that lack it or have null; its
+        description is the keys of its objects. `with_texts` adds what it is.
         """
         notes = [self.coverage]
         if self.left_out:
             notes.append(counted(self.left_out, "more columns"))
         return dg.TableSchema(
-            columns=[
-                self._table_column(column, texts.get(column.name, ""))
-                for column in self.columns.values()
-            ],
+            columns=[self._table_column(column) for column in self.columns.values()],
             constraints=dg.TableConstraints(other=notes),
         )
 
-    def _table_column(self, column: ColumnStatistics, text: str) -> dg.TableColumn:
+    def _table_column(self, column: ColumnStatistics) -> dg.TableColumn:
         certain = self.whole and column.never_empty(self.records)
         return dg.TableColumn(
             name=column.name,
             type=column.type,
-            description=" ".join(filter(None, [text, column.keys_text])) or None,
+            description=column.keys_text or None,
             constraints=dg.TableColumnConstraints(
                 nullable=not certain, other=column.shares(self.records)
             ),
         )
+
+
+def with_texts(schema: dg.TableSchema, texts: Mapping[str, str]) -> dg.TableSchema:
+    """Return a schema whose descriptions of columns begin with what they are.
+
+    Args:
+        schema: The schema.
+        texts: What columns are, by name.
+    """
+    columns = [
+        dg.TableColumn(
+            name=column.name,
+            type=column.type,
+            description=" ".join(filter(None, [texts.get(column.name), column.description]))
+            or None,
+            constraints=column.constraints,
+            tags=column.tags,
+        )
+        for column in schema.columns
+    ]
+    return dg.TableSchema(columns=columns, constraints=schema.constraints)
+
+
+def _joined(*sentences: str | None) -> str | None:
+    return " ".join(filter(None, sentences)) or None
 
 
 def schema_of(dataset: JsonlDataset) -> ColumnSchema:
