@@ -123,11 +123,12 @@ class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Compon
     def _place_of(self, setting: str) -> YamlPlace:
         """Return the position of an option, such as ``schedule.timezone`` or ``op_tags.embed``."""
         option, _, part = setting.partition(".")
-        part = part.partition(".")[0]
-        own = next((node for node in self.operators if node.name == part), None)
-        if own is not None and getattr(own, option, None):  # op_tags, columns
-            return own.place.at(option)
-        return self._place.at(option, *filter(None, [part]))
+        name, _, inner = part.partition(".")
+        for node in self.operators:
+            own = getattr(node, option, None) if node.name == name else None
+            if own and (not inner or inner in own):  # a field of the operator
+                return node.place.at(option)
+        return self._place.at(option, *filter(None, [name]))
 
     def _blamed(self, name: str, error: DefinitionError) -> Exception:
         """Return an error of the pipeline with the position of the checks that it names."""
