@@ -21,6 +21,7 @@ from dagster_dataops.assets.runtime.step_context import (
     assign,
     is_direct,
 )
+from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 
 Body: TypeAlias = Callable[..., Any]
 _NAMED: Final = Parameter.POSITIONAL_OR_KEYWORD
@@ -114,18 +115,19 @@ def body_events(
 
     Raises:
         Failure: The body yields something else than events, did not run all operators, or left out
-            results.
+            results. Or the run is being terminated, and the step has a retry policy.
     """
     watched = _WatchedWork(work)
     assign(context, watched)
     yielded: list[Any] = []
-    for event in _each(body(context, **resources)):
-        if not isinstance(event, _EVENTS):
-            known = ", ".join(kind.__name__ for kind in _EVENTS)
-            text = f"yielded a value of type {type(event).__name__}, {event!r}"[:_SHOWN]
-            raise _failure(body, f"{text}; it yields {known}: {_WRITE}")
-        yielded.append(_facts(event))
-        yield event
+    with ended_by_interrupts(context):
+        for event in _each(body(context, **resources)):
+            if not isinstance(event, _EVENTS):
+                known = ", ".join(kind.__name__ for kind in _EVENTS)
+                text = f"yielded a value of type {type(event).__name__}, {event!r}"[:_SHOWN]
+                raise _failure(body, f"{text}; it yields {known}: {_WRITE}")
+            yielded.append(_facts(event))
+            yield event
     _check_run(body, context, watched, yielded)
 
 
