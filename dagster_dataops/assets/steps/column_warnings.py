@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final
 
 from dagster_dataops.assets.inputs.source_files import source_file
 from dagster_dataops.assets.metadata.columns.column_schema import ColumnSchema, schema_of
@@ -13,8 +12,6 @@ from dagster_dataops.checkpoints.folder.manifest import published
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.operators.options.signature import nearest
-
-_NO_COLUMNS: Final = frozenset({"artefact", "export"})  # kinds of operators
 
 
 def warn_of_unknown(
@@ -40,7 +37,7 @@ def warn_of_unknown(
     columns = plan.columns
     own = columns.own(name)
     common = columns.common if columns.is_last(plan.node.name) else {}
-    if not (own or common) or plan.node.operator.__dataops__.spec.kind in _NO_COLUMNS:
+    if not (own or common) or plan.node.operator.__dataops__.spec.kind.holds_files:
         return
     with suppress(DataOpsError, OSError):  # the result is valid without the warning
         schema = schema_of(result)
