@@ -23,6 +23,7 @@ from dagster_dataops.assets.runtime.step_context import (
     Work,
     assigned,
     refreshes,
+    run_of,
     runs_back,
 )
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
@@ -226,7 +227,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         messenger = Messenger()
         observations = observations_of(context, self.root_path, folder)
         return RunContext(
-            run=context.run.run_id,
+            run=run_of(context).run_id,
             resume=resume,
             reuse_finished=refreshes(context) and resume is ResumePolicy.AUTO,
             earlier_runs=_continued_runs(context),
