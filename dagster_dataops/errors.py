@@ -602,6 +602,13 @@ class RunWaitingError(RunStoppedError):
     sentence = "Operator {operator} waits: {reason}."
 
 
+class ExternalRunError(DataOpsError):
+    """Assets cannot be made in an external process, or for the asset that launched it."""
+
+    sentence = "External run: {reason}"
+    reason: str
+
+
 class MissingExtraError(DataOpsError):
     """A feature needs a package that is not installed."""
 
