@@ -9,7 +9,8 @@ from dagster_dataops.assets.runtime.external_call import EXTRAS
 from dagster_dataops.errors import ExternalRunError
 
 _VERSION: Final = "dagster/data_version"
-_OF_STEP: Final = (_VERSION, "dagster/code_version")  # tags that the asset's own step adds
+_DAGSTERS: Final = "dagster/"
+_OF_INPUTS: Final = "dagster/input_data_version/"
 
 
 def message_of(
@@ -75,8 +76,13 @@ def _result_of(
         asset_key=first.asset_key,
         metadata={**(first.metadata if one else {}), **added},
         data_version=dg.DataVersion(tags[_VERSION]) if _VERSION in tags else None,
-        tags={name: value for name, value in tags.items() if name not in _OF_STEP} or None,
+        tags={name: value for name, value in tags.items() if _is_ours(name)} or None,
     )
+
+
+def _is_ours(tag: str) -> bool:
+    """Return whether a tag is not one that Dagster adds to the results of each step."""
+    return tag.startswith(_OF_INPUTS) or not tag.startswith(_DAGSTERS)
 
 
 def _check_of(event: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:
