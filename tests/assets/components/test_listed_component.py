@@ -3,12 +3,10 @@
 import asyncio
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster.components.testing.utils import create_defs_folder_sandbox
 
 from dagster_dataops import ListedPipelineComponent
 from dagster_dataops.errors import DataOpsError
@@ -24,12 +22,6 @@ modules: [operators.py]
 operators: [{{name: marked, operator: {group}.mark}}]
 resource: {{root: {root}, max_workers: 1, lock_seconds: 1.0}}
 """
-
-
-@pytest.fixture
-def project() -> Iterator[Project]:
-    with create_defs_folder_sandbox() as sandbox:
-        yield Project(sandbox)
 
 
 def written(project: Project, source: str, root: str = "results", more: str = "") -> Path:
