@@ -60,7 +60,7 @@ def run_assets(
     if not os.environ.get(_PIPES):
         found = dg.Definitions.merge(*loaded_definitions(modules, files))
         keys = _named(found, names) or _materializable(found)
-        run = _Run(found, keys, partitions=[partition] if partition else [])
+        run = _AssetsRun(found, keys, partitions=[partition] if partition else [])
         with _instance() as instance:
             return _said(run.execute(instance))
     with _opened() as pipes:
@@ -70,7 +70,7 @@ def run_assets(
             keys = _named(found, names) or _wanted(found, pipes)
             chosen = [partition] if partition else _partitions_of(pipes, call)
             asked = call.check_keys if call else None if checks else []
-            run = _Run(found, keys, asked, chosen, pipes.log, pipes.run_id, call)
+            run = _AssetsRun(found, keys, asked, chosen, pipes.log, pipes.run_id, call)
             result = run.execute(instance)
         _report(pipes, call, result, keys)
     return _said(result)
@@ -154,7 +154,7 @@ def _listed(keys: Sequence[dg.AssetKey]) -> str:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _AssetsRun:
     """A run of assets in this process.
 
     Attributes:
