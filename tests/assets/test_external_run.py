@@ -294,6 +294,26 @@ def test_a_result_that_was_published_but_not_reported_is_kept_once(location: Loc
 
 
 @pytest.mark.slow
+def test_dynamic_partitions_config_and_tags_of_the_launch_arrive(location: Location) -> None:
+    dynamic = (
+        "dict(source=str(HERE / '{partition}.jsonl'), "
+        "partitions_def=dg.DynamicPartitionsDefinition(name='files'))"
+    )
+    definitions = location.definitions(OURS, KEYWORDS=dynamic)
+    location.instance.add_dynamic_partitions("files", ["c", "a"])
+    config = {"ops": {"docs": {"config": {"counted": {"params": {"key": "size"}}}}}}
+    result = location.run(definitions, partition_key="a", run_config=config)
+    assert result.success, location.told(result)
+    rows = location.result("even", "a").splitlines()
+    assert rows[0] == b'{"n":0,"text":"text 0","size":6}'
+    assert len(location.calls()) == RECORDS
+
+    tags = {"dagster_dataops/refresh": "true"}
+    assert location.run(definitions, partition_key="a", run_config=config, tags=tags).success
+    assert len(location.calls()) == RECORDS  # nothing was stale
+
+
+@pytest.mark.slow
 def test_a_failed_operator_is_named_in_the_run_and_tried_again_by_the_step_alone(
     location: Location,
 ) -> None:
