@@ -271,6 +271,7 @@ def test_what_a_killed_process_has_settled_is_not_done_again(location: Location)
     found = metadata_of(again)["docs/counted", None]
     resumed = found["dagster_dataops/rows_resumed"].value
     assert resumed > 0
+    assert f"counted: resuming: {resumed}" in location.told(again)  # a log line of the step
     assert location.calls() == [*begun, *range(resumed, RECORDS)]
     assert found["dagster_dataops/resumed_from"].value == killed.run_id
     rows = read_jsonl(location.folder / "root/docs/counted/counted_results.jsonl")
@@ -327,6 +328,13 @@ def test_a_failed_operator_is_named_in_the_run_and_tried_again_by_the_step_alone
     assert "ValueError: bad weather" in told
 
 
+def _lines(instance: dg.DagsterInstance) -> str:
+    """Return the log lines of the only run."""
+    (record,) = instance.get_run_records()
+    logs = instance.all_logs(record.dagster_run.run_id)
+    return "".join(f"{one.user_message}\n" for one in logs)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_terminated_run_ends_the_process_and_keeps_what_is_finished(
@@ -346,6 +354,7 @@ def test_a_terminated_run_ends_the_process_and_keeps_what_is_finished(
     given = os.environ | {"DAGSTER_HOME": str(home), "PYTHONPATH": f"{ROOT}:{location.folder}"}
     with subprocess.Popen([sys.executable, "-c", code], env=given) as run:
         external = location.external_process()
+        wait_until(lambda: "of 300 records" in _lines(stored), 100, "progress in the log")
         run.send_signal(sent)
         run.wait(300)
     assert not psutil.pid_exists(external)
@@ -354,8 +363,7 @@ def test_a_terminated_run_ends_the_process_and_keeps_what_is_finished(
         dg.DagsterRunStatus.FAILURE,
         dg.DagsterRunStatus.CANCELED,
     }
-    told = [one.user_message for one in stored.all_logs(record.dagster_run.run_id)]
-    assert sum("successfully opened" in line for line in told) == 1  # it was not tried again
+    assert _lines(stored).count("successfully opened") == 1  # it was not tried again
     assert len(location.calls()) in range(SLOW_FROM, RECORDS)
 
 
