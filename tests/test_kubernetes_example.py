@@ -121,11 +121,10 @@ class TestSteps:
         assert "gpu" not in str(plain["containers"][0]["resources"])
         assert plain["terminationGracePeriodSeconds"] == gpu["terminationGracePeriodSeconds"] == 60
 
-    def test_the_jobs_of_the_pipeline_have_the_executor_and_the_location_has_none(
+    def test_the_job_of_the_pipeline_has_the_executor_and_the_location_has_none(
         self, definitions: dg.Definitions
     ) -> None:
-        for name in ("docs_pipeline", "docs_refresh", "docs_retry_failed_records"):
-            assert definitions.resolve_job_def(name).executor_def.name == "kubernetes"
+        assert definitions.resolve_job_def("docs_pipeline").executor_def.name == "kubernetes"
         assert definitions.executor is None
         dg.Definitions.validate_loadable(definitions)
 
