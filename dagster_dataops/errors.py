@@ -81,6 +81,7 @@
  |   `-- UnprocessedError             because a run ended before all records were processed
  |-- ClusterError                 agents on a cluster cannot run an operator
  |   `-- EnvironmentDiffersError      because a node has another Python, package or operator
+ |-- ExternalRunError             an external process and the asset that started it do not fit
  |-- RunStoppedError              a stop was requested; finished records are kept
  |   `-- RunWaitingError              the operator waits for something that takes long
  `-- MissingExtraError            an optional package is not installed
@@ -618,6 +619,13 @@ class RunWaitingError(RunStoppedError):
     """
 
     sentence = "Operator {operator} waits: {reason}."
+
+
+class ExternalRunError(DataOpsError):
+    """Assets cannot be made in an external process, or for the asset that launched it."""
+
+    sentence = "External run: {reason}"
+    reason: str
 
 
 class MissingExtraError(DataOpsError):
