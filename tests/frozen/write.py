@@ -1,0 +1,85 @@
+"""Write a frozen folder with the version of the package that is on the path.
+
+    python write.py FOLDER ADDRESS     # of a server of models; see `freeze.py`
+
+Runs that are to be unfinished are processes that kill themselves.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import frozen_cases as cases
+
+from dagster_dataops import DataLoader2, config
+
+
+def die(name: str, address: str) -> None:
+    """Run one of the cases that die, in this process."""
+    config.data_process_path, config.data_process_resume = Path("root"), True
+    if name == "killed_publishing":
+        Path.replace = _die_at_result  # type: ignore[method-assign]
+    cases.UNFINISHED[name](address, cases.DIES)(str(Path("input.jsonl").absolute()))
+
+
+_replace = Path.replace
+
+
+def _die_at_result(path: Path, target: Any) -> Path:
+    """Die when the draft of a result is to be put in place."""
+    if str(target).endswith("_results.jsonl"):
+        os.killpg(0, signal.SIGKILL)
+    return _replace(path, target)
+
+
+def states() -> dict[str, Any]:
+    """Return the states of streams in their middle."""
+    found = {}
+    for name, make in cases.STREAMS.items():
+        stream = make().and_return(seed=5)
+        iterator = iter(stream)
+        for _ in range(4):
+            next(iterator)
+        found[name] = stream.state_dict()
+    return found
+
+
+def loader_state() -> Any:
+    loader = DataLoader2(cases.STREAMS["shuffle"]())
+    loader.seed(3)
+    iterator = iter(loader)
+    for _ in range(4):
+        next(iterator)
+    state = loader.state_dict()
+    loader.shutdown()
+    return state
+
+
+def write(folder: Path, address: str) -> None:
+    """Write all that is frozen into a folder."""
+    folder.mkdir(parents=True)
+    os.chdir(folder)
+    lines = "".join(json.dumps(record) + "\n" for record in cases.RECORDS)
+    Path("input.jsonl").write_text(lines)
+    given = str(Path("input.jsonl").absolute())
+    config.data_process_path, config.data_process_resume = Path("root"), True
+    for make in cases.FINISHED.values():
+        make(address)(given)
+    for name in cases.UNFINISHED:
+        command = [sys.executable, __file__, "--die", name, address]
+        subprocess.run(command, check=False, start_new_session=True)
+    Path("streams.json").write_text(json.dumps(states(), indent=1))
+    Path("loader.json").write_text(json.dumps(loader_state(), indent=1))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--die":
+        die(*sys.argv[2:])
+    else:
+        write(Path(sys.argv[1]).absolute(), sys.argv[2])
