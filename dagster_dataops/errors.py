@@ -375,6 +375,22 @@ class ResultMissingError(DataOpsError):
     reason: str
 
 
+class NewerVersionError(DataOpsError):
+    """A newer version of this package has written files that this one does not read.
+
+    Nothing was changed.
+    """
+
+    sentence = (
+        "{path} has format {found}, of a newer version of dagster-dataops; this version reads "
+        "{reads}. Nothing was changed. Use that version, or another root; or move the file away "
+        "to work without it."
+    )
+    path: str
+    found: str
+    reads: str
+
+
 class RetryRefusedError(DataOpsError):
     """The failed records of a result cannot be retried alone; the result is unchanged."""
 

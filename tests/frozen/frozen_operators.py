@@ -26,7 +26,7 @@ def pause(number: int, die_at: int) -> None:
     """Kill all processes of the run at a record; work slowly before it."""
     if die_at < 0:
         return
-    time.sleep(0.03 if number < die_at else 1)  # what is finished is handed over
+    time.sleep(0.06 if number < die_at else 1)  # what is finished is handed over
     if number == die_at:
         os.killpg(0, signal.SIGKILL)
 

@@ -6,18 +6,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
+from dagster_dataops.checkpoints.journal.journal_reader import is_read
 from dagster_dataops.hashing.values import RULES
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 
 _UNKNOWN: Final = "unknown "  # followed by a random number and the reason
 _WORDS: Final = {
-    "format": "the checkpoint format",
+    "format": "the checkpoint format",  # the only part that is not compared: see `is_read`
     "operator": "the operator",
     "options": "its options",
     "code": "its code",
     "input": "the input",
     "server": "the server of its model (see ModelClient.deployment)",
 }
+_PARTS: Final = tuple(name for name in _WORDS if name != "format")
 _OPTIONAL: Final = "server"  # left out if there is none, and by version 0.2
 
 CHANGEABLE: Final = ("options", "code")  # records can be kept on request if these have changed
@@ -60,7 +62,10 @@ class RunFingerprint:
 
     @classmethod
     def from_json(cls, parts: object) -> "RunFingerprint | None":
-        """Return the fingerprint that `to_json` wrote; ``None`` if ``parts`` is malformed."""
+        """Return the fingerprint that `to_json` wrote; ``None`` if ``parts`` is malformed.
+
+        Parts that this version does not know may distinguish runs, so they are not ignored.
+        """
         if not isinstance(parts, Mapping) or {*parts, _OPTIONAL} != set(_WORDS):
             return None
         texts: dict[str, Any] = {str(name): str(value) for name, value in parts.items()}
@@ -78,14 +83,14 @@ class RunFingerprint:
         return {name: text for name, text in parts.items() if text or name != _OPTIONAL}
 
     def differences(self, other: "RunFingerprint") -> list[str]:
-        """Return the names of the parts that differ. Parts of another format cannot be compared.
+        """Return the names of the parts that differ. Parts of an unknown format are not compared.
 
         Args:
             other: The fingerprint of the run that would use these records.
         """
-        if self.format != other.format:
+        if not is_read(self.format):
             return ["format"]
-        found = [name for name in _WORDS if getattr(self, name) != getattr(other, name)]
+        found = [name for name in _PARTS if getattr(self, name) != getattr(other, name)]
         adopted = other.adopts and not self.server
         return [name for name in found if name != _OPTIONAL or not adopted]
 
@@ -128,6 +133,11 @@ def unknown_constants(invocation: Invocation) -> str:
         f"the constant {' and '.join(found)} cannot be compared; construct it in open() or when it "
         "is first used, or annotate it as Annotated[Any, Operational] if no result depends on it"
     )
+
+
+def other_parts(parts: object) -> list[str]:
+    """Return the names of parts of a stored fingerprint that this version does not know."""
+    return sorted(map(str, set(parts) - set(_WORDS))) if isinstance(parts, Mapping) else []
 
 
 def is_unknown(part: str) -> bool:
