@@ -1,9 +1,10 @@
 """RunFingerprint: the operator, options, code and input to which a checkpoint belongs."""
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import is_read
@@ -22,7 +23,18 @@ _WORDS: Final = {
 _PARTS: Final = tuple(name for name in _WORDS if name != "format")
 _OPTIONAL: Final = "server"  # left out if there is none, and by version 0.2
 
+Earlier: TypeAlias = Callable[[str], str]
 CHANGEABLE: Final = ("options", "code")  # records can be kept on request if these have changed
+
+
+def _no_digest(_part: str) -> str:
+    """Return that version 0.2 had no such digest."""
+    return ""
+
+
+def _earlier(invocation: Invocation, part: str) -> str:
+    """Return the digest of a part that version 0.2 had."""
+    return invocation.earlier_options if part == "options" else invocation.spec.earlier_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +49,8 @@ class RunFingerprint:
         input: The input.
         server: The server of models that it asks; empty for none.
         adopts: Whether records of version 0.2, which do not name their server, are of this one.
+        earlier: Returns the digest of options or code that version 0.2 had, by the name of the
+            part; empty if that version left more out than the class and the order of containers.
     """
 
     format: str
@@ -46,6 +60,7 @@ class RunFingerprint:
     input: str
     server: str = ""
     adopts: bool = field(default=False, compare=False)
+    earlier: Earlier = field(default=_no_digest, compare=False, repr=False)
 
     @classmethod
     def of(cls, invocation: Invocation, input_identity: str) -> "RunFingerprint":
@@ -58,6 +73,7 @@ class RunFingerprint:
             input=input_identity,
             server=invocation.server,
             adopts=invocation.adopts,
+            earlier=partial(_earlier, invocation),
         )
 
     @classmethod
@@ -91,8 +107,15 @@ class RunFingerprint:
         if not is_read(self.format):
             return ["format"]
         found = [name for name in _PARTS if getattr(self, name) != getattr(other, name)]
-        adopted = other.adopts and not self.server
-        return [name for name in found if name != _OPTIONAL or not adopted]
+        return [name for name in found if not other._is_of_version_0_2(name, self)]
+
+    def _is_of_version_0_2(self, name: str, stored: "RunFingerprint") -> bool:
+        """Return whether version 0.2 has stored a part, and would have stored it for this run."""
+        if name == _OPTIONAL:
+            return self.adopts and not stored.server
+        if name not in CHANGEABLE or not getattr(self, name).endswith(RULES):
+            return False
+        return bool(getattr(stored, name) == self.earlier(name))
 
     def compared_anew(self, other: "RunFingerprint") -> list[str]:
         """Return the parts that one version of the package compares by rules of its own."""
