@@ -50,4 +50,4 @@ def thaw(
     config.data_process_path = config.data_process_resume = None
     config.clients.clear()
     for name in ("frozen_cases", "frozen_operators"):
-        del sys.modules[name]
+        sys.modules.pop(name, None)

@@ -29,9 +29,10 @@ RECORDS = [{"n": n, "text": f"word{n % 7} x{n}"} for n in range(40)]
 frozen = data.frozen
 
 
-def client(address: str) -> None:
+def client(address: str, **options: Any) -> None:
     """Set the server of models; later versions give it a name, whatever its port."""
     named = {"deployment": "frozen"} if "deployment" in signature(ModelClient).parameters else {}
+    named |= options
     config.clients["default"] = ModelClient(
         base_url=address, prices={"rule": Price(1.0, 4.0)}, **named
     )
@@ -44,73 +45,76 @@ def _piped(name: str, **nodes: Callable[[], Any]) -> Any:
     return made
 
 
-def _one(name: str, operator: Any) -> Any:
+def single_node(name: str, operator: Any) -> Any:
     """Return a pipeline of one node, so that each case has a folder of its own."""
     return _piped(name, node=lambda: operator)
 
 
-def asks(name: str, address: str, die_at: int = -1, **options: Any) -> Any:
-    client(address)
-    return _one(name, frozen.Asks(model="rule", die_at=die_at, _max_workers=2, **options))
+def asks(name: str, address: str, die_at: int = -1, delivery: str = "online", **more: Any) -> Any:
+    client(address, **more)
+    options = {"delivery": delivery, "die_at": die_at}
+    return single_node(name, frozen.Asks(model="rule", _max_workers=2, **options))
 
 
 def exported(name: str) -> Any:
     operator = frozen.Double(**ONE)
     operator.set_output(str(Path("table.csv").absolute()))
-    return _one(name, operator)
+    return single_node(name, operator)
 
 
 FINISHED: dict[str, Callable[[str], Any]] = {
-    "single": lambda _: _one("single", frozen.double(tag="a", **ONE)),
-    "thread": lambda _: _one("thread", frozen.double(_concurrency_mode="thread")),
-    "async": lambda _: _one("async", frozen.double_async()),
-    "process": lambda _: _one("process", frozen.double(tag="p", _max_workers=2)),
-    "counts": lambda _: _one("counts", frozen.expand(**ONE)),
-    "outputs": lambda _: _one("outputs", frozen.route(**ONE)),
-    "parts": lambda _: _one("parts", frozen.double(_part_records=10, **ONE)),
-    "reuse": lambda _: _one("reuse", frozen.Double(_reuse_outcomes=True, **ONE)),
-    "batch": lambda _: _one("batch", frozen.Batched(_batch_size=4, **ONE)),
-    "dataset": lambda _: _one("dataset", frozen.backwards()),
-    "selection": lambda _: _one("selection", frozen.Smallest(**ONE)),
-    "stream": lambda _: _one("stream", frozen.Streamed()),
-    "artefact": lambda _: _one("artefact", frozen.Words()),
-    "mapped": lambda _: _one("mapped", frozen.Mapped({"n": "number", "text": "words"}, **ONE)),
-    "chain": lambda _: _one("chain", chain(frozen.expand(), frozen.Double(factor=3))),
-    "library": lambda _: _one("library", data.dedup.Exact()),
-    "index": lambda _: _one("index", data.dedup.Index()),
-    "near": lambda _: _one("near", data.dedup.Index(by="near")),
-    "urls": lambda _: _one("urls", data.dedup.Index(by="url", input_key="text")),
-    "table": lambda _: _one("table", data.join.Table(on="n")),
+    "single": lambda _: single_node("single", frozen.double(tag="a", **ONE)),
+    "thread": lambda _: single_node("thread", frozen.double(_concurrency_mode="thread")),
+    "async": lambda _: single_node("async", frozen.double_async()),
+    "process": lambda _: single_node("process", frozen.double(tag="p", _max_workers=2)),
+    "counts": lambda _: single_node("counts", frozen.expand(**ONE)),
+    "outputs": lambda _: single_node("outputs", frozen.route(**ONE)),
+    "parts": lambda _: single_node("parts", frozen.double(_part_records=10, **ONE)),
+    "reuse": lambda _: single_node("reuse", frozen.Double(_reuse_outcomes=True, **ONE)),
+    "batch": lambda _: single_node("batch", frozen.Batched(_batch_size=4, **ONE)),
+    "dataset": lambda _: single_node("dataset", frozen.backwards()),
+    "selection": lambda _: single_node("selection", frozen.Smallest(**ONE)),
+    "stream": lambda _: single_node("stream", frozen.Streamed()),
+    "artefact": lambda _: single_node("artefact", frozen.Words()),
+    "mapped": lambda _: single_node(
+        "mapped", frozen.Mapped({"n": "number", "text": "words"}, **ONE)
+    ),
+    "chain": lambda _: single_node("chain", chain(frozen.expand(), frozen.Double(factor=3))),
+    "library": lambda _: single_node("library", data.dedup.Exact()),
+    "index": lambda _: single_node("index", data.dedup.Index()),
+    "near": lambda _: single_node("near", data.dedup.Index(by="near")),
+    "urls": lambda _: single_node("urls", data.dedup.Index(by="url", input_key="text")),
+    "table": lambda _: single_node("table", data.join.Table(on="n")),
     "export": lambda _: exported("export"),
     "asks": lambda address: asks("asks", address),
 }
 UNFINISHED: dict[str, Callable[[str, int], Any]] = {
-    "killed_single": lambda _, at: _one("killed_single", frozen.double(die_at=at, **ONE)),
-    "killed_thread": lambda _, at: _one(
+    "killed_single": lambda _, at: single_node("killed_single", frozen.double(die_at=at, **ONE)),
+    "killed_thread": lambda _, at: single_node(
         "killed_thread", frozen.double(die_at=at, _concurrency_mode="thread", _max_workers=2)
     ),
-    "killed_async": lambda _, at: _one("killed_async", frozen.double_async(die_at=at)),
-    "killed_process": lambda _, at: _one(
+    "killed_async": lambda _, at: single_node("killed_async", frozen.double_async(die_at=at)),
+    "killed_process": lambda _, at: single_node(
         "killed_process", frozen.double(die_at=at, _max_workers=2)
     ),
-    "killed_counts": lambda _, at: _one("killed_counts", frozen.expand(die_at=at, **ONE)),
-    "killed_outputs": lambda _, at: _one("killed_outputs", frozen.route(die_at=at, **ONE)),
-    "killed_reuse": lambda _, at: _one(
+    "killed_counts": lambda _, at: single_node("killed_counts", frozen.expand(die_at=at, **ONE)),
+    "killed_outputs": lambda _, at: single_node("killed_outputs", frozen.route(die_at=at, **ONE)),
+    "killed_reuse": lambda _, at: single_node(
         "killed_reuse", frozen.Double(die_at=at, _reuse_outcomes=True, **ONE)
     ),
-    "killed_batch": lambda _, at: _one(
+    "killed_batch": lambda _, at: single_node(
         "killed_batch", frozen.Batched(die_at=at, _batch_size=4, **ONE)
     ),
-    "killed_stream": lambda _, at: _one("killed_stream", frozen.Streamed(die_at=at)),
-    "killed_mapped": lambda _, at: _one(
+    "killed_stream": lambda _, at: single_node("killed_stream", frozen.Streamed(die_at=at)),
+    "killed_mapped": lambda _, at: single_node(
         "killed_mapped", frozen.Mapped({"n": "number", "text": "words"}, die_at=at, **ONE)
     ),
-    "killed_chain": lambda _, at: _one(
+    "killed_chain": lambda _, at: single_node(
         "killed_chain", chain(frozen.expand(), frozen.Double(die_at=at), **ONE)
     ),
     "killed_asks": lambda address, at: asks("killed_asks", address, at),
     "killed_batches": lambda address, _: asks("killed_batches", address, delivery="batch"),
-    "killed_publishing": lambda _, at: _one("killed_publishing", frozen.double(**ONE)),
+    "killed_publishing": lambda _, at: single_node("killed_publishing", frozen.double(**ONE)),
 }
 
 

@@ -17,7 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import frozen_cases as cases
 
-from dagster_dataops import DataLoader2, config
+from dagster_dataops import DataLoader2, config, data
+from dagster_dataops.library import GROUPS
 
 
 def die(name: str, address: str) -> None:
@@ -36,6 +37,16 @@ def _die_at_result(path: Path, target: Any) -> Path:
     if str(target).endswith("_results.jsonl"):
         os.killpg(0, signal.SIGKILL)
     return _replace(path, target)
+
+
+def library() -> dict[str, list[str]]:
+    """Return the options of each operator of the library."""
+    return {
+        f"{group}.{name}": [one.name for one in getattr(found, name).__dataops_spec__.options]
+        for group in GROUPS
+        for found in [getattr(data, group)]
+        for name in dir(found)
+    }
 
 
 def states() -> dict[str, Any]:
@@ -74,6 +85,7 @@ def write(folder: Path, address: str) -> None:
     for name in cases.UNFINISHED:
         command = [sys.executable, __file__, "--die", name, address]
         subprocess.run(command, check=False, start_new_session=True)
+    Path("library.json").write_text(json.dumps(library(), indent=0))
     Path("streams.json").write_text(json.dumps(states(), indent=1))
     Path("loader.json").write_text(json.dumps(loader_state(), indent=1))
 

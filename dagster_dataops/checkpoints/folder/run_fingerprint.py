@@ -107,13 +107,13 @@ class RunFingerprint:
         if not is_read(self.format):
             return ["format"]
         found = [name for name in _PARTS if getattr(self, name) != getattr(other, name)]
-        return [name for name in found if not other._is_of_version_0_2(name, self)]
+        return [name for name in found if not other.is_of_version_0_2(name, self)]
 
-    def _is_of_version_0_2(self, name: str, stored: "RunFingerprint") -> bool:
+    def is_of_version_0_2(self, name: str, stored: "RunFingerprint") -> bool:
         """Return whether version 0.2 has stored a part, and would have stored it for this run."""
         if name == _OPTIONAL:
             return self.adopts and not stored.server
-        if name not in CHANGEABLE or not getattr(self, name).endswith(RULES):
+        if name not in CHANGEABLE or self.unknown:
             return False
         return bool(getattr(stored, name) == self.earlier(name))
 

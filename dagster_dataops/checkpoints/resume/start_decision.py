@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, fresh
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
@@ -44,6 +44,10 @@ class ResumableStream(Protocol):
     @property
     def parts(self) -> StageParts:
         """The stages of the stream."""
+        ...
+
+    def as_present(self, stages: Any) -> Any:
+        """Return stored stages; those that version 0.2 would have stored are the present ones."""
         ...
 
     def restore(self, folder: Path, position: Position) -> str:

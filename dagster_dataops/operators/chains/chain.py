@@ -109,8 +109,10 @@ class ChainSpec(OperatorSpec):
         return self._digest_of(codes) if all(codes) else ""
 
     def _digest_of(self, codes: list[str]) -> str:
-        names = [[part.name, spec.qualified_name] for part, spec in zip(self.parts, self._specs, strict=True)]
-        return digest_of_form([[*name, code] for name, code in zip(names, codes, strict=True)])
+        named = zip(self.parts, self._specs, codes, strict=True)
+        return digest_of_form(
+            [[part.name, spec.qualified_name, code] for part, spec, code in named]
+        )
 
     @property
     def _specs(self) -> list[OperatorSpec]:
