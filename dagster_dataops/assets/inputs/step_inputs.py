@@ -63,7 +63,9 @@ class StepInputs:
             return value
         if isinstance(value, Path):
             return JsonlDataset.of_file(value)
-        return write_records(self._scratch.place(), records_of(value), "upstream asset")
+        return write_records(
+            self._scratch.place(), records_of(value), "upstream asset", scratch=True
+        )
 
 
 class StepScratch:
