@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from dagster_dataops.errors import ConfigurationError
 
 _DEFAULT_ROOT: Final = "data_pipeline_res"
-Resume: TypeAlias = bool | Literal["failed_records"]
+Resume: TypeAlias = bool | Literal["failed_records", "across_code"]
 
 # One letter is a drive of Windows. pathlib makes one slash of two.
 _URL: Final = re.compile(r"([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
@@ -118,9 +118,13 @@ class Configuration:
     def data_process_resume(self) -> Resume:
         """Whether calls resume an earlier run, or retry its failed records."""
         value = self._read("data_process_resume")
-        if str(value).strip().lower() == "failed_records":
-            return "failed_records"
-        return self._read_bool("data_process_resume", "true or false, or failed_records") or False
+        match str(value).strip().lower():
+            case "failed_records":
+                return "failed_records"
+            case "across_code":
+                return "across_code"
+        allowed = "true or false, or failed_records or across_code"
+        return self._read_bool("data_process_resume", allowed) or False
 
     @data_process_resume.setter
     def data_process_resume(self, value: Resume | None) -> None:

@@ -72,6 +72,7 @@
  |   `-- LostError                    another run has taken over the results of a node
  |-- FolderLockedError            another run is using the folder
  |-- ResultMissingError           a result was never published, or is damaged
+ |-- NewerVersionError            files are those of a newer version of this package
  |-- RetryRefusedError            failed records cannot be retried alone
  |   `-- RetryOutdatedError           because the input has changed
  |-- TraceError                   a record cannot be traced
@@ -383,8 +384,8 @@ class NewerVersionError(DataOpsError):
 
     sentence = (
         "{path} has format {found}, of a newer version of dagster-dataops; this version reads "
-        "{reads}. Nothing was changed. Use that version, or another root; or move the file away "
-        "to work without it."
+        "{reads}. Nothing was changed. Use that version, or put this out of the way to work "
+        "without it."
     )
     path: str
     found: str

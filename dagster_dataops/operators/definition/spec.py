@@ -10,7 +10,7 @@ from dagster_dataops.datasets.artefact import path_form
 from dagster_dataops.hashing.code import CodeFacts, code_facts
 from dagster_dataops.hashing.exact_forms import EntryRules, ExactForms
 from dagster_dataops.hashing.operational import Operational, is_annotated_operational
-from dagster_dataops.hashing.values import digest_of_form
+from dagster_dataops.hashing.values import RULES, digest_of_form
 from dagster_dataops.operators.options.artefact_options import referenced, with_references
 from dagster_dataops.operators.options.declared_columns import (
     NOTHING,
@@ -170,6 +170,8 @@ class OperatorSpec:
     @property
     def earlier_code(self) -> str:
         """The code version that version 0.2 had, see `code_facts`; empty if it left more out."""
+        if not self.code_version.endswith(RULES):
+            return self.code_version
         return _code_of(self.target, self.target.__module__, older=True).digest
 
 
@@ -254,7 +256,8 @@ class Invocation:
     @property
     def earlier_options(self) -> str:
         """The digest of the options that version 0.2 had; empty if it left more out."""
-        return self._options_by(older=True)[0]
+        present = self.options_digest
+        return self._options_by(older=True)[0] if present.endswith(RULES) else present
 
     @cached_property
     def _known_options(self) -> tuple[str, tuple[str, ...]]:
