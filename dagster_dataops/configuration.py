@@ -38,8 +38,8 @@ class Configuration:
             default ``data_pipeline_res`` in the working directory.
         data_process_resume: Whether a call resumes from an unfinished checkpoint and reuses
             finished results of the same operator, options, code and input; "failed_records"
-            retries only the failed records of finished results. Environment
-            DATAOPS_DATA_PROCESS_RESUME, default False.
+            retries only the failed records of finished results; "across_code" resumes even if the
+            operator's code has changed. Environment DATAOPS_DATA_PROCESS_RESUME, default False.
         data_process_progress: Whether to draw progress bars: True, False, or None for "when
             standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
         data_process_scratch: Folder for working copies of results on object stores. Environment
@@ -116,7 +116,7 @@ class Configuration:
 
     @property
     def data_process_resume(self) -> Resume:
-        """Whether calls resume an earlier run, or retry its failed records."""
+        """Whether and how calls resume an earlier run, or that they retry its failed records."""
         value = self._read("data_process_resume")
         match str(value).strip().lower():
             case "failed_records":
