@@ -117,6 +117,9 @@ UNFINISHED: dict[str, Callable[[str, int], Any]] = {
     "killed_publishing": lambda _, at: single_node("killed_publishing", frozen.double(**ONE)),
 }
 
+STORED = ("single", "outputs", "artefact")  # these are written to an object store, too
+STORED_UNFINISHED = ("killed_single", "killed_outputs", "killed_stream")
+
 
 def _numbers() -> DataPipelineBuilder:
     return read_sequence(list(range(60)))

@@ -11,13 +11,14 @@ from typing import Any, Final
 import pytest
 
 from dagster_dataops import DataLoader2, config, data, load_artefact, load_replies, load_result
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
 from dagster_dataops.errors import StreamStateError
 from dagster_dataops.exporters.delivery import Exported
 from dagster_dataops.models.batches.batch_delivery import BatchState
 from tests.each import each
 from tests.frozen.conftest import HERE, VERSIONS
 from tests.models.running_server import RunningServer, running_server
+from tests.object_stores import FakeStore, machine
 
 Thaw = Callable[..., Path]
 _KILLED_AT: Final = 20  # records that were finished at least
@@ -219,6 +220,45 @@ def test_an_unfinished_run_with_other_options_does_not_go_on(
     made(str(tmp_path / "input.jsonl"))
     assert manifest_of(folder).resumed == 0
     assert lines_in(folder) == anew(tmp_path, "killed_mapped", made)
+
+
+# ------------------------------------------------------------ object stores
+
+
+def stored(version: str, tmp_path: Path) -> Path:
+    """Return the root of results on a store."""
+    store, folder = FakeStore(), HERE / version / "store"
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            store.put(str(path.relative_to(folder)), path.read_bytes())
+    return machine(tmp_path / "copies", store)
+
+
+def test_results_on_a_store_are_read_and_retried(thaw: Thaw, tmp_path: Path, version: str) -> None:
+    thaw()
+    config.data_process_path = root = stored(version, tmp_path)
+    given = str(tmp_path / "input.jsonl")
+    for case in cases().STORED:
+        folder = node_of(root, case)
+        published(folder)  # makes the working copy
+        before = manifest_of(folder)
+        finished(case)(given)
+        assert manifest_of(folder).run == before.run
+    config.data_process_resume = "failed_records"
+    folder = node_of(root, "single")
+    before = manifest_of(folder)
+    finished("single")(given)
+    assert manifest_of(folder).resumed == before.rows_in - before.failed
+
+
+def test_unfinished_runs_on_a_store_go_on(thaw: Thaw, tmp_path: Path, version: str) -> None:
+    thaw()
+    config.data_process_path = root = stored(version, tmp_path)
+    for case in cases().STORED_UNFINISHED:
+        made = cases().UNFINISHED[case]("", -1)
+        made(str(tmp_path / "input.jsonl"))
+        assert manifest_of(node_of(root, case)).resumed > 0
+        assert lines_in(node_of(root, case)) == anew(tmp_path, case, made)
 
 
 # ------------------------------------------------------------ models

@@ -2,6 +2,8 @@
 
     python write.py FOLDER ADDRESS     # of a server of models; see `freeze.py`
 
+The environment has the address of an S3 server with the bucket ``results``.
+
 Runs that are to be unfinished are processes that kill themselves.
 """
 
@@ -20,10 +22,12 @@ import frozen_cases as cases
 from dagster_dataops import DataLoader2, config, data
 from dagster_dataops.library import GROUPS
 
+BUCKET = "s3://results/root"
 
-def die(name: str, address: str) -> None:
+
+def die(name: str, address: str, root: str) -> None:
     """Run one of the cases that die, in this process."""
-    config.data_process_path, config.data_process_resume = Path("root"), True
+    config.data_process_path, config.data_process_resume = root, True
     if name == "killed_publishing":
         Path.replace = _die_at_result  # type: ignore[method-assign]
     cases.UNFINISHED[name](address, cases.DIES)(str(Path("input.jsonl").absolute()))
@@ -79,12 +83,17 @@ def write(folder: Path, address: str) -> None:
     lines = "".join(json.dumps(record) + "\n" for record in cases.RECORDS)
     Path("input.jsonl").write_text(lines)
     given = str(Path("input.jsonl").absolute())
-    config.data_process_path, config.data_process_resume = Path("root"), True
-    for make in cases.FINISHED.values():
-        make(address)(given)
-    for name in cases.UNFINISHED:
-        command = [sys.executable, __file__, "--die", name, address]
-        subprocess.run(command, check=False, start_new_session=True)
+    config.data_process_resume = True
+    for root, finished, unfinished in (
+        ("root", cases.FINISHED, cases.UNFINISHED),
+        (BUCKET, cases.STORED, cases.STORED_UNFINISHED),
+    ):
+        config.data_process_path = root
+        for name in finished:
+            cases.FINISHED[name](address)(given)
+        for name in unfinished:
+            command = [sys.executable, __file__, "--die", name, address, root]
+            subprocess.run(command, check=False, start_new_session=True)
     Path("library.json").write_text(json.dumps(library(), indent=0))
     Path("streams.json").write_text(json.dumps(states(), indent=1))
     Path("loader.json").write_text(json.dumps(loader_state(), indent=1))
