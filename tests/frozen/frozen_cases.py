@@ -112,6 +112,13 @@ UNFINISHED: dict[str, Callable[[str, int], Any]] = {
     "killed_chain": lambda _, at: single_node(
         "killed_chain", chain(frozen.expand(), frozen.Double(die_at=at), **ONE)
     ),
+    "killed_sealed": lambda _, at: single_node(
+        "killed_sealed", frozen.Sealed(encryption_key="first key", die_at=at, **ONE)
+    ),
+    "killed_library": lambda _, at: single_node(
+        "killed_library",
+        chain(frozen.Double(die_at=at), data.filters.Regex(r"x\d*7"), **ONE),
+    ),
     "killed_asks": lambda address, at: asks("killed_asks", address, at),
     "killed_batches": lambda address, _: asks("killed_batches", address, delivery="batch"),
     "killed_publishing": lambda _, at: single_node("killed_publishing", frozen.double(**ONE)),

@@ -171,6 +171,18 @@ class Mapped(frozen):
         return {self.names.get(name, name): record[name] for name in self.order}
 
 
+class Sealed(frozen):
+    """An option that version 0.2 left out of the identity, although it changes the result."""
+
+    def __init__(self, encryption_key: str, die_at: Step = -1, **kwargs):
+        super().__init__(**kwargs)
+        self.key, self.die_at = encryption_key, die_at
+
+    def forward(self, record: dict):
+        pause(record["n"], self.die_at)
+        return {"sealed": f"{self.key}{record['n']}"}
+
+
 class Asks(LLMOperator):
     """Asks a model."""
 

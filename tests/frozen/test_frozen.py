@@ -4,6 +4,7 @@ A case that fails here means that users lose work with an upgrade: mend the read
 """
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -220,6 +221,37 @@ def test_an_unfinished_run_with_other_options_does_not_go_on(
     made(str(tmp_path / "input.jsonl"))
     assert manifest_of(folder).resumed == 0
     assert lines_in(folder) == anew(tmp_path, "killed_mapped", made)
+
+
+@each("key", ["first key", "second key"])
+def test_a_value_that_version_0_2_has_not_noted_is_not_taken_for_the_same(
+    thaw: Thaw, tmp_path: Path, version: str, key: str
+) -> None:
+    """The records before the kill may have been made with another one."""
+    folder = node_of(thaw("killed_sealed"), "killed_sealed")
+    sealed = cases().frozen.Sealed(encryption_key=key, _concurrency_mode="single")
+    made = cases().single_node("killed_sealed", sealed)
+    made(str(tmp_path / "input.jsonl"))
+    resumes = version != "0.2.0" and key == "first key"
+    assert (manifest_of(folder).resumed > 0) == resumes
+    assert lines_in(folder) == anew(tmp_path, "killed_sealed", made)
+    shutil.rmtree(folder.path)
+
+
+@pytest.mark.parametrize("version", ["0.2.0"])
+@pytest.mark.parametrize("resume", [True, "across_code"])
+def test_records_of_the_library_are_kept_across_its_code_on_request(
+    thaw: Thaw, tmp_path: Path, version: str, resume: Any
+) -> None:
+    """The option ``engine`` came later."""
+    folder = node_of(thaw("killed_library"), "killed_library")
+    made = cases().UNFINISHED["killed_library"]("", -1)
+    with config.temporary(data_process_resume=resume):
+        made(str(tmp_path / "input.jsonl"))
+    after = manifest_of(folder)
+    assert (after.resumed >= _KILLED_AT) == (resume == "across_code")
+    assert bool(after.kept_from) == (resume == "across_code")
+    assert lines_in(folder) == anew(tmp_path, "killed_library", made)
 
 
 # ------------------------------------------------------------ object stores
