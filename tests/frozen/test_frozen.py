@@ -6,6 +6,7 @@ A case that fails here means that users lose work with an upgrade: mend the read
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -326,14 +327,20 @@ def test_the_state_of_batches_is_read(thaw: Thaw) -> None:
 # ------------------------------------------------------------ indices
 
 
-@each(
-    "index",
-    [("index", {}), ("near", {"by": "near"}), ("urls", {"by": "url", "input_key": "text"})],
+_NEAR: Final = pytest.mark.skipif(not find_spec("rensa"), reason="needs the extra 'dedup'")
+
+
+@pytest.mark.parametrize(
+    ("case", "options"),
+    [
+        ("index", {}),
+        ("urls", {"by": "url", "input_key": "text"}),
+        pytest.param("near", {"by": "near"}, marks=_NEAR),
+    ],
 )
-def test_an_index_finds_what_it_was_built_of(thaw: Thaw, index: tuple[str, dict[str, Any]]) -> None:
-    case, options = index
-    if case == "near":
-        pytest.importorskip("rensa", reason="needs the extra dedup")
+def test_an_index_finds_what_it_was_built_of(
+    thaw: Thaw, case: str, options: dict[str, Any]
+) -> None:
     built = load_artefact(thaw(case) / case / "node").path
     config.data_process_resume = False
     given = [*cases().RECORDS[:5], {"n": 100, "text": "nothing like the others at all"}]

@@ -225,6 +225,32 @@ def test_a_checkpoint_of_another_format_is_kept_on_an_object_store(
     }
 
 
+def test_what_a_newer_version_has_written_to_an_object_store_is_refused_and_stays(
+    tmp_path: Path,
+) -> None:
+    dataset, store = _input(tmp_path), FakeStore()
+    _stops[0] = True
+    try:
+        with _version(NEWER), pytest.raises(BaseException, match="enough"):
+            run(single(), dataset, _machine(tmp_path, 1, store), flush_seconds=0.0)
+    finally:
+        _stops[0] = False
+    before = dict(store.objects)
+    with pytest.raises(NewerVersionError, match=f"has format {NEWER}"):
+        run(single(), dataset, _machine(tmp_path, 2, store))
+    assert store.objects.items() >= before.items()
+    with _version(NEWER), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(READERS, NEWER, READERS[FORMAT])
+        report = run(single(), dataset, _machine(tmp_path, 3, store), resume=ResumePolicy.AUTO)
+    assert report.manifest.resumed == _COUNT // 2
+    published = dict(store.objects)
+    with pytest.raises(NewerVersionError, match=f"has format {NEWER}"):
+        run(single(), dataset, _machine(tmp_path, 4, store), run="other")
+    with pytest.raises(NewerVersionError, match="memory://bucket/root/docs/node/node_results"):
+        load_result(_machine(tmp_path, 5, store))
+    assert store.objects.items() >= published.items()
+
+
 def test_a_result_of_another_format_is_kept_on_an_object_store(tmp_path: Path) -> None:
     dataset, store = _input(tmp_path), FakeStore()
     first = _machine(tmp_path, 1, store)
