@@ -194,10 +194,9 @@ def why_other(content: CheckpointContent, fingerprint: RunFingerprint, differing
     ruled = [part for part in differing if part in anew]
     changed = [part for part in differing if part not in anew]
     texts = [have_changed(changed)] if changed else []
-    if differing == ["code"] and not ruled:
-        texts = [f"{texts[0]} (`resume: across_code` keeps them)"]
     if ruled:
         texts.append(
             f"another version of dagster-dataops compared {in_words(ruled)} by other rules"
         )
-    return " and ".join(texts)
+    hint = " (`resume: across_code` keeps them)" if differing == ["code"] else ""
+    return " and ".join(texts) + hint
