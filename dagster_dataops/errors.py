@@ -73,6 +73,7 @@
  |   `-- LostError                    another run has taken over the results of a node
  |-- FolderLockedError            another run is using the folder
  |-- ResultMissingError           a result was never published, or is damaged
+ |-- NewerVersionError            files are those of a newer version of this package
  |-- RetryRefusedError            failed records cannot be retried alone
  |   `-- RetryOutdatedError           because the input has changed
  |-- TraceError                   a record cannot be traced
@@ -392,6 +393,22 @@ class ResultMissingError(DataOpsError):
     sentence = "No result at {path}: {reason}. Materialize the operator that writes it first."
     path: str
     reason: str
+
+
+class NewerVersionError(DataOpsError):
+    """A newer version of this package has written files that this one does not read.
+
+    Nothing was changed.
+    """
+
+    sentence = (
+        "{path} has format {found}, of a newer version of dagster-dataops; this version reads "
+        "{reads}. Nothing was changed. Use that version, or put this out of the way to work "
+        "without it."
+    )
+    path: str
+    found: str
+    reads: str
 
 
 class RetryRefusedError(DataOpsError):
