@@ -23,7 +23,6 @@ _TOGETHER: Final = (
     *_WITHOUT_THE_SHARED_SERVER,
     "tests/assets/test_executors.py",
     "tests/stores/test_object_store.py",
-    "tests/faults/test_store_kills.py",
     "tests/test_definitions.py",
     "tests/test_distributions.py",
     "tests/test_documents.py",

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Final
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from tests.execution.helpers import MODES, lines, node
 from tests.faults.crashing import HANG_SECONDS, Script, alive_in_session, wait_until
-from tests.faults.warm_starts import StartedProcess
 from tests.subprocesses import killed_at_exit
 
 _KEPT: Final = {"script.py", "input.jsonl", "output.txt"}
@@ -141,29 +140,28 @@ class Kill:
         """Return how often each record was called."""
         return Counter(entry[1] for entry in self.script.log(self.calls))
 
-    def _attempt(self, *moment: tuple[str, int]) -> bool:
+    def is_due(self, moment: tuple[str, int]) -> bool:
+        """Return whether the log of ``moment`` has as many lines."""
+        log, entries = moment
+        return len(self.script.log(log)) >= entries
+
+    def _attempt(self, *moments: tuple[str, int]) -> bool:
         """Run for a while; return whether the run was killed."""
         self.attempts += 1
         self.prepare()
-        log, entries = moment[0] if moment else (self.log, len(self.script.log(self.log)) + 1)
+        moment = moments[0] if moments else (self.log, len(self.script.log(self.log)) + 1)
         with killed_at_exit(self.script.start(*self.arguments(last=False))) as process:
-            self._wait_for(process, log, entries)
-            time.sleep(0 if moment else self.chance.uniform(*self.wait))
+            due = lambda: process.poll() is not None or self.is_due(moment)  # noqa: E731
+            wait_until(due, HANG_SECONDS, f"{moment[1]} lines in {moment[0]}")
+            time.sleep(0 if moments else self.chance.uniform(*self.wait))
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL) if self.group else process.kill()
             status = process.wait(HANG_SECONDS)
             assert status in {0, -9}, self.script.output()
             wait_until(lambda: not alive_in_session(process.pid), 10, "the end of its processes")
-        assert status or not moment, f"the run ended before {moment}"
+        assert status or not moments, f"the run ended before {moment}"
         self.check_attempt()
         return status != 0
-
-    def _wait_for(self, process: StartedProcess, log: str, entries: int) -> None:
-        wait_until(
-            lambda: process.poll() is not None or len(self.script.log(log)) >= entries,
-            HANG_SECONDS,
-            f"{entries} lines in {log}",
-        )
 
 
 class Publishing(Kill):

@@ -1,17 +1,19 @@
 """The table of kill cases: runs of every kind, what they must publish and what else must hold."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from dagster_dataops import load_artefact
+from dagster_dataops import config, load_artefact, load_result
 from dagster_dataops.byte_ranges import PartedFile
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder import manifest
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest, outcomes_in
+from dagster_dataops.stores.open_stores import store_of
 from tests.execution.helpers import MODES, lines
 from tests.execution.splitting import OUTPUTS, check_manifests, splits, written
 from tests.faults.cases import cases
@@ -478,6 +480,102 @@ if __name__ == "__main__":
         assert max(self.called().values()) <= 2
 
 
+# -------------------------------------------------------------- results on an object store
+
+
+class Stores(Kill):
+    """A result on an object store, from two machines in turn, has the bytes of a local run."""
+
+    code = """
+from dagster_dataops import config
+
+@data_register("data.store_victim", _max_workers=2)
+def work(record):
+    time.sleep(PAUSE)
+    if record["n"] % 50 == 3:
+        raise ValueError("three")
+    return {**record, "square": record["n"] ** 2}
+
+PAUSE = 0.0 if sys.argv[1] == "local" else 0.0015  # seconds a record
+
+if __name__ == "__main__":
+    log("begun")
+    root, scratch, mode = sys.argv[1:]
+    config.data_process_scratch = HOME / scratch
+    config.data_process_path = HOME / root if root == "local" else root
+    context = RunContext(run=scratch, resume=ResumePolicy.AUTO, flush_seconds=0.5)
+    folder = NodeFolder(config.data_process_path / "work", "work")
+    dataset = JsonlDataset.of_file(HOME / "input.jsonl")
+    found = OperatorExecutor(context).run(work(_concurrency_mode=mode), [dataset], folder).manifest
+    log("resumed", f"{found.resumed} {len(found.attempts)}")
+"""
+    options = ("0", "1", "2", "3")  # seeds
+    modules = ("dagster_dataops.stores.object_store",)
+    kills, wait, log = cases(3, campaign=25), (0, 2.5), "begun"
+    rounds = 0
+
+    def records(self) -> Rows:
+        return numbered(1500)
+
+    @property
+    def root(self) -> str:
+        return f"s3://results/{self.folder.name}/{self.rounds}"
+
+    def arguments(self, *, last: bool) -> list[str]:
+        machine = f"scratch{(self.attempts + last) % 2}"
+        return [self.root, machine, self.chance.choice(["single", "thread", "process"])]
+
+    def expected(self) -> list[bytes]:
+        self.script.finish("local", "scratch-local", "single")
+        return _result_and_errors(self.folder / "local" / "work")
+
+    def published(self) -> list[bytes]:
+        config.data_process_scratch = self.folder / "reader"
+        return _result_and_errors(load_result(f"{self.root}/work").path.parent)
+
+    def is_published(self) -> bool:
+        return False  # there is no local folder to look at
+
+    def check(self) -> None:
+        assert self.published() == self.expected()
+
+    def begin_anew(self) -> None:
+        super().begin_anew()
+        self.rounds += 1
+
+
+def _result_and_errors(folder: Path) -> list[bytes]:
+    return [(folder / name).read_bytes() for name in ("work_results.jsonl", "work_error.jsonl")]
+
+
+class OtherMachines(Stores):
+    """A run that is killed when outcomes are stored goes on, on another machine."""
+
+    options = ("single", "thread", "process")
+    moments = (("a journal with outputs on the store", 1),)
+
+    def arguments(self, *, last: bool) -> list[str]:
+        return [self.root, "two" if last else "one", self.option]
+
+    def is_due(self, moment: tuple[str, int]) -> bool:
+        config.data_process_scratch, config.data_process_path = self.folder / "watch", self.root
+        store, key = store_of(config.data_process_path)
+        return bool(_entries_with_outputs(store.names(f"{key}/work/.journal")))
+
+    def check(self) -> None:
+        _, resumed, attempts = self.script.log("resumed")[-1]
+        assert int(resumed) > 0
+        assert int(attempts) == 2
+        super().check()
+
+
+def _entries_with_outputs(names: Iterable[str]) -> set[str]:
+    """Return the entries of a journal whose outputs, which are stored first, are there, too."""
+    parts = [name.rsplit("/", 2)[1:] for name in names]
+    outputs = {name.partition("-")[0] for folder, name in parts if folder == "data"}
+    return outputs & {name for folder, name in parts if folder != "data"}
+
+
 # -------------------------------------------------------------- one publication after another
 
 
@@ -642,6 +740,8 @@ TABLE: Final[tuple[type[Kill], ...]] = (
     OutputsUnderDagster,
     ChangedInputs,
     Selections,
+    Stores,
+    OtherMachines,
     SplitAgain,
     Artefacts,
     Exports,

@@ -1,6 +1,7 @@
 """Runs of every kind are killed at random instants and at named moments, case by case."""
 
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,11 +12,26 @@ from dagster_dataops.datasets.artefact import held
 from dagster_dataops.errors import ResultMissingError
 from tests.faults.crashing import Script, wait_until
 from tests.faults.kill import Kill
-from tests.faults.kill_cases import TABLE, Artefacts, Exports, content_of, numbers_in
+from tests.faults.kill_cases import (
+    TABLE,
+    Artefacts,
+    Exports,
+    OtherMachines,
+    Stores,
+    content_of,
+    numbers_in,
+)
+from tests.object_stores import SECRETS, s3_server
 from tests.subprocesses import killed_at_exit
 
 _IGNORED = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-_QUICK = {Artefacts}
+_QUICK = {Artefacts, OtherMachines}
+
+
+@pytest.fixture(scope="module")
+def store_address() -> Iterator[str]:
+    with s3_server() as address:
+        yield address
 
 
 @_IGNORED
@@ -33,8 +49,16 @@ _QUICK = {Artefacts}
     ],
 )
 def test_what_is_published_after_kills_is_that_of_an_undisturbed_run(
-    tmp_path: Path, case: type[Kill], option: str
+    tmp_path: Path,
+    case: type[Kill],
+    option: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if issubclass(case, Stores):
+        address = request.getfixturevalue("store_address")
+        for name, value in {**SECRETS, "AWS_ENDPOINT_URL": address}.items():
+            monkeypatch.setenv(name, value)
     case(tmp_path, option).play()
 
 
