@@ -50,7 +50,7 @@ class Kill:
     moments: ClassVar[tuple[tuple[str, int], ...]] = ()
     group: ClassVar[bool] = True
     modules: ClassVar[tuple[str, ...]] = ()
-    failed: ClassVar[int] = 0
+    failed: int = 0
 
     def __init__(self, folder: Path, option: str) -> None:
         self.folder, self.option = folder, option
