@@ -181,16 +181,14 @@ class Publishing(Kill):
         return [self.option, str(self.latest + 1)]
 
     def published(self) -> object:
-        """Return the number that is published, after a check that all of it is there.
-
-        None if there is nothing between two renames; only some cases allow that.
-        """
+        """Return the number that is published, after a check that all of it is there."""
         raise NotImplementedError
 
     def check_attempt(self) -> None:
         found, reported = self.published(), self.reported()
         assert found in {reported, reported + 1}  # killed between publishing and reporting
-        self.latest = int(str(found))
+        assert isinstance(found, int)
+        self.latest = found
 
     def reported(self) -> int:
         return max(int(number) for number in self.called())

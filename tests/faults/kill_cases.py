@@ -512,6 +512,7 @@ if __name__ == "__main__":
     options = ("0", "1", "2", "3")  # seeds
     modules = ("dagster_dataops.stores.object_store",)
     kills, wait, log = cases(2, campaign=25), (0, 1.8), "begun"
+    group = False
     rounds = 0
 
     def records(self) -> Rows:
