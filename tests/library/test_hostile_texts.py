@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import data_register
+from dagster_dataops import Drop, data_register
 from dagster_dataops.errors import DataOpsError, MissingExtraError, NoTextError
 from dagster_dataops.library import GROUPS
-from dagster_dataops.operators.outcomes.record_context import Drop
 from tests.library.adversarial import HOSTILE, NO_TEXTS, SCRIPTS
 
 # Options that an operator needs.

@@ -1,8 +1,7 @@
 import pytest
 
-from dagster_dataops import data
+from dagster_dataops import Drop, data
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.operators.outcomes.record_context import Drop
 
 GOOD = "One good line here. It has two sentences."
 

@@ -1,8 +1,7 @@
 import pytest
 
-from dagster_dataops import data
+from dagster_dataops import Drop, data
 from dagster_dataops.library.analysis.signals import repetition_signals
-from dagster_dataops.operators.outcomes.record_context import Drop
 
 PROSE = "The harbour was quiet when the first boats came back and nobody had slept that night. "
 TWICE = PROSE + "Later the children ran down to see what had been caught that day. "

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from dagster_dataops import chain, data
+from dagster_dataops import Drop, chain, data
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.operators.outcomes.record_context import Drop
 
 SHORT, LONG = {"id": 1, "text": "short"}, {"id": 2, "text": "long enough"}
 

@@ -1,8 +1,7 @@
 import pytest
 
-from dagster_dataops import data
+from dagster_dataops import Drop, data
 from dagster_dataops.errors import DefinitionError, NoTextError
-from dagster_dataops.operators.outcomes.record_context import Drop
 from tests.library.adversarial import NO_TEXTS, survives
 
 
