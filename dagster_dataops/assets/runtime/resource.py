@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import dagster as dg
 from pydantic import Field, field_validator
@@ -33,7 +33,6 @@ from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.cluster.ray_cluster import RayCluster
 from dagster_dataops.configuration import (
     config,
     input_path,
@@ -42,12 +41,12 @@ from dagster_dataops.configuration import (
     shown_place,
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution.agent_pool import cluster_for
-from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.quantities import counted
+
+if TYPE_CHECKING:
+    from dagster_dataops.execution.run_report import RunContext, RunReport
 
 _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
 
@@ -223,7 +222,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         inputs: Sequence[JsonlDataset],
         folder: NodeFolder,
         resume: ResumePolicy = ResumePolicy.AUTO,
-    ) -> RunReport:
+    ) -> "RunReport":
         """Run one operator in a step, resuming an unfinished attempt.
 
         Args:
@@ -237,6 +236,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             DataOpsError: As `OperatorExecutor.run`.
             dg.Failure: The run is being terminated, and the step has a retry policy.
         """
+        from dagster_dataops.execution.executor import OperatorExecutor  # the engine; loaded by use
+
         attempt = self._run_context(context, resume, folder)
         with ended_by_interrupts(context), self._settings_of(operator, attempt) as fair:
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
@@ -248,12 +249,16 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return report
 
     @contextmanager
-    def _settings_of(self, operator: Operator, attempt: RunContext) -> Iterator[ExecutionSettings]:
+    def _settings_of(
+        self, operator: Operator, attempt: "RunContext"
+    ) -> Iterator[ExecutionSettings]:
         """Yield the settings of an operator in a step; on a cluster, they are its own.
 
         Raises:
             ClusterError: The operator asks for agents, and cannot have them.
         """
+        from dagster_dataops.execution.agent_pool import cluster_for
+
         invocation = operator.__dataops__
         if cluster_for(invocation.spec.qualified_name, invocation.resolved, attempt.cluster):
             yield invocation.settings
@@ -264,7 +269,9 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     def _run_context(
         self, context: StepContext, resume: ResumePolicy, folder: NodeFolder
-    ) -> RunContext:
+    ) -> "RunContext":
+        from dagster_dataops.execution.run_report import RunContext
+
         messenger = Messenger()
         observations = observations_of(context, self.root_path, folder)
         continued, unreported = (
@@ -287,8 +294,14 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
             root=self.root_path,
             clients=self.clients,
-            cluster=config.cluster if self.cluster is None else RayCluster.of(self.cluster),
+            cluster=config.cluster if self.cluster is None else _cluster_of(self.cluster),
         )
+
+
+def _cluster_of(given: Any) -> Any:
+    from dagster_dataops.cluster.ray_cluster import RayCluster
+
+    return RayCluster.of(given)
 
 
 def _continued_runs(context: StepContext) -> frozenset[str]:
