@@ -1,6 +1,5 @@
 """Metadata of materializations, made from run reports and datasets."""
 
-from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -67,37 +66,6 @@ def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dic
         **_place_of(dataset, partition),
         SIZE_BYTES: dataset.size_bytes,
     }
-
-
-def written_once(
-    context: dg.AssetExecutionContext, events: Iterable[Any], *, direct: bool = False
-) -> Iterator[Any]:
-    """Yield the events of a step, with metadata moved from the results to the context.
-
-    Dagster stores metadata on a result twice: in the step's output and in the materialization.
-    `add_asset_metadata` stores it once. In a direct call, such as in a unit test, it stays on the
-    results, where the caller sees it.
-    """
-    for event in events:
-        if direct or not isinstance(event, dg.MaterializeResult) or not event.metadata:
-            yield event
-            continue
-        context.add_asset_metadata(event.metadata, asset_key=event.asset_key)
-        yield with_metadata(event, None)
-
-
-def with_metadata(
-    event: dg.MaterializeResult[Any], metadata: Mapping[str, Any] | None
-) -> dg.MaterializeResult[Any]:
-    """Return a result with other metadata."""
-    return dg.MaterializeResult(
-        asset_key=event.asset_key,
-        metadata=metadata,
-        check_results=event.check_results,
-        data_version=event.data_version,
-        tags=event.tags,
-        value=event.value,
-    )
 
 
 def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
