@@ -41,11 +41,8 @@ def assign(context: StepContext, work: Work) -> None:
 
 def is_direct(context: StepContext) -> bool:
     """Return whether an asset or op is called in Python, such as by a unit test, without a run."""
-    return _op_context(context).run_id == _NO_RUN
-
-
-def _op_context(context: StepContext) -> dg.OpExecutionContext:
-    return context if isinstance(context, dg.OpExecutionContext) else context.op_execution_context
+    found: Any = context
+    return getattr(found, "op_execution_context", found).run_id == _NO_RUN
 
 
 def run_of(context: StepContext) -> dg.DagsterRun:
