@@ -24,8 +24,10 @@ _PART: Final = re.compile(r"(.+-)(\d{5,})\.jsonl")
 class PartedFile(NamedTuple):
     """A jsonl file that is split in parts: files of one folder, ``<name>-00000.jsonl`` and so on.
 
-    Its content is that of the parts in order. Each part ends with a newline. No file is kept open,
-    so that it can be used by several threads and processes, whatever the number of parts.
+    It is an export with ``records_per_file``, or a result of version 0.2. Its content is that of
+    the parts in order. Each part ends with a newline. Hidden files of the folder do not count. No
+    file is kept open, so that it can be used by several threads and processes, whatever the number
+    of parts.
 
     Attributes:
         folder: The folder; a link to it was followed.
@@ -263,24 +265,14 @@ class FileState(NamedTuple):
         return self[:-1] == other[:-1]
 
 
-def part_name(name: str, number: int) -> str:
-    """Return the file name of a part.
-
-    Args:
-        name: The name of the whole.
-        number: Of the part, from 0.
-    """
-    return f"{name}-{number:05d}.jsonl"
-
-
 def _parts_in(folder: Path) -> "tuple[Path, list[tuple[str, os.stat_result]]]":
     """Return a folder, after links, and name and status of each part in it, in order."""
     real = folder.resolve(strict=True)
     with os.scandir(real) as entries:
-        found = [(_PART.fullmatch(entry.name), entry.stat()) for entry in entries]
+        visible = [entry for entry in entries if not entry.name.startswith(".")]
+        found = [(_PART.fullmatch(entry.name), entry.stat()) for entry in visible]
     parts = [(name[1], int(name[2]), name[0], status) for name, status in found if name]
     parts.sort(key=lambda one: one[:2])
-    names = [name for _, _, name, _ in parts]
-    if not parts or names != [part_name(parts[0][0][:-1], one) for one in range(len(found))]:
+    if not parts or [one[:2] for one in parts] != [(parts[0][0], at) for at in range(len(found))]:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(folder))
     return real, [(name, status) for _, _, name, status in parts]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.byte_ranges import FileState, PartedFile, opened, part_name, read_range
+from dagster_dataops.byte_ranges import FileState, PartedFile, opened, read_range
 
 
 @given(st.binary(max_size=60), st.integers(0, 70), st.integers(0, 70), st.integers(1, 7))
@@ -25,7 +25,7 @@ def test_a_range_is_read_whole_though_the_system_stops_short(data, start, length
 def parted(folder, parts):
     folder.mkdir(exist_ok=True)
     for number, part in enumerate(parts):
-        (folder / part_name("docs_results", number)).write_bytes(part)
+        (folder / f"docs_results-{number:05d}.jsonl").write_bytes(part)
     return folder
 
 
@@ -42,21 +42,21 @@ def test_a_range_of_a_file_in_parts_is_that_of_the_whole(parts, start, length):
 
 
 def test_parts_are_read_in_the_order_of_their_numbers(tmp_path):
-    names = [part_name("docs", number) for number in (99_998, 99_999, 100_000)]
-    assert names == ["docs-99998.jsonl", "docs-99999.jsonl", "docs-100000.jsonl"]
-
     parted(tmp_path, [b"%d\n" % number for number in range(12)])
+    (tmp_path / "docs_results-00011.jsonl").rename(tmp_path / "docs_results-000011.jsonl")
+    (tmp_path / ".DS_Store").touch()
 
     assert PartedFile.at(tmp_path).read(0, 100) == b"".join(b"%d\n" % n for n in range(12))
 
 
-@pytest.mark.parametrize("unfit", ["missing", "other", "named"])
+@pytest.mark.parametrize("unfit", ["missing", "twice", "other", "named"])
 def test_a_folder_of_anything_but_parts_is_no_file(tmp_path, unfit):
     parted(tmp_path, [b"a\n", b"b\n", b"c\n"])
     if unfit == "missing":
         (tmp_path / "docs_results-00001.jsonl").unlink()
     else:
-        name = "notes.txt" if unfit == "other" else "pages_results-00003.jsonl"
+        names = {"other": "notes.txt", "named": "pages_results-00003.jsonl"}
+        name = names.get(unfit, "docs_results-000002.jsonl")
         (tmp_path / name).write_text("")
 
     with pytest.raises(IsADirectoryError):

@@ -104,7 +104,7 @@ def interval_of(source: Readable, path: Path) -> Interval:
         InputError: As `content_interval`.
     """
     try:
-        head = b"" if isinstance(source, PartedFile) else read_range(source, 0, len(_BOM))
+        head = read_range(source, 0, len(_BOM))
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
     if head.startswith(_UTF16):

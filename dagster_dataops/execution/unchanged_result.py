@@ -65,7 +65,7 @@ def _is_unchanged(attempt: Attempt, manifest: Manifest) -> bool:
     if source.fingerprint and source.fingerprint == manifest.fingerprint:
         return True
     draft = draft_of(attempt.folder.result)
-    if manifest.parted or not draft.exists():
+    if not draft.exists():
         return False
     given = islice(_lines(source.path), _MOST_COMPARED)
     skipped = 0

@@ -33,7 +33,7 @@ from dagster_dataops.datasets.artefact import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, write_durably
-from dagster_dataops.datasets.parted_writer import is_intact, remove_other_parts
+from dagster_dataops.datasets.parted_result import is_intact, remove_parts
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, ResultMissingError
@@ -54,13 +54,11 @@ class NodeFolder:
         name: The node's name. All file names begin with it.
         outputs: The folders of the results of a node with named outputs, by name; else empty. The
             node's own folder then has checkpoints, error file and manifest.
-        part_records: Records in each part of a result that is written; 0 for one file.
     """
 
     path: Path
     name: str
     outputs: Mapping[str, "NodeFolder"] = field(default_factory=dict, hash=False)
-    part_records: int = field(default=0, compare=False)
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> "NodeFolder":
@@ -90,11 +88,6 @@ class NodeFolder:
             return self
         return replace(self, outputs={name: NodeFolder(self.path / name, name) for name in names})
 
-    def with_parts(self, records: int) -> "NodeFolder":
-        """Return the folder with results in parts of so many records; 0 for one file."""
-        outputs = {name: place.with_parts(records) for name, place in self.outputs.items()}
-        return replace(self, outputs=outputs, part_records=records)
-
     @property
     def result(self) -> Path:
         """The published result."""
@@ -112,7 +105,7 @@ class NodeFolder:
 
     @property
     def parts(self) -> Path:
-        """The folder of the parts of a result that is split; other results have none."""
+        """The folder of the parts of a result that an earlier version wrote in parts."""
         return parts_of(self.result)
 
     @property
@@ -193,10 +186,10 @@ class Manifest:
             it passed on, dropped and failed, and its seconds.
         artefact: Of an artefact the name of its version, which is its digest; the result is the
             listing of its files.
-        parted: Of a result in parts the name of the folder with them, which is the digest of their
-            listing; empty for a result in one file. Size and digest of the result are those of the
-            parts joined.
-        part_records: Of a result in parts the records a part; 0 for a result in one file.
+        parted: Of a result that an earlier version wrote in parts the name of the folder with them,
+            which is the digest of their listing; else empty. Size and digest of the result are
+            those of the parts joined.
+        part_records: As an earlier version wrote it; it is not used.
         kind: The kind of the operator, such as ``record``; empty for a source function.
         new_records: Whether the result is made of new records; then none counts as dropped.
         traced: Whether the map was to be written. There is none if every record became one line.
@@ -598,7 +591,7 @@ def write_result(
     )
     write_durably(folder.manifest, manifest.to_bytes())
     with storage(folder.path, "remove the parts of an earlier result"):
-        remove_other_parts(folder.parts, "")
+        remove_parts(folder.parts)
     if bucket_of(folder.path) is not None:
         from dagster_dataops.checkpoints.homes.node_home import publish_files
 

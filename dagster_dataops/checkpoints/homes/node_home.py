@@ -20,9 +20,9 @@ import orjson
 
 from dagster_dataops.checkpoints.homes.head_check import checked_head, node_of
 from dagster_dataops.concurrency.file_lock import locked
-from dagster_dataops.datasets.durable_files import draft_of, make_folder, storage, write_durably
+from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
-from dagster_dataops.datasets.parted_writer import link_draft, remove_other_parts, version_at
+from dagster_dataops.datasets.parted_result import link_parts, remove_parts
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.stores.open_stores import store_of
@@ -388,11 +388,10 @@ def _parted(content: Mapping[str, Any], folder: Path, name: str) -> Iterator[tup
 
 
 def _link_parts(result: Path, version: str) -> None:
-    """Make the link to the parts of a result, which are there; remove other parts."""
+    """Make the link to the parts of a result, which are there; a result in one file has none."""
     parts = parts_of(result)
     with storage(result, "link it to its parts"):
-        before = version_at(result)
         if version:
-            link_draft(result, parts / version)
-            draft_of(result).replace(result)
-        remove_other_parts(parts, version, before)
+            link_parts(result, parts / version)
+        else:
+            remove_parts(parts)

@@ -30,7 +30,7 @@ from dagster_dataops.datasets.durable_files import (
     write_draft,
     write_durably,
 )
-from dagster_dataops.datasets.parted_writer import remove_other_parts
+from dagster_dataops.datasets.parted_result import remove_parts
 from dagster_dataops.hashing.file_digests import has_content
 
 Publishing: TypeAlias = Callable[[Mapping[Path, Path], bytes], AbstractContextManager[None]]
@@ -109,7 +109,7 @@ def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
         found = published_here(place)
         if (
             found is None
-            or own.parted
+            or found[1].parted
             or not has_content(place.result, own.size_bytes, own.fingerprint)
         ):
             continue
@@ -163,22 +163,23 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
     _sync_folders(folder, manifest)
     if manifest.outputs:
         _write_parts(folder, manifest)
-    _remove_other_parts(folder, manifest)
+    _remove_parts(folder, manifest)
     _replace(folder.manifest)  # the last step: after an earlier crash, all steps are done again
     sync_folder(folder.path)
 
 
-def _remove_other_parts(folder: NodeFolder, manifest: Manifest) -> None:
+def _remove_parts(folder: NodeFolder, manifest: Manifest) -> None:
     """Remove parts of earlier results, but those of the result before: readers may have begun."""
-    before = Manifest.load(folder.manifest)  # it is replaced last
-    kept = {} if before is None else _versions(folder, before)
-    for parts, version in {folder.parts: "", **_versions(folder, manifest)}.items():
-        remove_other_parts(parts, version, kept.get(parts, ""))
-
-
-def _versions(folder: NodeFolder, manifest: Manifest) -> dict[Path, str]:
-    """Return the version of the parts of each result, by the folder of its parts."""
-    return {place.parts: own.parted for place, own in manifest.parts(folder).values()}
+    parts = {folder.parts, *(place.parts for place, _ in manifest.parts(folder).values())}
+    parts = {path for path in parts if path.exists()}
+    if not parts:
+        return
+    for one in (manifest, Manifest.load(folder.manifest)):  # the second is replaced last
+        for place, own in one.parts(folder).values() if one is not None else ():
+            if own.parted:
+                parts.discard(place.parts)
+    for path in parts:
+        remove_parts(path)
 
 
 def _replace(path: Path) -> None:

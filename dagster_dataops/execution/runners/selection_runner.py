@@ -33,9 +33,9 @@ from dagster_dataops.checkpoints.publish.record_summary import (
     RecordSummary,
     drops_in,
 )
-from dagster_dataops.checkpoints.publish.result_writer import ResultWriter
 from dagster_dataops.datasets.durable_files import make_folder
 from dagster_dataops.datasets.lines import line_blocks, split_lines
+from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import DataOpsError, DatasetOperatorError, UnencodableError
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.job import Job
@@ -91,7 +91,7 @@ class _Selection:
         self.tally: Counter[Disposition] = Counter()
         self.examples: dict[str, list[dict[str, Any]]] = {}
 
-    def write(self, results: ResultWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
+    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
         """Write the lines of kept records, and which ones these are; return how many were dropped.
 
         Raises:
@@ -265,7 +265,7 @@ def _copy(
     failed: "array[int]",
     verdicts: _Verdicts,
     made: _Lines,
-    results: ResultWriter,
+    results: JsonlWriter,
 ) -> Iterator[_ResultBlock]:
     """Write the lines of kept records, and yield each block of the input.
 

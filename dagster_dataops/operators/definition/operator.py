@@ -35,6 +35,7 @@ from dagster_dataops.operators.options.declared_columns import DECLARATIONS, Col
 from dagster_dataops.operators.options.ranges import check_pairs
 from dagster_dataops.operators.options.secret_options import holds_secret, secrets_of, shown
 from dagster_dataops.operators.options.settings import (
+    REMOVED_SETTINGS,
     SETTING_NAMES,
     ExecutionSettings,
     parse_settings,
@@ -62,7 +63,6 @@ _SAVED: Final = {  # kinds of operators whose result is always saved
     "artefact": "an artefact is used by others and must be saved",
     "export": "the result of an export lists its files, and tells whether they are current",
 }
-_UNPARTED: Final = {"artefact", "export"}  # kinds of operators whose result lists files
 
 
 class Registry(Protocol):
@@ -451,12 +451,6 @@ def _unfit_settings(spec: OperatorSpec, settings: ExecutionSettings) -> Iterator
     if settings.batch_size is not None and not spec.batch:
         reason = "needs an operator with forward_batch or forward_window; this one has neither"
         yield "batch_size", reason
-    if settings.part_records and spec.kind in _UNPARTED:
-        reason = (
-            f"is {settings.part_records}; parts need an operator whose result is records, and this "
-            f"one is an {spec.kind}. Leave the setting out"
-        )
-        yield "part_records", reason
     mode = settings.resolved(asynchronous=spec.asynchronous).concurrency_mode
     if isinstance(settings.agents, Mapping) and spec.kind not in {"record", "selection"}:
         reason = f"needs an operator that works record by record; this is a {spec.kind_text}"
@@ -556,6 +550,8 @@ def _refuse_settings_among(spec: OperatorSpec, options: Mapping[str, Any]) -> No
     for name in options:
         if name in known:
             continue
+        if name in REMOVED_SETTINGS:
+            raise OperatorOptionError(spec.qualified_name, name, REMOVED_SETTINGS[name])
         if name.startswith("_"):
             near = nearest(name, SETTING_NAMES)
             hint = f"; did you mean {near!r}?" if near else ""

@@ -35,7 +35,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from dagster_dataops.errors import OperatorDefinitionError
+from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
 from dagster_dataops.operators.definition.operator import (
     Operator,
     init_parameters,
@@ -44,7 +44,11 @@ from dagster_dataops.operators.definition.operator import (
 from dagster_dataops.operators.definition.reader_base import Readable, gives_stream, returns_stream
 from dagster_dataops.operators.definition.spec import METHODS, OperatorKind, OperatorSpec
 from dagster_dataops.operators.options.declared_columns import NOTHING, ColumnDeclarations
-from dagster_dataops.operators.options.settings import SETTING_NAMES, parse_settings
+from dagster_dataops.operators.options.settings import (
+    REMOVED_SETTINGS,
+    SETTING_NAMES,
+    parse_settings,
+)
 from dagster_dataops.operators.options.signature import (
     OptionSpec,
     count_inputs,
@@ -169,6 +173,8 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
         _check_selection(name, cls, method, parameters)
     if kind in {"artefact", "export"}:
         parameters = parameters[:inputs]  # without the folder or place
+    for key in [key for key in REMOVED_SETTINGS if hasattr(cls, key)]:
+        raise OperatorOptionError(f"{terms.group}.{name}", key, REMOVED_SETTINGS[key])
     own = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
     settings = {**own, **terms.settings}
     _check_reader(name, kind, settings, cls)

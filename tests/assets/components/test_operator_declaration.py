@@ -82,3 +82,10 @@ OperatorDeclaration(name="clean", operator="text.Normalize").construct()
 print("dagster_dataops.library.text" in sys.modules, "dagster_dataops.library.dedup" in sys.modules)
 """
     assert run_python(code) == "True False\n"
+
+
+def test_a_removed_setting_is_refused_with_file_and_line(project):
+    project.write(f"{NODE}    part_records: 5\n")
+
+    with pytest.raises(Exception, match=r"(?s)defs\.yaml.*records_per_file"), project.component():
+        pass

@@ -21,6 +21,7 @@ from dagster_dataops.errors import (
 from tests.each import each
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.object_stores import FakeStore, machine
+from tests.parted_results import store_in_parts
 from tests.test_confined_names import ESCAPES
 
 _RECORDS = plan(["keep", "fail", "drop", "expand"] * 5)
@@ -35,7 +36,8 @@ class _Attack:
         self.store = FakeStore()
         folder = self.machine()
         made = node(folder.parent)
-        run(act(_part_records=7), write_input(tmp_path / "input.jsonl", _RECORDS), made)
+        run(act(), write_input(tmp_path / "input.jsonl", _RECORDS), made)
+        store_in_parts(made, 7)
         (self.head_key,) = (key for key in self.store.objects if key.endswith(".jsonl.json"))
         self.first = self.store.objects[self.head_key][0]
 

@@ -13,6 +13,7 @@ from dagster_dataops.checkpoints.homes import working_copies
 from dagster_dataops.checkpoints.homes.working_copies import clean
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.object_stores import FakeStore, machine
+from tests.parted_results import store_in_parts
 
 _RECORDS = plan(["keep", "fail", "drop", "expand"] * 5)
 
@@ -32,7 +33,8 @@ def folder(tmp_path: Path, scratch: Path, store: FakeStore) -> NodeFolder:
     """Return the folder of a node with a published result on the store."""
     root = machine(scratch, store)
     made = node(root / "docs" / "node")
-    run(act(_part_records=7), write_input(tmp_path / "input.jsonl", _RECORDS), made)
+    run(act(), write_input(tmp_path / "input.jsonl", _RECORDS), made)
+    store_in_parts(made, 7)
     return made
 
 

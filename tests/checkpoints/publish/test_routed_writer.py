@@ -8,7 +8,7 @@ import pytest
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.checkpoints.publish import commit
-from dagster_dataops.checkpoints.publish.result_writer import RoutedWriter
+from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.writer import JsonlWriter
 from tests.execution.helpers import plan, run, write_input
