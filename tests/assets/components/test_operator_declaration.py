@@ -1,6 +1,9 @@
 """Operators in a defs.yaml."""
 
+import re
+
 import pytest
+from dagster.components.core.component_tree import ComponentTreeException
 
 from dagster_dataops import (
     OperatorPipelineComponent,
@@ -87,5 +90,9 @@ print("dagster_dataops.library.text" in sys.modules, "dagster_dataops.library.de
 def test_a_removed_setting_is_refused_with_file_and_line(project):
     project.write(f"{NODE}    part_records: 5\n")
 
-    with pytest.raises(Exception, match=r"(?s)defs\.yaml.*records_per_file"), project.component():
+    with pytest.raises(ComponentTreeException) as caught, project.component():
         pass
+
+    assert re.search(
+        r"(?s)defs\.yaml.*`part_records` was removed.*records_per_file", str(caught.value.__cause__)
+    )
