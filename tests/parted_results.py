@@ -5,12 +5,12 @@ from dataclasses import replace
 import orjson
 import xxhash
 
-from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.homes.node_home import publish_files
 from dagster_dataops.checkpoints.publish.commit import published_files
 from dagster_dataops.datasets.artefact import digest_of_listing, listing_of
 from dagster_dataops.datasets.parted_result import link_parts
+from dagster_dataops.places.opening import state_at
 
 
 def put_in_parts(folder: NodeFolder, records: int) -> Manifest:
@@ -58,7 +58,7 @@ def _split(folder: NodeFolder, records: int) -> dict[str, object]:
     draft.rename(place)
     listing_of(place).write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     link_parts(folder.result, place)
-    return {"parted": place.name, "modified_ns": FileState.at(folder.result).modified_ns}
+    return {"parted": place.name, "modified_ns": state_at(folder.result).modified_ns}
 
 
 def parts_of(folder: NodeFolder) -> list[bytes]:

@@ -34,10 +34,10 @@ from dagster_dataops.assets.steps.planned_pipeline import planned_pipeline
 from dagster_dataops.assets.steps.report_step import report_step
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.concurrency.garbage import collected_rarely
-from dagster_dataops.configuration import is_url
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.places.urls import is_url
 
 
 class PipelineOptions(LayoutOptions, JobOptions, total=False):

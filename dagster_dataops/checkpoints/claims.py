@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.configuration import bucket_of
+from dagster_dataops.places.working_copies import bucket_of
 
 if TYPE_CHECKING:
     from dagster_dataops.checkpoints.home_claim import HomeClaim

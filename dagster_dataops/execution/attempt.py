@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.claims import Claim
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
@@ -19,6 +18,7 @@ from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.ticker import Ticker
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.settings import ResolvedSettings
+from dagster_dataops.places.file_state import FileState
 
 _Checkpoint = TypeVar("_Checkpoint", bound=Checkpoint)
 

@@ -143,7 +143,7 @@ def _link(attempt: Attempt) -> RunLink:
         root=str(context.root or folder.path),
         run=context.run,
         node=folder.name,
-        input=str(attempt.inputs[0].path) if attempt.inputs else "",
+        input=str(attempt.inputs[0].location) if attempt.inputs else "",
         retries_failed=context.resume is ResumePolicy.FAILED_RECORDS,
     )
     return RunLink(facts, context.clients)

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import Readable, opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
 from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
-from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.dataset import CHANGED
 from dagster_dataops.datasets.lines import Interval, LineCounter, content_interval, count_records
@@ -28,6 +26,9 @@ from dagster_dataops.execution.settlement import Settlement
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.record_context import shown_counts
+from dagster_dataops.places.byte_source import Readable
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.working_copies import shown_place
 from dagster_dataops.quantities import counted
 
 
@@ -50,7 +51,7 @@ class Job(Settlement):
         super().__init__(attempt.operator, dataset, checkpoint.folder, attempt.resources)
         self.attempt = attempt
         self.context = attempt.context
-        self.content = content_interval(dataset.path)
+        self.content = content_interval(dataset.location)
         self.checkpoint = attempt.open_checkpoint(checkpoint)
         self.todo = checkpoint.table.gaps(self.content)
         self._ticker = attempt.ticker(self.state)
@@ -82,7 +83,7 @@ class Job(Settlement):
     def settle(
         self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
     ) -> None:
-        digests = digests_in(self.dataset.path, spans) if self.keeps_outcomes else None
+        digests = digests_in(self.dataset.location, spans) if self.keeps_outcomes else None
         self.checkpoint.settle(SpansEntry.of(segment, offset, spans, digests, notes))
 
     def state(self) -> ProgressState:
@@ -113,7 +114,7 @@ class Job(Settlement):
         if compared and (now != stamp or stamp.hides_changes(read_ns)):
             if holds_settled(self.dataset, self.checkpoint.table):
                 return
-            raise InputError(shown_place(self.dataset.path), CHANGED)
+            raise InputError(shown_place(self.dataset.location), CHANGED)
         self.dataset.check_unchanged(stamp, read_ns)
 
     def check_complete(self) -> None:
@@ -125,7 +126,7 @@ class Job(Settlement):
         gaps = self.checkpoint.table.gaps(self.content)
         if not gaps:
             return
-        with opened(self.dataset.path) as source:
+        with opened(self.dataset.location) as source:
             undone = sum(count_records(source, gap) for gap in gaps)
         if undone:
             reason = f"not processed: {counted(undone, 'records')}; run again to continue with them"
@@ -145,7 +146,7 @@ class Job(Settlement):
         if first is not None:
             index, line = self._place_of(first.offset)
             example = (
-                f"The first, record {index} ({shown_place(self.dataset.path)}, line {line}): "
+                f"The first, record {index} ({shown_place(self.dataset.location)}, line {line}): "
                 + failure_text(first.row["exception"], first.row["message"], first.row["traceback"])
                 + self._hint(first.row["exception"], first.row["message"])
             )
@@ -159,7 +160,7 @@ class Job(Settlement):
         return RecordError(
             self.name,
             index,
-            shown_place(self.dataset.path),
+            shown_place(self.dataset.location),
             line,
             failure.exception,
             failure.message,
@@ -172,7 +173,7 @@ class Job(Settlement):
         where = " in one worker process" if mode.separate_processes else ""
         found = (
             f"{self.settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
-            f"and none succeeded in between; other records of {shown_place(self.dataset.path)} "
+            f"and none succeeded in between; other records of {shown_place(self.dataset.location)} "
             "were not tried"
         )
         text = failure_text(failure.exception, failure.message, failure.traceback_text)
@@ -191,6 +192,6 @@ class Job(Settlement):
 
     def _place_of(self, offset: int) -> tuple[int, int]:
         """Return index, counted from 0, and line, counted from 1, of the record at ``offset``."""
-        with opened(self.dataset.path) as source:
+        with opened(self.dataset.location) as source:
             line = LineCounter(source).line_at(offset)
             return count_records(source, Interval(self.content.start, offset)), line

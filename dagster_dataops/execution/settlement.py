@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.batches import BatchStarts
@@ -18,6 +17,7 @@ from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.places.byte_source import Readable
 
 
 class Orders(NamedTuple):

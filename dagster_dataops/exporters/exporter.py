@@ -5,7 +5,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from dagster_dataops.byte_ranges import opened, size_of
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import (
     Interval,
@@ -14,6 +13,8 @@ from dagster_dataops.datasets.lines import (
     line_blocks,
     opened_content,
 )
+from dagster_dataops.places.byte_source import size_of
+from dagster_dataops.places.opening import opened
 from dagster_dataops.records import Record, decode, encode
 
 _BLOCK_BYTES = 8 << 20

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import To
-from dagster_dataops.byte_ranges import PartedFile
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.concurrency.background import deleting
@@ -15,6 +14,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, ResultMissingError
 from dagster_dataops.exporters.exporter import ExportRecords
+from dagster_dataops.places.parted_file import PartedFile
 from dagster_dataops.tracing.tracer import trace
 from tests.execution.helpers import MODES, act, node, operator_for, plan, run, write_input
 from tests.object_stores import FakeStore, machine
@@ -160,7 +160,7 @@ def test_an_edited_part_is_noticed_and_made_again(tmp_path: Path) -> None:
     single(folder)
     before = folder.result.read_bytes()
     put_in_parts(folder, 4)
-    handle, part = load_result(folder), PartedFile.at(folder.result).paths[2]
+    handle, part = load_result(folder), PartedFile(folder.result).paths[2]
     times = part.stat()
     part.write_bytes(part.read_bytes().replace(b"true", b"null"))
     os.utime(part, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -177,11 +177,11 @@ def test_a_missing_part_is_an_error_and_not_a_shorter_result(tmp_path: Path) -> 
     single(folder)
     put_in_parts(folder, 4)
     handle = load_result(folder)
-    PartedFile.at(folder.result).paths[-1].unlink()
+    PartedFile(folder.result).paths[-1].unlink()
     assert published(folder) is None
     with pytest.raises(InputError):
         handle.check_content()
-    PartedFile.at(folder.result).paths[1].unlink()
+    PartedFile(folder.result).paths[1].unlink()
     with pytest.raises(InputError):
         handle.read()
     folder.result.unlink()

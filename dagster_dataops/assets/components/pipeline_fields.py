@@ -50,9 +50,10 @@ from dagster_dataops.assets.runtime.llm_resource import LLMResource
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.source_assets import Source  # noqa: TC001 - text, as it is itself
 from dagster_dataops.cluster.ray_cluster import RayCluster
-from dagster_dataops.configuration import bucket_of, root_setting
+from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.options.ranges import UNIONS
+from dagster_dataops.places.working_copies import bucket_of
 
 Modules: TypeAlias = Iterable[object]
 _Class = TypeVar("_Class")

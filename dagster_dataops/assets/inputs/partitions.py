@@ -5,7 +5,6 @@ in which dynamic partitions were added has no effect.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -14,8 +13,9 @@ from dagster_dataops.assets.inputs.path_pattern import PathPattern, dimensions_o
 from dagster_dataops.assets.inputs.source_files import exists, source_file
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
-from dagster_dataops.configuration import shown_place
 from dagster_dataops.errors import InputError
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.working_copies import shown_place
 from dagster_dataops.quantities import counted
 
 
@@ -143,7 +143,7 @@ def _mapped(
 
 def pattern_paths(
     context: StepContext, pattern: PathPattern, dataops: DataOpsResource
-) -> list[Path]:
+) -> list[Location]:
     """Return the files of all partitions in their order.
 
     Raises:

@@ -1,6 +1,7 @@
 """Metadata of materializations, made from run reports and datasets."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,12 +20,12 @@ from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.metadata.record_counts import count_metadata
 from dagster_dataops.assets.metadata.trace_command import trace_metadata
 from dagster_dataops.checkpoints.folder.manifest import published_uri
-from dagster_dataops.configuration import bucket_of
 from dagster_dataops.datasets.artefact import Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
 from dagster_dataops.execution.progress import duration
 from dagster_dataops.execution.run_report import RunReport
+from dagster_dataops.places.working_copies import bucket_of
 from dagster_dataops.quantities import counted
 
 _PREVIEW_ROWS: Final = 5
@@ -82,10 +83,11 @@ def with_metadata(
 
 def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
     if partition is None:
-        return {"dagster/uri": published_uri(dataset.path)}
-    if bucket_of(dataset.path) is None:
-        return {f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path)}
-    return {f"{METADATA_PREFIX}/path": dg.MetadataValue.text(published_uri(dataset.path))}
+        return {"dagster/uri": published_uri(dataset.location)}
+    location = dataset.location
+    if isinstance(location, Path) and bucket_of(location) is None:
+        return {f"{METADATA_PREFIX}/path": dg.MetadataValue.path(location)}
+    return {f"{METADATA_PREFIX}/path": dg.MetadataValue.text(published_uri(location))}
 
 
 def report_metadata(report: RunReport, partition: str | None = None) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import dagster as dg
 import xxhash
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.configuration import bucket_of, shown_place
 from dagster_dataops.operators.definition.spec import OperatorKind
+from dagster_dataops.places.working_copies import bucket_of, shown_place
 
 _SAFE: Final = " @+=,"
 PARTITIONS: Final = "partitions"

@@ -30,19 +30,16 @@ from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.cluster.ray_cluster import RayCluster
-from dagster_dataops.configuration import (
-    config,
-    input_path,
-    is_url,
-    root_setting,
-    shown_place,
-)
+from dagster_dataops.configuration import config, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.agent_pool import cluster_for
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.urls import is_url
+from dagster_dataops.places.working_copies import shown_place
 from dagster_dataops.quantities import counted
 
 _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
@@ -132,9 +129,9 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         found = {name: from_environment(f"storage_options.{name}", one) for name, one in given}
         return {**config.storage_options, **found}
 
-    def place(self, path: Path) -> Path:
-        """Return the path by which this package names a file, also one that a URL names."""
-        return input_path(str(path), self._store_options) if is_url(path) else path
+    def location(self, path: Path) -> Location:
+        """Return where a file is that a path or a URL names."""
+        return input_object(str(path), self._store_options) if is_url(path) else path
 
     @property
     def defined_root(self) -> Path | None:

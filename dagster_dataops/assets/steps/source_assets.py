@@ -36,7 +36,6 @@ from dagster_dataops.assets.planning.translator import code_version, definition_
 from dagster_dataops.assets.runtime.asset_paths import key_of, located
 from dagster_dataops.assets.runtime.resource import resource_of
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
-from dagster_dataops.configuration import is_object_url
 from dagster_dataops.cooking.metadataset.metadataset_leaves import leaves_of
 from dagster_dataops.errors import (
     ConfigurationError,
@@ -58,6 +57,7 @@ from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.definition.reader_base import Readable, returns_stream
 from dagster_dataops.operators.definition.spec_builder import checked_name
 from dagster_dataops.pipelines.combined_inputs import Combined
+from dagster_dataops.places.urls import is_object_url
 from dagster_dataops.streams.factories import read_jsonl
 from dagster_dataops.streams.files.locations import compression_of
 from dagster_dataops.streams.identity.stream_identity import definition

@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.frames import FORMAT
-from dagster_dataops.configuration import (
-    bucket_of,
-    config,
-    input_object,
-    object_path,
-    root_setting,
-    shown_place,
-)
+from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.confined_names import is_plain
 from dagster_dataops.datasets.artefact import (
     SUFFIX,
@@ -37,6 +29,9 @@ from dagster_dataops.datasets.parted_result import is_intact, remove_parts
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, ResultMissingError
+from dagster_dataops.places.bucket import BucketFile, Location, published_path
+from dagster_dataops.places.opening import state_at
+from dagster_dataops.places.working_copies import bucket_of
 from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:
@@ -311,7 +306,7 @@ class Manifest:
         """
         made = JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
         try:
-            state = FileState.at(path)
+            state = state_at(path)
             published_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
         except OSError:  # a missing file is reported when it is read
             return made
@@ -320,7 +315,7 @@ class Manifest:
     def tells_of(self, result: Path) -> bool:
         """Return whether ``result`` is the published file: neither replaced nor edited since."""
         try:
-            state = FileState.at(result)
+            state = state_at(result)
         except OSError:
             return False
         return (state.size, state.modified_ns) == (self.size_bytes, self.modified_ns)
@@ -441,12 +436,13 @@ def is_published(folder: NodeFolder) -> bool:
     return _home_of(folder.path, folder.name).is_published()
 
 
-def published_uri(path: Path) -> str:
+def published_uri(location: Location) -> str:
     """Return the URI of a published result or an input; that of an object is in its store."""
+    path = published_path(location)
+    if path is None:
+        return str(location)
     if bucket_of(path) is None:
         return path.absolute().as_uri()
-    if input_object(path) is not None:
-        return shown_place(path)
     return _home_of(path.parent, path.name.removesuffix(RESULT)).url(path)
 
 
@@ -513,9 +509,10 @@ def _in_store(folder: NodeFolder) -> JsonlDataset | None:
     file = head.files.get(folder.result.name)
     if file is None:  # of named outputs
         return None
-    path = object_path(folder.path, file["key"])
-    state = FileState.at(path)
-    return JsonlDataset(path, file["size"], manifest.rows_out, manifest.fingerprint, state)
+    found = BucketFile(home.bucket, file["key"])
+    return JsonlDataset(
+        found, file["size"], manifest.rows_out, manifest.fingerprint, state_at(found)
+    )
 
 
 def load_artefact(folder: NodeFolder | str | os.PathLike[str]) -> Artefact:

@@ -25,8 +25,10 @@ from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_result import link_parts, remove_parts
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.errors import LostError, ResultMissingError
-from dagster_dataops.stores.open_stores import store_of
-from dagster_dataops.stores.result_store import ConflictError, ResultStore, Version
+from dagster_dataops.places.bucket import Bucket
+from dagster_dataops.places.open_stores import writing
+from dagster_dataops.places.result_store import ConflictError, ResultStore, Version
+from dagster_dataops.places.working_copies import bucket_of
 
 HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
 LOCK_ENDING: Final = "_home.lock"
@@ -66,12 +68,14 @@ class NodeHome:
     """The home of a node.
 
     Attributes:
-        store: The store.
+        bucket: The bucket.
+        store: Its store.
         key: The key of the node's folder.
         folder: The working copy.
         name: The node's name.
     """
 
+    bucket: Bucket
     store: ResultStore
     key: str
     folder: Path
@@ -311,11 +315,12 @@ def home_of(folder: Path, name: str) -> NodeHome:
         folder: Its folder in a working copy.
         name: Its name.
     """
-    found = store_of(folder)
+    found = bucket_of(folder)
     if found is None:
         msg = f"{folder} is not in the working copy of an object store"
         raise ValueError(msg)
-    return NodeHome(*found, folder, name)
+    bucket, key = found
+    return NodeHome(bucket, writing(bucket), key, folder, name)
 
 
 def publish_files(folder: Path, name: str, files: Mapping[Path, Path], manifest: bytes) -> None:

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import read_range
 from dagster_dataops.checkpoints.homes.object_journal import ObjectEntry, ObjectJournal
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import Position
@@ -23,7 +22,8 @@ from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.confined_names import is_plain
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.errors import PathEscapeError, StorageError
-from dagster_dataops.stores.result_store import ResultStore
+from dagster_dataops.places.byte_source import read_range
+from dagster_dataops.places.result_store import ResultStore
 
 _STEP_BYTES: Final = 32 << 20  # outputs in one object
 _STREAM_SEGMENT: Final = 1

@@ -20,7 +20,6 @@ from typing import TypeAlias
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_here
 from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
 from dagster_dataops.checkpoints.publish.other_versions import keep_other_versions
-from dagster_dataops.configuration import bucket_of
 from dagster_dataops.datasets.artefact import listing_of
 from dagster_dataops.datasets.durable_files import (
     draft_of,
@@ -32,6 +31,7 @@ from dagster_dataops.datasets.durable_files import (
 )
 from dagster_dataops.datasets.parted_result import remove_parts
 from dagster_dataops.hashing.file_digests import has_content
+from dagster_dataops.places.working_copies import bucket_of
 
 Publishing: TypeAlias = Callable[[Mapping[Path, Path], bytes], AbstractContextManager[None]]
 

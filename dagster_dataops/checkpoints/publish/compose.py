@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Protocol
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
@@ -21,6 +20,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.places.opening import opened
 
 
 class LineSelection(Protocol):
@@ -162,7 +162,7 @@ def _kept_journal(
     """Yield the writer of the draft of the map."""
     path = draft_of(folder.kept)
     with (
-        opened(dataset.path) as source,
+        opened(dataset.location) as source,
         KeptJournal(path, source, check_input=check_input, apart=apart) as keeping,
     ):
         yield keeping
@@ -214,12 +214,12 @@ def _spans(
         tick: Called once a span.
     """
     records = 0
-    with opened(dataset.path) as source:
+    with opened(dataset.location) as source:
         counter = LineCounter(source)
         for span, output in outputs(checkpoint.folder, checkpoint.table.ordered(), damaged):
             failed = failed_records(output[span.output_bytes :]) if span.failed else []
             for record in failed:
-                errors.write(error_row(record, dataset.path, records, counter))
+                errors.write(error_row(record, dataset.location, records, counter))
             yield span, output, failed
             records += span.records
             if tick is not None:

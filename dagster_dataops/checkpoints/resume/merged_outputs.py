@@ -8,12 +8,13 @@ from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
-from dagster_dataops.byte_ranges import opened, read_blocks, size_of
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.durable_files import COPY_BYTES, storage
 from dagster_dataops.datasets.lines import Interval, line_blocks, split_lines
 from dagster_dataops.datasets.writer import JsonlWriter, link_or_copy
+from dagster_dataops.places.byte_source import read_blocks, size_of
+from dagster_dataops.places.opening import opened
 
 
 def put_result(folder: NodeFolder, target: Path) -> None:

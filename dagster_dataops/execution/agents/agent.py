@@ -9,7 +9,6 @@ import traceback
 from contextlib import suppress
 from typing import Any, Final
 
-from dagster_dataops.configuration import add_bucket
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.execution.agent_pool import (
     AgentEnvironment,
@@ -85,7 +84,6 @@ class Agent:
         """
         expected, here = self._order.environment, AgentEnvironment.here("")
         if here[:2] == expected[:2]:  # else the bytes of the operator mean something else
-            add_bucket(self._order.bucket)
             operator = receive(self._order.operator)
             here = here._replace(code=_code_version(operator, expected.code))
             self._job = LeasedJob(self._order, operator)

@@ -7,11 +7,9 @@ from contextlib import ExitStack
 
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
-from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, sync_data, sync_folder
@@ -28,6 +26,9 @@ from dagster_dataops.execution.agent_pool import (
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.settlement import Orders, Settlement
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.places.bucket import location_of
+from dagster_dataops.places.byte_source import Readable
+from dagster_dataops.places.working_copies import shown_place
 
 
 class StopAgentError(DataOpsError):
@@ -50,7 +51,9 @@ class LeasedJob(Settlement):
     """
 
     def __init__(self, order: AgentOrder, operator: Operator) -> None:
-        dataset = JsonlDataset(order.input, order.size, fingerprint=order.fingerprint)
+        dataset = JsonlDataset(
+            location_of(order.input, order.bucket), order.size, fingerprint=order.fingerprint
+        )
         super().__init__(operator, dataset, order.folder, ExitStack())
         self._order = order
         self._numbers = iter(order.segments)
@@ -188,7 +191,7 @@ class LeasedJob(Settlement):
                 f"machine {socket.gethostname()} sees another file there than the run, or it was "
                 "changed meanwhile; every machine must reach the same file at this path"
             )
-            raise InputError(shown_place(self.dataset.path), reason)
+            raise InputError(shown_place(self.dataset.location), reason)
 
     @override
     def error_of(self, failure: Failure) -> DataOpsError:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Final
 
-from dagster_dataops.byte_ranges import close_readable, open_readable
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Line, iterate_lines
@@ -27,6 +26,8 @@ from dagster_dataops.execution.records.retries import PauseEnded
 from dagster_dataops.execution.records.span_draft import Finished, span_of
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 from dagster_dataops.operators.outcomes.record_context import StopRun
+from dagster_dataops.places.byte_source import close_readable
+from dagster_dataops.places.opening import open_readable
 
 _LOOK_SECONDS: Final = 0.02  # after which the main thread settles the remaining outcomes
 _PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...
@@ -54,7 +55,7 @@ class Collector:
         self._fork_guard = ForkGuard()
         self._apart = job.keeps_outcomes
         self._segment = job.checkpoint.new_segment()
-        self._descriptor = open_readable(job.dataset.path)
+        self._descriptor = open_readable(job.dataset.location)
         self._calls = self._lines_of_calls()
         self._ready: deque[list[Line]] = deque()  # those of the next calls
         self._read_lock = threading.Lock()

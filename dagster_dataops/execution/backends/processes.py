@@ -10,19 +10,11 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from dagster_dataops.byte_ranges import (
-    FileState,
-    Readable,
-    close_readable,
-    open_readable,
-    read_range,
-)
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.concurrency.cores import usable_cores
 from dagster_dataops.concurrency.fork_safety import may_fork
-from dagster_dataops.configuration import bucket_facts
 from dagster_dataops.datasets.lines import Interval, Line, next_line_start
 from dagster_dataops.errors import (
     OperatorOpenError,
@@ -41,6 +33,9 @@ from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
 from dagster_dataops.execution.workers.worker_process import Overdue, WorkerProcess
+from dagster_dataops.places.bucket import facts_of_location
+from dagster_dataops.places.byte_source import Readable, close_readable, read_range, state_of
+from dagster_dataops.places.opening import open_readable
 
 _WAIT_SECONDS: Final = 0.1
 _STUCK_SECONDS: Final = 2.0  # seconds beyond the time limit; workers end most calls themselves
@@ -65,7 +60,7 @@ def run(job: Settlement) -> None:
         OperatorOpenError: The operator cannot be opened.
         RunStoppedError: The operator stopped the run.
     """
-    descriptor = open_readable(job.dataset.path)
+    descriptor = open_readable(job.dataset.location)
     try:
         _Run(job, descriptor).run()
     finally:
@@ -84,7 +79,7 @@ class _Run:
         self._deaths = Breaker(job.settings.stop_after_failures)
         self._last_failed: list[int] = []  # byte positions of records, from workers that end
         self._ending = False
-        self._stamp = FileState.of_readable(descriptor)
+        self._stamp = state_of(descriptor)
         self._ever_ready = False
         # A small input is finished before a second worker is ready.
         size = sum(end - start for start, end in job.todo)
@@ -173,15 +168,16 @@ class _Run:
 
     def _start_worker(self) -> None:
         job = self._job
+        name, bucket = facts_of_location(job.dataset.location)
         assignment = Assignment(
-            input=str(job.dataset.path),
+            input=name,
             stamp=self._stamp,
             folder=str(job.folder),
             segment=job.take_segment_number(),
             ignore_errors=job.settings.ignore_errors,
             check_input=job.check_input,
             one_by_one=job.keeps_outcomes,
-            bucket=bucket_facts(job.dataset.path),
+            bucket=bucket,
         )
         self._pool.start(assignment)
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, TypeVar
 
-from dagster_dataops.byte_ranges import Readable, close_readable, open_readable
 from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.errors import RunStoppedError
@@ -17,6 +16,8 @@ from dagster_dataops.execution.records.settle import line_settling, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
+from dagster_dataops.places.byte_source import Readable, close_readable
+from dagster_dataops.places.opening import open_readable
 
 T = TypeVar("T")
 _RANGE_BYTES = 4 << 20
@@ -42,7 +43,7 @@ def run(job: Job) -> None:
         job.settle(segment.number, offset, [settled.span], [settled.notes])
         job.tick()
 
-    descriptor = open_readable(job.dataset.path)
+    descriptor = open_readable(job.dataset.location)
     breaker = Breaker(job.settings.stop_after_failures, operator=job.operator)
     retries, tally = Retries(job.settings, breaker=breaker), Tally()
     terms = Terms(

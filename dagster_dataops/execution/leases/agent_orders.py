@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
-from dagster_dataops.configuration import bucket_facts
 from dagster_dataops.execution.agent_pool import AgentEnvironment, AgentOrder, Cluster
 from dagster_dataops.execution.job import Job
 from dagster_dataops.operators.definition.operator import Operator, in_run, reconfigured
 from dagster_dataops.operators.pickling import ship
+from dagster_dataops.places.bucket import facts_of_location
 
 _SEGMENTS: Final = 10_000  # of one agent: its workers, and those that replace dead ones
 
@@ -51,16 +51,17 @@ class AgentOrders:
         """Return the order of another agent."""
         job = self._job
         (stamp,) = job.attempt.stamps
+        name, bucket = facts_of_location(job.dataset.location)
         return AgentOrder(
             operator=ship(self._operator()),
             environment=self.environment,
-            input=job.dataset.path,
+            input=name,
             size=stamp.size,
             modified_ns=stamp.modified_ns,
             fingerprint=job.dataset.fingerprint,
             folder=job.folder,
             segments=job.checkpoint.take_segment_numbers(_SEGMENTS),
-            bucket=bucket_facts(job.dataset.path),
+            bucket=bucket,
             resources=self.resources,
         )
 

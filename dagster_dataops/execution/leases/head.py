@@ -8,7 +8,6 @@ cause of an agent's death. Only a record that ends a worker process is reported,
 import time
 from typing import TYPE_CHECKING, Final
 
-from dagster_dataops.byte_ranges import close_readable, open_readable
 from dagster_dataops.errors import ClusterError, EnvironmentDiffersError
 from dagster_dataops.execution.agent_pool import (
     AgentEnvironment,
@@ -27,6 +26,8 @@ from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
 from dagster_dataops.execution.leases.agent_state import AgentState
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
+from dagster_dataops.places.byte_source import close_readable
+from dagster_dataops.places.opening import open_readable
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.records.record_failures import Failure
@@ -76,7 +77,7 @@ class Head:
             ClusterError: No cluster answers, its machines differ, or its agents die.
             RunStoppedError: A stop was requested.
         """
-        descriptor = open_readable(self._job.dataset.path)
+        descriptor = open_readable(self._job.dataset.location)
         try:
             batches = self._job.batch_starts(descriptor)
             self._schedule = LeaseSchedule(descriptor, self._job.todo, batches)

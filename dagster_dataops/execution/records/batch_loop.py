@@ -5,13 +5,13 @@ Every batch is a span, so a resumed run repeats whole batches.
 
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Interval, Line
 from dagster_dataops.execution.records.range_loop import RangeLoop, Terms
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.settle_steps import SettleLines
 from dagster_dataops.execution.records.span_draft import span_of
+from dagster_dataops.places.byte_source import Readable
 
 
 class BatchLoop(RangeLoop):

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import Readable, opened
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.span import Span
@@ -46,6 +45,8 @@ from dagster_dataops.operators.outcomes.column_watch import missing_counts
 from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, dropped_for
 from dagster_dataops.operators.outcomes.record_context import shown_counts
 from dagster_dataops.operators.outcomes.return_contract import ContractError, encode_outcome
+from dagster_dataops.places.byte_source import Readable
+from dagster_dataops.places.opening import opened
 from dagster_dataops.records import Record, decode, encode
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class _Selection:
         with (
             closing(SegmentReader(job.checkpoint.folder)) as reader,
             _scratch(job.checkpoint.folder / "scratch") as scratch,
-            opened(job.dataset.path) as source,
+            opened(job.dataset.location) as source,
         ):
             sketches = chain.from_iterable(_sketches(job, reader))
             verdicts = _Verdicts(job, sketches, scratch)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.cluster.local_cluster import LocalCluster
@@ -16,6 +15,7 @@ from dagster_dataops.execution.agents import leased_job
 from dagster_dataops.execution.agents.leased_job import LeasedJob
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
 from dagster_dataops.operators.pickling import receive
+from dagster_dataops.places.opening import opened
 from tests.execution.helpers import act, job_for, node, plan, write_input
 
 

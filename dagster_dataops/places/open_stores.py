@@ -1,35 +1,28 @@
-"""The stores that this process has opened, by the folders of their working copies."""
+"""The stores that this process has opened, by the folders of their copies."""
 
 import threading
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.configuration import StoreBucket, bucket_of
-from dagster_dataops.stores.result_store import ResultStore
+from dagster_dataops.places.bucket import Bucket
+from dagster_dataops.places.result_store import ResultStore
 
-_OPEN: Final[dict[Path, tuple[StoreBucket, ResultStore]]] = {}
-_READING: Final[dict[Path, tuple[StoreBucket, ResultStore]]] = {}  # not checked
+_OPEN: Final[dict[Path, tuple[Bucket, ResultStore]]] = {}
+_READING: Final[dict[Path, tuple[Bucket, ResultStore]]] = {}  # not checked
 _OPENING: Final = threading.Lock()
 
 
-def store_of(path: Path) -> tuple[ResultStore, str] | None:
-    """Return the store whose working copy holds ``path``, and the key of ``path`` in it.
-
-    Returns:
-        The store and the key; ``None`` for a path of a local disk.
+def writing(bucket: Bucket) -> ResultStore:
+    """Return the store of a bucket, to publish results in it.
 
     Raises:
         MissingExtraError: The package for object stores is not installed.
         StoreRefusedError: The store cannot be reached, or lacks a feature that results need.
     """
-    found = bucket_of(path)
-    if found is None:
-        return None
-    bucket, key = found
-    return _open(bucket, read_only=False), key
+    return _open(bucket, read_only=False)
 
 
-def reading(bucket: StoreBucket) -> ResultStore:
+def reading(bucket: Bucket) -> ResultStore:
     """Return the store of a bucket, to read from it: without a check of its conditional writes.
 
     Raises:
@@ -39,19 +32,19 @@ def reading(bucket: StoreBucket) -> ResultStore:
     return _open(bucket, read_only=True)
 
 
-def _open(bucket: StoreBucket, *, read_only: bool) -> ResultStore:
+def _open(bucket: Bucket, *, read_only: bool) -> ResultStore:
     with _OPENING:
         for known in (_OPEN, _READING) if read_only else (_OPEN,):
             opened = known.get(bucket.folder)
             if opened is not None and opened[0] == bucket:
                 return opened[1]
-        from dagster_dataops.stores.object_store import open_store
+        from dagster_dataops.places.object_store import open_store
 
         store = open_store(bucket, read_only=read_only)
         (_READING if read_only else _OPEN)[bucket.folder] = bucket, store
         return store
 
 
-def use(bucket: StoreBucket, store: ResultStore) -> None:
+def use(bucket: Bucket, store: ResultStore) -> None:
     """Use an open store for a bucket."""
     _OPEN[bucket.folder] = (bucket, store)

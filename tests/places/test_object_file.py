@@ -9,11 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from dagster_dataops import JsonlDataset, config, trace
-from dagster_dataops.byte_ranges import FileState, expect, open_readable, opened, read_range
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.cluster.local_cluster import LocalCluster
-from dagster_dataops.configuration import bucket_of, input_path
+from dagster_dataops.configuration import input_object
 from dagster_dataops.datasets.lines import Interval, content_interval, iterate_lines
 from dagster_dataops.errors import InputError, StorageError
 from dagster_dataops.execution.records import range_loop, span_loop
@@ -22,9 +21,13 @@ from dagster_dataops.execution.records.settle import Stretch
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.workers.protocol import Range
 from dagster_dataops.execution.workers.scheduler import Scheduler
-from dagster_dataops.stores.object_file import ObjectFile
-from dagster_dataops.stores.open_stores import store_of
-from dagster_dataops.stores.result_store import Status, Version
+from dagster_dataops.places.bucket import BucketFile
+from dagster_dataops.places.byte_source import expect, read_range, state_of
+from dagster_dataops.places.object_file import ObjectFile
+from dagster_dataops.places.open_stores import writing
+from dagster_dataops.places.opening import open_readable, opened, state_at
+from dagster_dataops.places.result_store import Status, Version
+from dagster_dataops.places.working_copies import bucket_of
 from tests.execution.helpers import KINDS, MODES, node, operator_for, run, second_thread
 from tests.object_stores import SECRETS, FakeStore, machine, s3_server, unreliable
 
@@ -49,9 +52,7 @@ def _no_forks():
 def bucket(address, monkeypatch, tmp_path):
     """Set the root to a local folder; return the store of the inputs."""
     reach(address, monkeypatch, tmp_path)
-    found = store_of(input_path(URL, {}))
-    assert found is not None
-    return found[0]
+    return writing(input_object(URL, {}).bucket)
 
 
 def reach(address, monkeypatch, tmp_path):
@@ -174,7 +175,7 @@ def recorded(tmp_path):
     store.put("in/docs.jsonl", b"".join(LINES))
     found = bucket_of(root)
     assert found is not None
-    return store, found[0].folder / ".inputs/in/docs.jsonl"
+    return store, BucketFile(found[0], "in/docs.jsonl")
 
 
 def test_lines_in_order_take_one_request_after_those_of_the_first_lines(recorded):
@@ -236,7 +237,7 @@ def test_the_latency_of_a_store_uses_up_no_patience(tmp_path, monkeypatch):
     store = FakeStore(late)
     found = bucket_of(machine(tmp_path / "scratch", store))
     assert found is not None
-    path = found[0].folder / ".inputs/in/docs.jsonl"
+    path = BucketFile(found[0], "in/docs.jsonl")
     for module in (range_loop, span_loop):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     for lines in (LINES[:10], LINES):
@@ -326,15 +327,15 @@ def test_an_empty_object_has_no_lines(bucket, tmp_path):
 def test_a_replaced_object_is_refused_by_an_open_file(recorded):
     store, path = recorded
     source = ObjectFile(path)
-    before = FileState.at(path)
+    before = state_at(path)
     store.put("in/docs.jsonl", b"".join(reversed(LINES)))
 
     with pytest.raises(InputError, match="docs.jsonl: was replaced or deleted in the store"):
         source.read(1 << 20, 10)
     with pytest.raises(InputError, match="docs.jsonl: was replaced or deleted in the store"):
         expect(source, 0, source.size)
-    assert FileState.at(path) != before
-    assert FileState.of_readable(ObjectFile(path)) == FileState.at(path)
+    assert state_at(path) != before
+    assert state_of(ObjectFile(path)) == state_at(path)
 
 
 def test_a_deleted_object_is_named_by_its_url(bucket, tmp_path):
@@ -387,4 +388,4 @@ def test_an_object_without_tag_and_version_is_refused(recorded, monkeypatch):
     monkeypatch.setattr(store, "read_start", untagged("8"))
     second = open_readable(path)
     assert first.fingerprint != second.fingerprint
-    assert FileState.of_readable(first) != FileState.of_readable(second)
+    assert state_of(first) != state_of(second)

@@ -2,47 +2,45 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import xxhash
+from typing_extensions import override
 
-from dagster_dataops.configuration import input_object, shown_place
 from dagster_dataops.errors import InputError, StorageError
+from dagster_dataops.places.bucket import BucketFile
+from dagster_dataops.places.byte_source import ByteSource
+from dagster_dataops.places.file_state import FileState
 
 if TYPE_CHECKING:
-    from dagster_dataops.stores.result_store import ResultStore
+    from dagster_dataops.places.result_store import ResultStore
 
 _KEPT_BYTES: Final = 4 << 20  # before the bytes that were read last
 _FIRST_BYTES: Final = 128 << 10  # on opening
 _LEAST_BYTES: Final = 64 << 10  # of a request; the lines of the next range are often nearby
 
 
-def object_exists(path: Path) -> bool:
-    """Whether the store has the object that ``path`` stands for.
+def object_exists(file: BucketFile) -> bool:
+    """Whether the store has an object.
 
     Raises:
-        InputError: ``path`` stands for no object, or the store cannot be read.
+        InputError: The store cannot be read.
         StoreRefusedError: The store cannot be opened.
     """
-    store, key = _opened(path)
     try:
-        return store.status(key) is not None
+        return _store_of(file).status(file.key) is not None
     except StorageError as error:
-        raise InputError(shown_place(path), f"cannot be read: {error.reason}") from error
+        raise InputError(str(file), f"cannot be read: {error.reason}") from error
 
 
-def _opened(path: Path) -> "tuple[ResultStore, str]":
-    from dagster_dataops.stores.open_stores import reading  # only if there is an object
+def _store_of(file: BucketFile) -> "ResultStore":
+    from dagster_dataops.places.open_stores import reading  # only if there is an object
 
-    found = input_object(path)
-    if found is None:
-        raise InputError(str(path), "is no path of an object")
-    return reading(found[0]), found[1]
+    return reading(file.bucket)
 
 
-class ObjectFile:
+class ObjectFile(ByteSource):
     """An input on an object store, in the version that it had when it was opened.
 
     It is opened by one request, which returns its first block too. Later requests carry its
@@ -50,13 +48,14 @@ class ObjectFile:
     megabytes are in memory. Temporary errors are retried by the client of the store.
 
     Args:
-        path: The path that stands for the object; see `root_setting`.
+        file: The object.
 
     Attributes:
-        path: The path.
         store: The store.
         key: The key of the object in it.
         size: The size in bytes.
+        name: The URL.
+        fingerprint: The identity of the content: the entity tag and the size.
         version: The version of the object; its tag differs for another content.
 
     Raises:
@@ -64,44 +63,41 @@ class ObjectFile:
         StoreRefusedError: The store cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.store, self.key = _opened(path)
+    def __init__(self, file: BucketFile) -> None:
+        self.name = str(file)
+        self.store, self.key = _store_of(file), file.key
         try:
             opened = self.store.read_start(self.key, _FIRST_BYTES)
         except StorageError as error:
-            raise InputError(shown_place(path), f"cannot be read: {error.reason}") from error
+            raise InputError(self.name, f"cannot be read: {error.reason}") from error
         if opened is None:
-            raise InputError(shown_place(path), "there is no such object")
+            raise InputError(self.name, "there is no such object")
         (self.size, self.version), block = opened
         if not (self.version.tag or self.version.number):
             reason = (
                 "its store gives no entity tag and no version, so that a replaced object cannot be "
                 "told from this one; copy it to a file first"
             )
-            raise InputError(shown_place(path), reason)
+            raise InputError(self.name, reason)
+        tag = self._tag.strip('"')
+        self.fingerprint = f"etag:{tag}:{self.size}"
         self._lock = Lock()
         self._window = 0, bytearray()  # of the expected range: a position, and the bytes there
         self._last = 0  # its end
         self._answer: Iterator[bytes] | None = None  # the bytes behind the window
         self._block = 0, block  # outside it; a position, and the bytes there
 
-    @property
-    def fingerprint(self) -> str:
-        """The identity of the content: the entity tag and the size."""
-        tag = self._tag.strip('"')
-        return f"etag:{tag}:{self.size}"
-
-    @property
-    def mark(self) -> int:
-        """A number of 63 bits made of the entity tag."""
-        return xxhash.xxh3_64_intdigest(self._tag.encode()) >> 1
+    @override
+    def state(self) -> FileState:
+        mark = xxhash.xxh3_64_intdigest(self._tag.encode()) >> 1  # 63 bits
+        return FileState(0, self.size, mark, 0)
 
     @property
     def _tag(self) -> str:
         """The entity tag; of a store without tags the version."""
         return self.version.tag or self.version.number
 
+    @override
     def expect(self, start: int, end: int) -> None:
         """Request [start, end), which will be read in order; wait for the first bytes.
 
@@ -121,6 +117,7 @@ class ObjectFile:
                 self._window = start, bytearray()
                 self._from_window(start, start + 1)
 
+    @override
     def read(self, start: int, length: int) -> bytes:
         """Return ``length`` bytes from ``start``; fewer only at the end.
 
@@ -174,14 +171,14 @@ class ObjectFile:
                 return self.store.read_range(self.key, start, end - start, self.version)
             except StorageError as error:
                 reason = f"cannot be read: {error.reason}"
-                raise InputError(shown_place(self.path), reason) from error
+                raise InputError(self.name, reason) from error
 
     @contextmanager
     def _unchanged(self) -> Iterator[None]:
-        from dagster_dataops.stores.result_store import ConflictError
+        from dagster_dataops.places.result_store import ConflictError
 
         try:
             yield
         except ConflictError:
             reason = "was replaced or deleted in the store while it was read; run again"
-            raise InputError(shown_place(self.path), reason) from None
+            raise InputError(self.name, reason) from None

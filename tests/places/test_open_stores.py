@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.stores.open_stores."""
+"""Tests of dagster_dataops.places.open_stores."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dagster_dataops import config
-from dagster_dataops.configuration import bucket_of, root_setting
-from dagster_dataops.stores import object_store, open_stores
-from dagster_dataops.stores.open_stores import reading, store_of
+from dagster_dataops.configuration import root_setting
+from dagster_dataops.places import object_store, open_stores
+from dagster_dataops.places.open_stores import reading, writing
+from dagster_dataops.places.working_copies import bucket_of
 from tests.object_stores import FakeStore
 
 
@@ -57,22 +58,18 @@ def test_threads_that_need_a_store_at_once_open_it_once(path, opened, monkeypatc
 
     monkeypatch.setattr(object_store, "open_store", open_late)
     with ThreadPoolExecutor(threads) as pool:
-        found = list(pool.map(store_of, [path] * threads))
+        bucket, _ = bucket_of(path)
+        found = list(pool.map(writing, [bucket] * threads))
 
     assert opened == [False]
-    assert {(id(store), key) for store, key in found} == {(id(found[0][0]), "root/part")}
+    assert {id(store) for store in found} == {id(found[0])}
 
 
 def test_a_store_that_was_opened_for_reading_is_opened_anew_for_writing(path, opened):
     bucket, _ = bucket_of(path)
-    first, writing = reading(bucket), store_of(path)
+    first, second = reading(bucket), writing(bucket)
 
     assert opened == [True, False]
-    assert first is not writing[0]
-    assert reading(bucket) is writing[0]
+    assert first is not second
+    assert reading(bucket) is second
     assert opened == [True, False]
-
-
-def test_a_local_path_has_no_store(tmp_path, opened):
-    assert store_of(tmp_path) is None
-    assert not opened

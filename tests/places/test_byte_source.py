@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.byte_ranges import FileState, PartedFile, opened, read_range
+from dagster_dataops.places.byte_source import read_range
+from dagster_dataops.places.opening import opened, state_at
+from dagster_dataops.places.parted_file import PartedFile
 
 
 @given(st.binary(max_size=60), st.integers(0, 70), st.integers(0, 70), st.integers(1, 7))
@@ -46,7 +48,7 @@ def test_parts_are_read_in_the_order_of_their_numbers(tmp_path):
     (tmp_path / "docs_results-00011.jsonl").rename(tmp_path / "docs_results-000011.jsonl")
     (tmp_path / ".DS_Store").touch()
 
-    assert PartedFile.at(tmp_path).read(0, 100) == b"".join(b"%d\n" % n for n in range(12))
+    assert PartedFile(tmp_path).read(0, 100) == b"".join(b"%d\n" % n for n in range(12))
 
 
 @pytest.mark.parametrize("unfit", ["missing", "twice", "other", "named"])
@@ -60,14 +62,14 @@ def test_a_folder_of_anything_but_parts_is_no_file(tmp_path, unfit):
         (tmp_path / name).write_text("")
 
     with pytest.raises(IsADirectoryError):
-        PartedFile.at(tmp_path)
+        PartedFile(tmp_path)
 
 
 def test_an_edit_of_any_part_changes_the_state(tmp_path):
     parted(tmp_path, [b"a\n", b"b\n"])
-    before = FileState.at(tmp_path)
+    before = state_at(tmp_path)
     first = tmp_path / "docs_results-00000.jsonl"
     os.utime(first, ns=(0, before.modified_ns + 1))
 
-    assert FileState.at(tmp_path) != before
+    assert state_at(tmp_path) != before
     assert before.size == 4
