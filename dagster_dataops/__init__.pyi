@@ -66,8 +66,8 @@ from dagster_dataops.models.replies.prices import Price as Price
 from dagster_dataops.models.replies.reply import Reply as Reply
 from dagster_dataops.models.replies.kept_replies import load_replies as load_replies
 from dagster_dataops.models.replies.reply_store import StoredReply as StoredReply
-from dagster_dataops.pipelines.dry_run import dry_run as dry_run
-from dagster_dataops.pipelines.dry_run import Estimate as Estimate
+from dagster_dataops.models.dry_run import dry_run as dry_run
+from dagster_dataops.models.dry_run import Estimate as Estimate
 
 # Streams
 from dagster_dataops.streams.factories import read_jsonl as read_jsonl

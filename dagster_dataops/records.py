@@ -22,6 +22,9 @@ from dagster_dataops.errors import UnencodableError
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 Record: TypeAlias = dict[str, JsonValue]
 
+SOURCES: Final = "__sources__"  # key of the files that a sample was made of
+RESTORE_KEY: Final = "__restore_key__"  # key of what makes a sample again
+
 _dumps: Final = orjson.dumps
 _DUMP_OPTIONS: Final = (
     orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS

@@ -31,7 +31,6 @@ from dagster_dataops.assets.runtime.llm_resource import with_clients
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.check_steps import Checks, check_steps, hold_within_step
 from dagster_dataops.assets.steps.planned_pipeline import planned_pipeline
-from dagster_dataops.assets.steps.report_step import report_step
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.errors import ConfigurationError
@@ -140,8 +139,11 @@ def build_definitions(
     planned = planned_pipeline(ppl, source, options)
     if options.get("layout") == "single_step":
         planned = hold_within_step(planned, checks)
-    reports = [report_step(planned)] if options.get("report") else []
-    assets = [*lay_out(planned, options), *reports]
+    assets = lay_out(planned, options)
+    if options.get("report"):
+        from dagster_dataops.assets.steps.report_step import report_step
+
+        assets = [*assets, report_step(planned)]
     declared = check_steps(planned, checks)
     first = declared[:1] if checks.get(SOURCE) else []
     source_checks = [key for definition in first for key in definition.check_keys]

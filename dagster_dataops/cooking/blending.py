@@ -5,18 +5,19 @@ depends on the seed alone: draw i is the i-th number of the seed.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
+from dagster_dataops.cooking.crude_sources import CrudeSource, IndexRows
 from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.records import RESTORE_KEY
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.random_access import MISSING
 from dagster_dataops.streams.core.stage import ReadContext, UnaryStage
-from dagster_dataops.streams.stages.grouping.window_packing import RESTORE_KEY
 from dagster_dataops.streams.stages.sampling import DrawingStage
 
 ENTRY: Final = "entry"  # in a line of an index
@@ -51,6 +52,16 @@ class Leaf(UnaryStage):
         given = self.given
         super().restart(reset_rng=reset_rng)
         self.given = given
+
+    @override
+    def datasets(self) -> Sequence[Any]:
+        return (self.about,)
+
+    @override
+    def dataset_sources(self) -> Sequence[tuple[Any, Any]]:
+        found = next(one for one in self.ordered() if isinstance(one, (CrudeSource, IndexRows)))
+        sources = (found.source if isinstance(found, IndexRows) else found).parts
+        return list(zip(self.about.datasets, sources, strict=True))
 
     @override
     def leaves(self) -> list[dict[str, Any]]:

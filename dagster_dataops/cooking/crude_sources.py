@@ -9,8 +9,9 @@ from typing import Any, ClassVar, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.filestores.store import FileStore
+from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.random_access import MISSING, IndexedItems
-from dagster_dataops.streams.core.stage import SourceStage
+from dagster_dataops.streams.core.stage import ReadContext, SourceStage
 
 Row: TypeAlias = dict[str, Any]
 """A line of an index: where the parts of one sample lie."""
@@ -64,6 +65,24 @@ class CrudeSource(SourceStage):
         more = [f"with {subflavors}"] if subflavors else []
         more += [f"with files of {', '.join(self.labels.aux)}"] if self.labels.aux else []
         return f"Crude samples of {self.place}: {', '.join([self.form, *more])}."
+
+    @property
+    def parts(self) -> "tuple[CrudeSource, ...]":
+        """The sources that are joined, or else this one."""
+        return (self,)
+
+    def size(self) -> int:
+        """Return the number of samples; the index is made if there is none.
+
+        Raises:
+            StreamSourceError: The source cannot be read.
+        """
+        context = ReadContext(0, FailureHandler())
+        access = self.access(context)
+        if access is not None:
+            with access.opened() as items:
+                return items.size
+        return sum(1 for _ in self.index_source(digests=False).open(context).items())
 
     @abstractmethod
     def store(self) -> FileStore:

@@ -22,8 +22,8 @@ from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.store_opening import file_store
 from dagster_dataops.filestores.tars.open_shards import OpenShards
 from dagster_dataops.filestores.tars.shard_scan import BY_TARFILE, TarShard
+from dagster_dataops.records import RESTORE_KEY
 from dagster_dataops.streams.files.locations import Location, compression_of
-from dagster_dataops.streams.stages.grouping.window_packing import RESTORE_KEY
 
 _NEEDED: Final = ("key", "dataset", "shard", "index", "parts")
 

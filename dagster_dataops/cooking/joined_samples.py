@@ -14,8 +14,8 @@ from typing_extensions import override
 
 from dagster_dataops.cooking.crude_sources import CrudeSource, Row, RowsByNumber, SourceByNumber
 from dagster_dataops.errors import CookerError, MetadatasetError, UnknownSampleError
-from dagster_dataops.filestores.source_info import SOURCES
 from dagster_dataops.filestores.store import FileStore
+from dagster_dataops.records import SOURCES
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
 from dagster_dataops.streams.core.random_access import MISSING, IndexedItems, RandomAccess
 from dagster_dataops.streams.core.sequences import fresh
@@ -195,6 +195,7 @@ class JoinedSamples(SourceByNumber):
     joiner: Joiner
 
     @property
+    @override
     def parts(self) -> tuple[CrudeSource, ...]:
         """The datasets."""
         return self.table.parts

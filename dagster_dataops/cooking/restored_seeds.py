@@ -14,8 +14,8 @@ import orjson
 import xxhash
 
 from dagster_dataops.hashing.values import digest
+from dagster_dataops.records import RESTORE_KEY
 
-_RESTORE_KEY: Final = "__restore_key__"
 _NUMPY_SEEDS: Final = 1 << 32  # numpy.random takes seeds below this number
 
 _lock = threading.RLock()  # the global random numbers belong to all threads of a process
@@ -74,8 +74,8 @@ def _seed_of(arguments: Iterable[Any]) -> int:
 def _keys_of(value: Any) -> Iterator[Any]:
     """Yield the restore keys of a record, or of the records in a list."""
     if isinstance(value, Mapping):
-        if value.get(_RESTORE_KEY):
-            yield value[_RESTORE_KEY]
+        if value.get(RESTORE_KEY):
+            yield value[RESTORE_KEY]
     elif isinstance(value, (list, tuple)):
         for one in value:
             yield from _keys_of(one)

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Final, Self, dataclass_transform
 
 from typing_extensions import override
 
-from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
+from dagster_dataops.filestores.source_info import SourceInfo
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.quantities import counted
+from dagster_dataops.records import SOURCES
 
 KEYS: Final = ("__key__", "__restore_key__", "__subflavors__", SOURCES)
 """The keys that a record takes over from its sample."""

@@ -1,6 +1,5 @@
 """Detect files in other formats than JSON Lines, and name the reader for each format."""
 
-import csv
 from typing import Final
 
 import orjson
@@ -124,6 +123,8 @@ def _json(lines: list[bytes]) -> tuple[str, str]:
 
 def _is_delimited(lines: list[str], delimiter: str) -> bool:
     """Return whether all rows have the same number of cells, above 1; the last row may be cut."""
+    import csv  # slow to import
+
     try:
         rows = list(csv.reader(lines, delimiter=delimiter))
     except csv.Error:

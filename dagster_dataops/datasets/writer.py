@@ -32,10 +32,12 @@ class JsonlWriter:
 
     Args:
         path: The file to write.
+        scratch: Whether the file is of no use after a power loss, so that it need not be synced.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, scratch: bool = False) -> None:
         self.path = path
+        self._scratch = scratch
         self.rows = 0
         self.size_bytes = 0
         self._draft = draft_of(path)
@@ -75,7 +77,8 @@ class JsonlWriter:
         """Fsync the draft and return its handle after publication."""
         with storage(self._draft, "write"):
             self._file.flush()
-            os.fsync(self._file.fileno())
+            if not self._scratch:
+                os.fsync(self._file.fileno())
             self._file.close()
         return JsonlDataset(
             self.path,
@@ -92,7 +95,8 @@ class JsonlWriter:
                 self._draft.unlink()
             else:
                 self._draft.replace(self.path)
-            sync_folder(self.path.parent)
+            if not self._scratch:
+                sync_folder(self.path.parent)
         return replace(dataset, state=dataset.stamp())
 
     def __enter__(self) -> Self:
@@ -122,18 +126,21 @@ def link_or_copy(source: Path, target: Path) -> None:
         copy_durably(source, target)
 
 
-def write_records(path: Path, records: Iterable[object], source: str) -> JsonlDataset:
+def write_records(
+    path: Path, records: Iterable[object], source: str, *, scratch: bool = False
+) -> JsonlDataset:
     """Write ``records`` to ``path``.
 
     Args:
         path: The file, replaced atomically.
         records: Dicts; read once, in order, never changed.
         source: The name of the records in errors.
+        scratch: Whether the file is of no use after a power loss.
 
     Raises:
         InputError: A record is not a dict, or JSON cannot hold it; the message gives its position.
     """
-    with JsonlWriter(path) as writer:
+    with JsonlWriter(path, scratch=scratch) as writer:
         for position, record in enumerate(records):
             if not isinstance(record, dict):
                 reason = f"record {position} is a {type(record).__name__}, not a dict"

@@ -1,11 +1,11 @@
 """`SourceInfo`: where a part of a record was read."""
 
 from collections.abc import MutableMapping
-from typing import Any, Final
+from typing import Any
 
 from typing_extensions import override
 
-SOURCES: Final = "__sources__"
+from dagster_dataops.records import SOURCES
 
 
 class SourceInfo(dict[str, Any]):

@@ -1,11 +1,12 @@
 """``file_store``: open a file store by path or URL."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.errors import InputError, StreamSourceError
+from dagster_dataops.errors import DataOpsError, InputError, StreamSourceError
 from dagster_dataops.filestores.energon_layout import (
     exists,
     is_prepared,
@@ -14,6 +15,7 @@ from dagster_dataops.filestores.energon_layout import (
 )
 from dagster_dataops.filestores.folder_store import FolderStore
 from dagster_dataops.filestores.jsonl_store import JsonlStore
+from dagster_dataops.filestores.sample_names import split_name
 from dagster_dataops.filestores.store import FileStore
 from dagster_dataops.filestores.tar_store import TarStore
 from dagster_dataops.streams.files.remote import is_url
@@ -123,3 +125,29 @@ def file_store(
     except StreamSourceError:  # a folder without files
         found = None
     return TarStore(found, duplicates) if found is not None else FolderStore(path, options)
+
+
+def bytes_of_files(files: Iterable[tuple[str, str, str]]) -> list[list[int] | None]:
+    """Return where files lie in their shards: the first byte, and the size (-1 if it is not known).
+
+    ``None`` if the store of a dataset is not there, or has no such file in this shard.
+
+    Args:
+        files: The path or URL of the dataset, the shard relative to it, and the name of the file.
+    """
+    opened = lru_cache(maxsize=16)(file_store)
+    return [_bytes_of(name, shard, opened, dataset) for dataset, shard, name in files]
+
+
+def _bytes_of(
+    name: str, shard: str, opened: Callable[[str], FileStore], dataset: str
+) -> list[int] | None:
+    divided = split_name(name)
+    try:
+        index = getattr(opened(dataset), "index", None)
+        found = index.find(*divided) if index is not None and divided is not None else None
+    except (DataOpsError, OSError):
+        return None
+    if index is None or found is None or index.shards[found.shard].name != shard:
+        return None
+    return [found.offset, found.size]

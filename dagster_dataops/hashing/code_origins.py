@@ -1,7 +1,6 @@
 """Find the origin of code: the user's project, an installed distribution, or Python itself."""
 
 import functools
-import importlib.metadata
 import os
 import sys
 import sysconfig
@@ -105,15 +104,19 @@ def _is_standard(top: str, file: str | None) -> bool:
 @functools.cache
 def _versions(top: str) -> str:
     """Return the distributions of a top-level package with their versions."""
+    from importlib.metadata import version  # slow to import
+
     names = _distributions(top)
-    return " ".join(f"{name}=={importlib.metadata.version(name)}" for name in names) or top
+    return " ".join(f"{name}=={version(name)}" for name in names) or top
 
 
 @functools.cache
 def _distributions(top: str) -> tuple[str, ...]:
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
-        return (importlib.metadata.distribution(top).name,)
-    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return (distribution(top).name,)
+    except (PackageNotFoundError, ValueError):
         return tuple(sorted(set(_all_distributions().get(top, ()))))
 
 
@@ -127,4 +130,6 @@ def _sibling_packages(top: str) -> tuple[str, ...]:
 @functools.cache
 def _all_distributions() -> dict[str, list[str]]:
     """Return the distributions of each top-level package. Takes 50 ms or more."""
-    return dict(importlib.metadata.packages_distributions())
+    from importlib.metadata import packages_distributions
+
+    return dict(packages_distributions())

@@ -4,7 +4,6 @@ Pickle stores the address of its memory, so equal tensors would have another dig
 process. PyTorch is not imported: a tensor exists only where it was.
 """
 
-import ctypes
 import sys
 from typing import Any
 
@@ -27,5 +26,7 @@ def tensor_content(value: Any) -> list[Any] | None:
         return [*facts, sparse.indices(), sparse.values()]
     if value.layout is not torch.strided or value.is_quantized:
         return None
+    import ctypes  # slow to import
+
     plain = value.detach().resolve_conj().resolve_neg().cpu().contiguous()
     return [*facts, ctypes.string_at(plain.data_ptr(), plain.nbytes)]

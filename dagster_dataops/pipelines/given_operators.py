@@ -1,14 +1,20 @@
 """Operators as users give them to a pipeline or a chain: constructed, classes or functions."""
 
 import inspect
-from typing import Final
+from typing import Any, Final
 
 from dagster_dataops.operators.definition.decorated_function import RegisteredFunction
-from dagster_dataops.operators.definition.operator import OperatorMeta
+from dagster_dataops.operators.definition.operator import Operator, OperatorMeta
 from dagster_dataops.operators.registry import OperatorRegistry
-from dagster_dataops.pipelines.local_run import run_operator
 
-_FUNCTIONS: Final = OperatorRegistry(run_operator)  # of plain functions, which are not registered
+
+def _run(operator: Operator, data: object) -> Any:
+    from dagster_dataops.pipelines.local_run import run_operator  # the engine; loaded by use
+
+    return run_operator(operator, data)
+
+
+_FUNCTIONS: Final = OperatorRegistry(_run)  # of plain functions, which are not registered
 
 
 def constructed(given: object, name: str) -> object:

@@ -1,6 +1,5 @@
 """Run operators and graphs in plain Python, below the configured root."""
 
-import getpass
 import logging
 import os
 import tempfile
@@ -212,8 +211,10 @@ def _policy(resume: Resume) -> ResumePolicy:
 
 
 def _user() -> str:
+    from getpass import getuser  # slow to import
+
     try:
-        return getpass.getuser()
+        return getuser()
     except (KeyError, OSError):
         return "unknown"
 
@@ -236,4 +237,4 @@ def as_dataset(data: object, place: Path) -> JsonlDataset:
     else:
         reason = "give a list of dicts, one dict, the path of a jsonl file, or a JsonlDataset"
         raise InputError(f"of type {type(data).__name__}", reason)
-    return write_records(place, records, "list")
+    return write_records(place, records, "list", scratch=True)

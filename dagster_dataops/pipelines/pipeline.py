@@ -17,13 +17,12 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from typing_extensions import override
 
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.graph.graph import OperatorGraph
 from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.definition.operator import Operator, with_artefacts
@@ -32,9 +31,10 @@ from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.pipelines.chaining import chained
 from dagster_dataops.pipelines.combined_inputs import Combined, check_stream
 from dagster_dataops.pipelines.given_operators import constructed
-from dagster_dataops.pipelines.local_run import materialize, run_graph
-from dagster_dataops.pipelines.node_state import node_states
 from dagster_dataops.quantities import counted
+
+if TYPE_CHECKING:
+    from dagster_dataops.execution.run_report import RunReport
 
 _OWN: Final = frozenset({"add", "chained", "graph", "materialize", "name", "nodes", "of", SOURCE})
 
@@ -223,6 +223,8 @@ class Pipeline:
     @override
     def __repr__(self) -> str:
         """Show the graph and the state of each node below the configured folder."""
+        from dagster_dataops.pipelines.node_state import node_states
+
         nodes = self._nodes.values()
         if self._graph is None:
             title = f"<pipeline {self.name!r}, {counted(len(nodes), 'nodes')}, incomplete>"
@@ -252,9 +254,11 @@ class Pipeline:
             the last node builds an artefact. If it has several results, a dict with one of these
             by the name of each output.
         """
+        from dagster_dataops.pipelines.local_run import run_graph  # the engine; loaded by use
+
         return run_graph(self.graph, data)
 
-    def materialize(self, data: object) -> dict[str, RunReport]:
+    def materialize(self, data: object) -> "dict[str, RunReport]":
         """Run every node over ``data`` and return a report per node, by name, without records.
 
         The report of a node with several results has a report of each in its ``outputs``.
@@ -262,6 +266,8 @@ class Pipeline:
         Raises:
             PipelineDefinitionError: A node has ``_save_data=False``, so its result has no file.
         """
+        from dagster_dataops.pipelines.local_run import materialize
+
         for node in self.graph.nodes.values():
             if not node.operator.__dataops__.resolved.save_data:
                 reason = f"node {node.name!r} has _save_data=False: it leaves no file"

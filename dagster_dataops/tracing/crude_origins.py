@@ -1,20 +1,15 @@
 """`CrudeFile`: a file of a crude sample, or of an auxiliary store, that a record was made of."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.errors import DataOpsError
-from dagster_dataops.filestores.sample_names import split_name
-from dagster_dataops.filestores.source_info import SOURCES
-from dagster_dataops.filestores.store import FileStore
-from dagster_dataops.filestores.store_opening import file_store
+from dagster_dataops.parts import added
+from dagster_dataops.records import RESTORE_KEY, SOURCES
 
-RESTORE_KEY: Final = "__restore_key__"
 _PACK: Final = "pack"
 _OF_ROW: Final = ("dataset", "shard", "key", "parts")
 
@@ -62,8 +57,8 @@ def crude_files(lines: Iterable[str | None]) -> tuple[CrudeFile, ...]:
             key = one.dataset, one.shard, one.name
             if key not in found or found[key].first is None:
                 found[key] = one
-    opened = lru_cache(maxsize=16)(file_store)
-    return tuple(one if one.first is not None else _located(one, opened) for one in found.values())
+    files = list(found.values())
+    return tuple(_located(files) if any(one.first is None for one in files) else files)
 
 
 def record_in(line: str | None) -> Mapping[str, Any]:
@@ -125,15 +120,11 @@ def _bytes(place: list[int]) -> tuple[int | None, int | None]:
     return (first, first + size) if size >= 0 else (None, None)
 
 
-def _located(file: CrudeFile, opened: Callable[[str], FileStore]) -> CrudeFile:
-    """Return a file with its bytes in the shard, if its store is there and has it there."""
-    divided = split_name(file.name)
-    try:
-        index = getattr(opened(file.dataset), "index", None)
-        found = index.find(*divided) if index is not None and divided is not None else None
-    except (DataOpsError, OSError):
-        return file
-    if index is None or found is None or index.shards[found.shard].name != file.shard:
-        return file
-    place = [found.offset, found.size]
-    return CrudeFile(file.dataset, file.shard, file.name, *_bytes(place))
+def _located(files: Iterable[CrudeFile]) -> Iterator[CrudeFile]:
+    """Yield files with their bytes in the shard, if their store is there and has them there."""
+    asked = [one for one in files if one.first is None]
+    places = added("bytes_of_files")((one.dataset, one.shard, one.name) for one in asked)
+    known = {id(one): place for one, place in zip(asked, places, strict=True) if place is not None}
+    for one in files:
+        first, end = _bytes(known[id(one)]) if id(one) in known else (one.first, one.end)
+        yield replace(one, first=first, end=end)

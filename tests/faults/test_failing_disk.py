@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -21,6 +21,7 @@ from dagster_dataops.errors import InputError, StorageError
 from dagster_dataops.execution import ticker
 from dagster_dataops.execution.job import Job
 from dagster_dataops.execution.run_report import RunReport
+from dagster_dataops.hashing.operational import Operational
 from tests.execution.helpers import (
     MODES,
     SMALL,
@@ -44,7 +45,7 @@ _EXPECTED = lines(
 
 
 class _Hooks:
-    """The behaviour of the operators besides their work; not part of their code version."""
+    """The behaviour of the operators besides their work."""
 
     def __init__(self) -> None:
         self.calls = Path()
@@ -62,7 +63,7 @@ class _Hooks:
         return [int(line) for line in self.calls.read_text().split()] if self.calls.exists() else []
 
 
-_HOOKS = _Hooks()
+_HOOKS: Annotated[_Hooks, Operational] = _Hooks()  # no part of the code version
 
 
 def _act(record: dict[str, Any]) -> object:

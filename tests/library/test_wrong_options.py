@@ -9,8 +9,8 @@ import pytest
 from dagster_dataops import data, data_register
 from dagster_dataops.errors import DefinitionError, OperatorOptionError
 from dagster_dataops.library import GROUPS
+from dagster_dataops.operators.options.annotations import plain_type
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
-from dagster_dataops.operators.options.ranges import plain_type
 from tests.each import each
 
 NAMES = [f"{group}.{name}" for group in sorted(GROUPS) for name in data_register.operators(group)]

@@ -13,7 +13,7 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result
-from dagster_dataops.pipelines.dry_run import Estimate, calls_models, estimates_of
+from dagster_dataops.models.dry_run import Estimate, calls_models, estimates_of
 from dagster_dataops.quantities import counted
 
 _SAMPLE: Final = 200

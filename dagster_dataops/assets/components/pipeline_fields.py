@@ -52,7 +52,7 @@ from dagster_dataops.assets.steps.source_assets import Source  # noqa: TC001 - t
 from dagster_dataops.cluster.ray_cluster import RayCluster
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.operators.options.ranges import UNIONS
+from dagster_dataops.operators.options.annotations import UNIONS
 from dagster_dataops.places.working_copies import bucket_of
 
 Modules: TypeAlias = Iterable[object]

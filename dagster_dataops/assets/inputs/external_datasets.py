@@ -6,28 +6,27 @@ data version is a digest of the sizes, times and ends of its shards.
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import dagster as dg
 
 from dagster_dataops.assets.inputs.external_files import INPUT_VERSION, VERSION, reported_tags
 from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
 from dagster_dataops.assets.runtime.step_context import StepContext
-from dagster_dataops.cooking.blending import Leaf
-from dagster_dataops.cooking.crude_sources import CrudeSource, IndexRows
-from dagster_dataops.cooking.joined_samples import JoinedSamples
-from dagster_dataops.cooking.metadataset.metadataset_leaves import MetadatasetLeaf
-from dagster_dataops.cooking.metadataset.metadataset_stages import size_of
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.runners.given_stream import GivenStream
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.streams.files.remote import is_url
 
+if TYPE_CHECKING:
+    from dagster_dataops.cooking.crude_sources import CrudeSource
+    from dagster_dataops.cooking.metadataset.metadataset_leaves import MetadatasetLeaf
+
 _FOLDER: Final = "datasets"
 
 
-def dataset_key(leaf: MetadatasetLeaf) -> dg.AssetKey:
+def dataset_key(leaf: "MetadatasetLeaf") -> dg.AssetKey:
     """Return the key of a dataset: ``datasets`` and the parts of its path.
 
     That of an asset of this package is its own key.
@@ -38,12 +37,12 @@ def dataset_key(leaf: MetadatasetLeaf) -> dg.AssetKey:
     return dg.AssetKey([_FOLDER, *(re.sub(r"[^A-Za-z0-9_]", "_", part) for part in parts)])
 
 
-def dataset_keys(leaves: Iterable[MetadatasetLeaf]) -> list[dg.AssetKey]:
+def dataset_keys(leaves: Iterable["MetadatasetLeaf"]) -> list[dg.AssetKey]:
     """Return the keys of datasets, each once."""
     return list(dict.fromkeys(dataset_key(one) for leaf in leaves for one in leaf.datasets))
 
 
-def dataset_specs(leaves: Iterable[MetadatasetLeaf], group: str) -> tuple[dg.AssetSpec, ...]:
+def dataset_specs(leaves: Iterable["MetadatasetLeaf"], group: str) -> tuple[dg.AssetSpec, ...]:
     """Return an external asset for each dataset, except for assets of this package."""
     datasets = [one for leaf in leaves for one in leaf.datasets]
     found = {dataset_key(one): one for one in datasets if not one.is_asset}
@@ -75,8 +74,8 @@ def report_datasets(context: StepContext, operator: Operator) -> dict[str, str]:
     if not isinstance(operator, GivenStream):
         return {}
     tags = {}
-    stages = [one for one in operator.stream().stage.ordered() if isinstance(one, Leaf)]
-    for about, source in [one for leaf in stages for one in _datasets(leaf)]:
+    stages = operator.stream().stage.ordered()
+    for about, source in [one for stage in stages for one in stage.dataset_sources()]:
         key = dataset_key(about)
         try:
             version = digest(source.identity())[:16]
@@ -89,16 +88,8 @@ def report_datasets(context: StepContext, operator: Operator) -> dict[str, str]:
     return tags
 
 
-def _datasets(leaf: Leaf) -> list[tuple[MetadatasetLeaf, CrudeSource]]:
-    """Return the datasets of a leaf, each with its source."""
-    found = next(one for one in leaf.ordered() if isinstance(one, (CrudeSource, IndexRows)))
-    source = found.source if isinstance(found, IndexRows) else found
-    sources = source.parts if isinstance(source, JoinedSamples) else (source,)
-    return list(zip(leaf.about.datasets, sources, strict=True))
-
-
-def _report(context: StepContext, key: dg.AssetKey, version: str, source: CrudeSource) -> None:
+def _report(context: StepContext, key: dg.AssetKey, version: str, source: "CrudeSource") -> None:
     if reported_tags(context.instance, key).get(VERSION) != version:
-        metadata = {"dagster/row_count": size_of(source)}
+        metadata = {"dagster/row_count": source.size()}
         tags = {VERSION: version}
         context.log_event(dg.AssetMaterialization(asset_key=key, metadata=metadata, tags=tags))

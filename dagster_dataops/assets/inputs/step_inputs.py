@@ -64,7 +64,9 @@ class StepInputs:
             return value
         if isinstance(value, (Path, BucketFile)):
             return JsonlDataset.at(value)
-        return write_records(self._scratch.place(), records_of(value), "upstream asset")
+        return write_records(
+            self._scratch.place(), records_of(value), "upstream asset", scratch=True
+        )
 
 
 class StepScratch:

@@ -25,8 +25,8 @@ import dagster as dg
 from typing_extensions import Doc
 
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.operators.options.annotations import UNIONS
 from dagster_dataops.operators.options.declared_columns import type_text
-from dagster_dataops.operators.options.ranges import UNIONS
 from dagster_dataops.operators.options.signature import ShownDefault, nearest
 from dagster_dataops.operators.options.type_checks import matches_type
 

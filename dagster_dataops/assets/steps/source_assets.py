@@ -36,7 +36,6 @@ from dagster_dataops.assets.planning.translator import code_version, definition_
 from dagster_dataops.assets.runtime.asset_paths import key_of, located
 from dagster_dataops.assets.runtime.resource import resource_of
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
-from dagster_dataops.cooking.metadataset.metadataset_leaves import leaves_of
 from dagster_dataops.errors import (
     ConfigurationError,
     OperatorDefinitionError,
@@ -292,7 +291,8 @@ def _streamed(
     if function is None and options.get("partitions_def") is None:
         stages = operator.stream()
     name = operator.__dataops__.spec.name
-    leaves = [] if stages is None else leaves_of(stages.stage)
+    ordered = [] if stages is None else stages.stage.ordered()
+    leaves = [dataset for stage in ordered for dataset in stage.datasets()]
     spec = _spec(name, pipeline, options).replace_attributes(
         deps=dataset_keys(leaves),
         description=text or _contents(stages) or f"The items of stream {name}.",

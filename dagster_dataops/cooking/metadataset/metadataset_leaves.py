@@ -76,11 +76,6 @@ def with_leaves(stage: Stage, leaves: Mapping[str, MetadatasetLeaf]) -> Stage:
     return made[stage]
 
 
-def leaves_of(stage: Stage) -> list[MetadatasetLeaf]:
-    """Return the datasets of the metadatasets that a stage reads."""
-    return [one.about for one in stage.ordered() if isinstance(one, Leaf)]
-
-
 def with_entries(stage: Stage) -> Stage:
     """Return a stage whose restore keys name the entry where datasets with one path differ."""
     entries: dict[str, dict[Leaf, str]] = {}

@@ -17,7 +17,6 @@ from dagster_dataops.cooking.crude_tars import TarSamples
 from dagster_dataops.cooking.joined_samples import JoinedSamples, JoinTable
 from dagster_dataops.cooking.metadataset.metadataset_leaves import (
     MetadatasetLeaf,
-    leaves_of,
     with_entries,
     with_leaves,
 )
@@ -35,6 +34,7 @@ from dagster_dataops.quantities import counted
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.core.stage import ReadContext, Stage
+from dagster_dataops.streams.core.stage_tree import datasets_of
 from dagster_dataops.streams.files.remote import is_url
 from dagster_dataops.streams.stages.concatenating import ConcatStage
 from dagster_dataops.streams.stages.repeating import Repeat
@@ -125,7 +125,7 @@ class _Builder:
 
     def _want(self, stage: Stage, share: float) -> None:
         """Note the wanted share of a stage that reads a single dataset."""
-        found = leaves_of(stage)
+        found = datasets_of(stage)
         if len(found) == 1:
             self._wanted[found[0].name] = share
 
@@ -173,7 +173,7 @@ class _Builder:
         """Return the stage of the samples of a source that are read, and their number."""
         rows = None
         if planned.subsets or wanted.is_counted:
-            rows = planned.rows(size_of(source))
+            rows = planned.rows(source.size())
         stage: Stage = source
         if rows is not None and planned.subsets:
             stage = RowRange(source, rows.start, rows.stop)
@@ -275,20 +275,6 @@ def flattened(planned: PlannedMixture, share: float) -> Iterator[tuple[Planned, 
             yield part, own
 
 
-def size_of(source: CrudeSource) -> int:
-    """Return the number of samples of a source; its index is made if there is none.
-
-    Raises:
-        StreamSourceError: The source cannot be read.
-    """
-    context = ReadContext(0, FailureHandler())
-    access = source.access(context)
-    if access is not None:
-        with access.opened() as items:
-            return items.size
-    return sum(1 for _ in source.index_source(digests=False).open(context).items())
-
-
 def _repeated(stage: Stage, size: int, total: int) -> Stage:
     if total == size:
         return stage
@@ -298,7 +284,7 @@ def _repeated(stage: Stage, size: int, total: int) -> Stage:
 
 
 def _title(stage: Stage) -> str:
-    return " and ".join(leaf.title for leaf in leaves_of(stage))
+    return " and ".join(leaf.title for leaf in datasets_of(stage))
 
 
 def _cause(planned: PlannedDataset, error: DataOpsError) -> YamlNode:

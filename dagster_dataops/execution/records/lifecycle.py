@@ -11,7 +11,6 @@ from typing import Any
 from dagster_dataops.datasets.lines import Interval, count_records, interval_of
 from dagster_dataops.errors import OperatorOpenError
 from dagster_dataops.execution.records.record_failures import text_and_traceback
-from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.chains.chain_calls import PartTimes
 from dagster_dataops.operators.definition.operator import Operator
@@ -129,5 +128,7 @@ def _call(operator: Any, method: str, run: Callable[[Any], Any], *arguments: Any
 
 def run_alone(coroutine: Any) -> Any:
     """Run a coroutine to its end in an event loop of its own."""
+    from dagster_dataops.execution.timeouts.event_loop import event_loop, run_through
+
     with event_loop() as loop:
         return run_through(loop, coroutine)

@@ -5,7 +5,7 @@ from itertools import count, repeat
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import IndexOutdatedError
-from dagster_dataops.filestores.source_info import SOURCES, SourceInfo
+from dagster_dataops.filestores.source_info import SourceInfo
 from dagster_dataops.filestores.tars.open_shards import SampleReader
 from dagster_dataops.filestores.tars.shard_scan import (
     END,
@@ -17,6 +17,7 @@ from dagster_dataops.filestores.tars.shard_scan import (
 )
 from dagster_dataops.filestores.tars.tar_headers import BLOCK, UncommonTarError
 from dagster_dataops.filestores.tars.tar_samples import CutSamples, SampleCutter, ShardIdentity
+from dagster_dataops.records import SOURCES
 from dagster_dataops.streams.files.contents import Content
 
 _NAME_TO_SIZE: Final = 124  # bytes of a header

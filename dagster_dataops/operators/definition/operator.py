@@ -24,6 +24,7 @@ from dagster_dataops.errors import (
 from dagster_dataops.exporters.endings import check_output, names_file
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.hidden_errors import exceptions_of, texts_of
+from dagster_dataops.operators.options.annotations import check_pairs
 from dagster_dataops.operators.options.artefact_options import (
     as_option,
     referenced,
@@ -31,7 +32,6 @@ from dagster_dataops.operators.options.artefact_options import (
 )
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
-from dagster_dataops.operators.options.ranges import check_pairs
 from dagster_dataops.operators.options.secret_options import holds_secret, secrets_of, shown
 from dagster_dataops.operators.options.settings import (
     REMOVED_SETTINGS,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import OperatorDefinitionError
-from dagster_dataops.operators.options.ranges import UNIONS
+from dagster_dataops.operators.options.annotations import UNIONS
 
 ColumnTypes: TypeAlias = Mapping[str, Any]
 """Types by column, such as ``float``, ``list[float]`` or ``str | None``; ``Any`` allows all."""

@@ -1,7 +1,6 @@
 """Find and hide secrets in texts: by their value in all forms, and by the words beside them."""
 
 import base64
-import html
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -109,11 +108,13 @@ def _any_form(character: str) -> str:
         return character
     if character == "\\":
         return r"\\{1,4}"
+    from html import escape  # slow to import
+
     data = character.encode(errors="surrogateescape")
     percents = "".join(f"%{byte:02x}" for byte in data)
     hexes = "".join(rf"\\+x{byte:02x}" for byte in data)
     plain = ascii(character)[1:-1].lstrip("\\")
-    entities = re.escape(html.escape(character))
+    entities = re.escape(escape(character))
     space = r"|\+" if character == " " else ""
     forms = rf"{re.escape(character)}|_|{percents}|{hexes}|{re.escape(plain)}|{entities}{space}"
     return rf"\\*(?i:{forms})"

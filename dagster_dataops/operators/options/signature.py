@@ -1,7 +1,6 @@
 """Read the inputs and options of an operator from the signature of its function or class."""
 
 import ast
-import difflib
 import inspect
 import logging
 import textwrap
@@ -14,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from typing_extensions import override
 
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.operators.options.ranges import plain_type
+from dagster_dataops.operators.options.annotations import plain_type
 from dagster_dataops.operators.options.secret_options import shown
 
 REQUIRED: Final = inspect.Parameter.empty
@@ -323,4 +322,6 @@ def nearest(name: str, known: Collection[str], likeness: float = 0.6) -> str | N
         known: The names to compare with.
         likeness: The minimum similarity, in [0, 1].
     """
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=likeness)), None)
+    from difflib import get_close_matches  # slow to import
+
+    return next(iter(get_close_matches(name, known, n=1, cutoff=likeness)), None)

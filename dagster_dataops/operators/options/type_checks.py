@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
 
 from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.operators.options.annotations import UNIONS, plain_type, range_missed
 from dagster_dataops.operators.options.artefact_options import referenced
 from dagster_dataops.operators.options.declared_columns import type_text
-from dagster_dataops.operators.options.ranges import UNIONS, plain_type, range_missed
 from dagster_dataops.operators.options.signature import OptionSpec
 
 _CHOICE: Final = re.compile(r"Literal\[(.*?)\]")

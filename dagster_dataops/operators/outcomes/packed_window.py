@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from dagster_dataops.parts import added
 from dagster_dataops.records import Record
 
 SELECT: Final = "select_samples_to_pack"
@@ -31,9 +32,9 @@ def forward_window(self: Any, records: list[Record]) -> PackedWindow:
     An error in a group fails the records of this group alone, an error of the selection all
     records of the window.
     """
-    from dagster_dataops.filestores.lazy_files import with_lazy_files  # few operators need it
     from dagster_dataops.streams.stages.grouping.window_packing import groups_of, packs_of
 
+    with_lazy_files = added("with_lazy_files")
     samples = [with_lazy_files(record) for record in records]
     try:
         groups = groups_of(self.select_samples_to_pack(list(samples)))

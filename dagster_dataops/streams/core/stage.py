@@ -278,6 +278,17 @@ class Stage(Cursor):
         """The data that the stage reads, as a sentence; empty if there is nothing to say."""
         return ""
 
+    def datasets(self) -> Sequence[Any]:
+        """Return descriptions of the datasets that a file names for this stage alone.
+
+        They have the attributes of `MetadatasetLeaf`.
+        """
+        return ()
+
+    def dataset_sources(self) -> Sequence[tuple[Any, Any]]:
+        """Return the datasets, joined ones apart, each with the `CrudeSource` that reads it."""
+        return ()
+
     def options(self) -> dict[str, Any]:
         """Return the arguments of the stage by name, without those in ``left_out``."""
         names = (field.name for field in fields(self))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from dagster_dataops.streams.core.stage import CombinedStage, Stage, UnaryStage
 
@@ -10,6 +10,11 @@ from dagster_dataops.streams.core.stage import CombinedStage, Stage, UnaryStage
 def distinct_stages(last: Stage) -> list[Stage]:
     """Return a stage and all its inputs, each once, sources first."""
     return list(dict.fromkeys(last.ordered()))
+
+
+def datasets_of(last: Stage) -> list[Any]:
+    """Return the descriptions of the datasets that files name for the stages of a stream."""
+    return [dataset for stage in last.ordered() for dataset in stage.datasets()]
 
 
 def share_of(last: Stage) -> tuple[int, int]:

@@ -8,15 +8,8 @@ from annotated_types import Gt, Interval, Le, Lt
 
 from dagster_dataops import data
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.operators.options.ranges import (
-    AtLeastZero,
-    Fraction,
-    Percentile,
-    PositiveInt,
-    check_pairs,
-    plain_type,
-    range_missed,
-)
+from dagster_dataops.operators.options.annotations import check_pairs, plain_type, range_missed
+from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, Percentile, PositiveInt
 
 
 @pytest.mark.parametrize(

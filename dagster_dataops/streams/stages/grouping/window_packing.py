@@ -8,14 +8,13 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from typing_extensions import override
 
+from dagster_dataops.records import RESTORE_KEY, SOURCES
 from dagster_dataops.streams.core.stage import State, UnaryStage
 
 SelectGroups: TypeAlias = Callable[[list[Any]], Iterable[Sequence[Any]]]
 PackGroup: TypeAlias = Callable[[list[Any]], Any]
 
-RESTORE_KEY: Final = "__restore_key__"
 PACK: Final = "pack"  # the first element of the restore key of a pack
-_SOURCES: Final = "__sources__"
 
 
 @dataclass(eq=False)
@@ -118,9 +117,9 @@ def _with_keys(pack: Any, group: list[Any], number: list[int]) -> Any:
         pack = copy.copy(pack)
     if all(RESTORE_KEY in item for item in items):
         pack[RESTORE_KEY] = [PACK, *(item[RESTORE_KEY] for item in items), *number]
-    sources = list(pack.get(_SOURCES) or ())
+    sources = list(pack.get(SOURCES) or ())
     for item in items:
-        sources += [source for source in item.get(_SOURCES) or () if source not in sources]
+        sources += [source for source in item.get(SOURCES) or () if source not in sources]
     if sources:
-        pack[_SOURCES] = sources
+        pack[SOURCES] = sources
     return pack

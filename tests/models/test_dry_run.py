@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.pipelines.dry_run."""
+"""Tests of dagster_dataops.models.dry_run."""
 
 from pathlib import Path
 from typing import Any

@@ -1,0 +1,23 @@
+"""Optional parts: functions that they add to the core, each loaded when it is used.
+
+The core imports no optional part: crude data and its files, loaders, clusters, models and reports.
+What one of them adds is a line of the table.
+"""
+
+from importlib import import_module
+from typing import Any, Final, Literal, TypeAlias
+
+Added: TypeAlias = Literal["bytes_of_files", "with_lazy_files"]
+
+ADDED: Final[dict[Added, str]] = {
+    # Where files of crude datasets lie in their shards: the first byte, and the number of bytes.
+    "bytes_of_files": "dagster_dataops.filestores.store_opening:bytes_of_files",
+    # A record whose references to files of stores are read when they are used.
+    "with_lazy_files": "dagster_dataops.filestores.lazy_files:with_lazy_files",
+}
+
+
+def added(name: Added) -> Any:
+    """Return a function of an optional part, which is imported."""
+    module, _, attribute = ADDED[name].partition(":")
+    return getattr(import_module(module), attribute)
