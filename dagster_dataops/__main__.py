@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from dagster_dataops.checkpoints.homes.working_copies import clean
+from dagster_dataops.checkpoints.places.working_copies import clean
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.filestores.energon_preparation import prepare_energon

@@ -6,7 +6,6 @@ import orjson
 import xxhash
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.checkpoints.homes.node_home import publish_files
 from dagster_dataops.checkpoints.publish.commit import published_files
 from dagster_dataops.datasets.artefact import digest_of_listing, listing_of
 from dagster_dataops.datasets.parted_result import link_parts
@@ -39,7 +38,7 @@ def store_in_parts(folder: NodeFolder, records: int) -> None:
     """Split the published result of a node on an object store, there and in the working copy."""
     manifest = put_in_parts(folder, records)
     files = published_files(folder, manifest)
-    publish_files(folder.path, folder.name, files, manifest.to_bytes())
+    folder.place.publish(files, manifest.to_bytes())
 
 
 def _split(folder: NodeFolder, records: int) -> dict[str, object]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
-from dagster_dataops.checkpoints.claims import Claim
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.resume.start_decision import StartDecision
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import OutageError

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
-from dagster_dataops.checkpoints.claims import Claim, claim_of
 from dagster_dataops.checkpoints.folder.joint_results import check_together
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
+from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.publish.commit import (
     commit,
     finish_interrupted,
@@ -86,7 +86,7 @@ class OperatorExecutor:
     def _run_locked(
         self, operator: Operator, inputs: Sequence[JsonlDataset], folder: NodeFolder
     ) -> RunReport:
-        lock = claim_of(folder, self.context.run, self.context.lock_seconds)
+        lock = folder.place.claim(self.context.run, self.context.lock_seconds)
         try:
             report = self._run(operator, inputs, folder, lock)
             if operator.__dataops__.spec.kind == "export":

@@ -12,17 +12,16 @@ from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
     NodeFolder,
     other_format,
-    published,
 )
 from dagster_dataops.checkpoints.journal.frames import FORMAT
-from dagster_dataops.datasets.published_files import MANIFEST, RESULT
+from dagster_dataops.checkpoints.places.placement import place_of_file
+from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.places.bucket import Location
 from dagster_dataops.places.file_state import FileState
 from dagster_dataops.places.opening import exists, state_at
-from dagster_dataops.places.working_copies import bucket_of
 from dagster_dataops.quantities import counted
 from dagster_dataops.streams.item_origins import ItemOrigins
 from dagster_dataops.tracing.record_file import FoundLine, RecordFile
@@ -155,8 +154,8 @@ def _at_hand(location: Location) -> Location:
     Raises:
         StorageError: The store cannot be read.
     """
-    if isinstance(location, Path) and bucket_of(location) is not None:
-        published(NodeFolder(location.parent, location.name.removesuffix(RESULT)))
+    if isinstance(location, Path):
+        place_of_file(location).refresh()
     return location
 
 

@@ -283,8 +283,8 @@ def test_runs_on_a_local_disk_import_nothing_of_object_stores(run_python, tmp_pa
         "from dagster_dataops import config, data, load_result\n"
         f"config.data_process_path = {str(tmp_path)!r}\n"
         "data.dedup.Exact(input_key='n')([{'n': 1}, {'n': 1}])\n"
-        "print([name for name in sys.modules if 'obstore' in name or '.homes' in name\n"
-        "       or name.endswith(('_store', '_stores', 'home_claim'))])\n"
+        "print([name for name in sys.modules if 'obstore' in name or 'published_objects' in name\n"
+        "       or name.endswith(('_store', '_stores', 'bucket_claim', 'bucket_place'))])\n"
     )
     assert out == "[]\n"
 

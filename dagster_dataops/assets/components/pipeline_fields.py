@@ -53,7 +53,7 @@ from dagster_dataops.cluster.ray_cluster import RayCluster
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.options.annotations import UNIONS
-from dagster_dataops.places.working_copies import bucket_of
+from dagster_dataops.places.urls import is_url
 
 Modules: TypeAlias = Iterable[object]
 _Class = TypeVar("_Class")
@@ -198,7 +198,8 @@ def resolve_resource(context: dg.ResolutionContext, model: dg.Model) -> DataOpsR
     given = written(context, model)
     if given.get("root"):
         options = written_values(given.get("storage_options") or {})
-        if bucket_of(root_setting("root", given["root"], options)) is None:
+        root_setting("root", given["root"], options)  # another URL is refused
+        if not is_url(given["root"]):
             given["root"] = str(in_project(context, given["root"]))
     if given.get("cluster"):
         given["cluster"] = RayCluster(**given["cluster"])

@@ -25,7 +25,6 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
 from dagster_dataops.execution.progress import duration
 from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.places.working_copies import bucket_of
 from dagster_dataops.quantities import counted
 
 _PREVIEW_ROWS: Final = 5
@@ -82,12 +81,12 @@ def with_metadata(
 
 
 def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
+    uri = published_uri(dataset.location)
     if partition is None:
-        return {"dagster/uri": published_uri(dataset.location)}
-    location = dataset.location
-    if isinstance(location, Path) and bucket_of(location) is None:
-        return {f"{METADATA_PREFIX}/path": dg.MetadataValue.path(location)}
-    return {f"{METADATA_PREFIX}/path": dg.MetadataValue.text(published_uri(location))}
+        return {"dagster/uri": uri}
+    local = isinstance(dataset.location, Path) and uri.startswith("file:")
+    shown = dg.MetadataValue.path(dataset.path) if local else dg.MetadataValue.text(uri)
+    return {f"{METADATA_PREFIX}/path": shown}
 
 
 def report_metadata(report: RunReport, partition: str | None = None) -> dict[str, Any]:

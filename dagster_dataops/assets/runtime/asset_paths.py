@@ -10,7 +10,6 @@ import xxhash
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.operators.definition.spec import OperatorKind
-from dagster_dataops.places.working_copies import bucket_of, shown_place
 
 _SAFE: Final = " @+=,"
 PARTITIONS: Final = "partitions"
@@ -51,9 +50,7 @@ def address_of(
     folder = folder_of(root, spec.key.path)
     result = folder.artefact if kind == "artefact" else folder.result
     place = result if spec.partitions_def is None else folder.path / PARTITIONS
-    if bucket_of(place) is not None:  # a result has another key after every publication
-        return {"dagster/uri": shown_place(folder.path)}
-    return {"dagster/uri": place.as_uri()}
+    return {"dagster/uri": folder.place.address(place)}
 
 
 def located(spec: dg.AssetSpec, root: Path | None) -> dg.AssetSpec:

@@ -31,7 +31,6 @@ from dagster_dataops.datasets.durable_files import (
 )
 from dagster_dataops.datasets.parted_result import remove_parts
 from dagster_dataops.hashing.file_digests import has_content
-from dagster_dataops.places.working_copies import bucket_of
 
 Publishing: TypeAlias = Callable[[Mapping[Path, Path], bytes], AbstractContextManager[None]]
 
@@ -74,7 +73,7 @@ def published_files(folder: NodeFolder, manifest: Manifest) -> dict[Path, Path]:
             files |= {path: path for path in (*sorted(version.iterdir()), listing_of(version))}
         else:
             _add(files, place.result)
-        if manifest.outputs and bucket_of(folder.path) is not None:
+        if manifest.outputs and folder.place.at_once:
             write_draft(place.manifest, own.to_bytes())
             _add(files, place.manifest)
         if own.artefact:

@@ -1,7 +1,7 @@
 """Keep what another version of this package has written: checkpoints and a published result.
 
 This version cannot use them. They are moved to a folder of the node before a result is published,
-so that nothing is lost. On an object store they are uploaded, see `HomeClaim`. A user deletes that
+so that nothing is lost. In a bucket they are uploaded, see `BucketClaim`. A user deletes that
 folder.
 """
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import xxhash
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts, place_of
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts, output_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import split_lines
@@ -61,7 +61,7 @@ class RoutedWriter:
         for name, writer in self._writers.items():
             made = writer.finish()
             facts[name] = {
-                **place_of(self._folder, self._folder.outputs[name]),
+                **output_place(self._folder, self._folder.outputs[name]),
                 "rows_out": writer.rows,
                 "size_bytes": made.size_bytes,
                 "modified_ns": draft_of(writer.path).stat().st_mtime_ns,

@@ -7,10 +7,9 @@ import pytest
 
 from dagster_dataops import JsonlDataset, config
 from dagster_dataops.__main__ import main
-from dagster_dataops.checkpoints.claims import claim_of
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result
-from dagster_dataops.checkpoints.homes import working_copies
-from dagster_dataops.checkpoints.homes.working_copies import clean
+from dagster_dataops.checkpoints.places import working_copies
+from dagster_dataops.checkpoints.places.working_copies import clean
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.object_stores import FakeStore, machine
 from tests.parted_results import store_in_parts
@@ -68,7 +67,7 @@ def test_a_copy_that_was_used_or_claimed_stays(scratch, folder):
 
     assert clean(scratch, days=1) == (0, 0, 0)
     _age(scratch)
-    claim = claim_of(folder, "run", 1.0)
+    claim = folder.place.claim("run", 1.0)
     _age(scratch)
     try:
         assert clean(scratch, days=1) == (0, 0, 1)

@@ -10,12 +10,12 @@ import pytest
 import xxhash
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, existing, fresh
-from dagster_dataops.checkpoints.claims import DiskClaim, claim_of
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.home_claim import HomeClaim
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, checksum, segment_path
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
+from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
+from dagster_dataops.checkpoints.places.folder_place import FolderClaim
 from dagster_dataops.checkpoints.publish.commit import commit
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.errors import LostError
@@ -34,7 +34,7 @@ class KilledError(BaseException):
 
 def run(folder: NodeFolder, name: str, pieces: list[bytes] = PIECES) -> bytes:
     """Settle each piece as a span, resuming earlier runs, and publish; return the result."""
-    claim = claim_of(folder, name, 0)
+    claim = folder.place.claim(name, 0)
     try:
         found = existing(folder.checkpoints)
         content = found[0] if found else fresh(folder.checkpoints)
@@ -239,7 +239,7 @@ def test_a_run_that_is_killed_at_any_request_is_finished_by_the_next(tmp_path, k
 
 def test_a_run_that_slept_is_refused_at_its_first_entry_even_after_a_publication(tmp_path):
     store = FakeStore()
-    sleeper = claim_of(node(tmp_path / "one", store), "sleeper", 0)
+    sleeper = node(tmp_path / "one", store).place.claim("sleeper", 0)
     folder = node(tmp_path / "one", store)
     checkpoint = Checkpoint(fresh(folder.checkpoints), FINGERPRINT, "sleeper", 0, sleeper.journal)
     run(node(tmp_path / "two", store), "second")
@@ -262,14 +262,14 @@ def test_a_run_that_slept_is_refused_at_its_first_entry_even_after_a_publication
 
 
 def test_a_folder_of_a_local_disk_has_a_lock(tmp_path):
-    claim = claim_of(NodeFolder(tmp_path, "node"), "run", 0)
+    claim = NodeFolder(tmp_path, "node").place.claim("run", 0)
 
-    assert type(claim) is DiskClaim
+    assert type(claim) is FolderClaim
     claim.release()
 
 
 def test_a_folder_of_a_working_copy_has_a_claim_at_its_home(tmp_path):
-    claim = claim_of(node(tmp_path, FakeStore()), "run", 0)
+    claim = node(tmp_path, FakeStore()).place.claim("run", 0)
 
-    assert type(claim) is HomeClaim
+    assert type(claim) is BucketClaim
     claim.release()

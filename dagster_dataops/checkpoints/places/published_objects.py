@@ -1,4 +1,4 @@
-"""NodeHome: the published files of a node on an object store.
+"""`PublishedObjects`: the published files of a node in a bucket.
 
 The head of a node is its manifest with the keys of its files. Files have keys of their own for
 every publication, and the head is replaced on condition that it is the one that was there when the
@@ -12,13 +12,12 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import orjson
 
-from dagster_dataops.checkpoints.homes.head_check import checked_head, node_of
+from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
 from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
@@ -27,8 +26,7 @@ from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.places.bucket import Bucket
 from dagster_dataops.places.open_stores import writing
-from dagster_dataops.places.result_store import ConflictError, ResultStore, Version
-from dagster_dataops.places.working_copies import bucket_of
+from dagster_dataops.places.result_store import ConflictError, Version
 
 HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
 LOCK_ENDING: Final = "_home.lock"
@@ -63,23 +61,28 @@ class NodeHead(NamedTuple):
         return _dumped(own)
 
 
-@dataclass(frozen=True)
-class NodeHome:
-    """The home of a node.
+class PublishedObjects:
+    """The published files of a node in a bucket; its folder is a working copy of them.
 
-    Attributes:
+    Args:
         bucket: The bucket.
-        store: Its store.
         key: The key of the node's folder.
         folder: The working copy.
         name: The node's name.
+
+    Attributes:
+        store: The store of the bucket.
+
+    Raises:
+        StoreRefusedError: The store cannot be reached, or lacks a feature that results need.
     """
 
-    bucket: Bucket
-    store: ResultStore
-    key: str
-    folder: Path
-    name: str
+    def __init__(self, bucket: Bucket, key: str, folder: Path, name: str) -> None:
+        self.bucket = bucket
+        self.store = writing(bucket)
+        self.key = key
+        self.folder = folder
+        self.name = name
 
     @property
     def _head_key(self) -> str:
@@ -133,7 +136,7 @@ class NodeHome:
         status = self.store.status(self._head_key)
         return status is not None and known.version == status.version and self._intact(known)
 
-    def refresh(self) -> NodeHead | None:
+    def fetch(self) -> NodeHead | None:
         """Make the working copy hold the published files; return their head.
 
         Raises:
@@ -152,7 +155,7 @@ class NodeHome:
                 if "part_of" in head.content and _HOME not in head.content:
                     break
                 with suppress(ResultMissingError):  # replaced in the meantime
-                    self._fetch(head)
+                    self._fetch_files(head)
                     return head
         else:
             head = None
@@ -161,14 +164,16 @@ class NodeHome:
             raise ResultMissingError(f"{self.store.url}/{self._head_key}", reason)
         place = f"{self.store.url}/{self._head_key}"
         node = node_of(head.content["part_of"], self.folder, self.key, place)
-        return home_of(node.parent, node.name.removesuffix(MANIFEST)).refresh()
+        folder, name = node.parent, node.name.removesuffix(MANIFEST)
+        key = folder.relative_to(self.bucket.folder).as_posix()
+        return PublishedObjects(self.bucket, "" if key == "." else key, folder, name).fetch()
 
     def _intact(self, head: NodeHead) -> bool:
         return (self.folder / f"{self.name}{MANIFEST}").exists() and all(
             _is_there(self.folder / name, file) for name, file in head.files.items()
         )
 
-    def _fetch(self, head: NodeHead) -> None:
+    def _fetch_files(self, head: NodeHead) -> None:
         known = self._known()
         before = known.files if known else {}
         for name, file in head.files.items():
@@ -291,6 +296,32 @@ class NodeHome:
                 self.store.put(f"{self.key}/{name}", orjson.dumps({"part_of": up}))
         return head
 
+    def publish(self, files: Mapping[Path, Path], manifest: bytes) -> None:
+        """Publish files that no checkpoint belongs to; of two publications the last one counts.
+
+        Args:
+            files: As for `upload`; they are in place.
+            manifest: The manifest, which is in place too.
+        """
+        with self.locked():
+            stored = self.upload(files, f"w-{uuid.uuid4().hex[:12]}")
+            for last in range(_TRIES):
+                seen = self.head()
+                try:
+                    head = self.replace_head(manifest, stored, seen.commit if seen else 0, seen)
+                except LostError:
+                    if last == _TRIES - 1:
+                        raise
+                    continue
+                self.remember(head)
+                self.remove_replaced(seen, head, 0)
+                return
+
+    def nodes(self) -> list[str]:
+        """Return the names of the nodes with a result in the folder."""
+        names = (key.rpartition("/")[2] for key in self.store.names_in(self.key))
+        return [name.removesuffix(MANIFEST) for name in names if name.endswith(MANIFEST)]
+
     def remove_replaced(self, seen: NodeHead | None, head: NodeHead, first: int) -> None:
         """Delete the files of the head that was replaced, and of attempts before this one.
 
@@ -306,62 +337,6 @@ class NodeHome:
             if number.isdecimal() and int(number) < first:
                 old.add(name)
         self.store.remove(sorted(old - kept))
-
-
-def home_of(folder: Path, name: str) -> NodeHome:
-    """Return the home of a node.
-
-    Args:
-        folder: Its folder in a working copy.
-        name: Its name.
-    """
-    found = bucket_of(folder)
-    if found is None:
-        msg = f"{folder} is not in the working copy of an object store"
-        raise ValueError(msg)
-    bucket, key = found
-    return NodeHome(bucket, writing(bucket), key, folder, name)
-
-
-def publish_files(folder: Path, name: str, files: Mapping[Path, Path], manifest: bytes) -> None:
-    """Publish files that no checkpoint belongs to; of two publications the last one counts.
-
-    Args:
-        folder: Of the node.
-        name: Its name.
-        files: As for `NodeHome.upload`; they are in place.
-        manifest: The manifest, which is in place too.
-    """
-    home = home_of(folder, name)
-    with home.locked():
-        stored = home.upload(files, f"w-{uuid.uuid4().hex[:12]}")
-        for last in range(_TRIES):
-            seen = home.head()
-            try:
-                head = home.replace_head(manifest, stored, seen.commit if seen else 0, seen)
-            except LostError:
-                if last == _TRIES - 1:
-                    raise
-                continue
-            home.remember(head)
-            home.remove_replaced(seen, head, 0)
-            return
-
-
-def refreshed_at(path: Path) -> None:
-    """Make the working copies of the nodes in a folder hold their published files.
-
-    Args:
-        path: The folder, or a result in it.
-    """
-    if path.name.endswith(RESULT):
-        home_of(path.parent, path.name.removesuffix(RESULT)).refresh()
-        return
-    home = home_of(path, "")
-    store, key = home.store, home.key
-    for name in store.names_in(key):
-        if name.endswith(MANIFEST):
-            home_of(path, name.rpartition("/")[2].removesuffix(MANIFEST)).refresh()
 
 
 def _is_there(path: Path, file: Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """Delete working copies of nodes and inputs of object stores that were not used for some time.
 
-The stores have the truth, so a copy may be deleted at any time, and in part: `NodeHome.refresh`
+The stores have the truth, so a copy may be deleted at any time, and in part: `NodePlace.refresh`
 and `fetched` fetch what is missing. A copy that a run has claimed stays.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dagster_dataops.checkpoints.folder_lock import LOCK_FILE
-from dagster_dataops.checkpoints.homes.node_home import HEAD_ENDING, LOCK_ENDING
+from dagster_dataops.checkpoints.places.published_objects import HEAD_ENDING, LOCK_ENDING
 from dagster_dataops.concurrency.file_lock import lock_at_once
 from dagster_dataops.datasets.remote_input import NOTE_ENDING
 from dagster_dataops.places.bucket import COPIES

@@ -8,9 +8,8 @@ import orjson
 import pytest
 
 from dagster_dataops import config, load_result
-from dagster_dataops.checkpoints.claims import claim_of
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.checkpoints.homes.node_home import home_of
+from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import (
     ConfigurationError,
@@ -18,6 +17,7 @@ from dagster_dataops.errors import (
     ResultMissingError,
     StorageError,
 )
+from dagster_dataops.places.working_copies import bucket_of
 from tests.each import each
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.object_stores import FakeStore, machine
@@ -171,10 +171,10 @@ def test_a_journal_writes_the_files_of_its_checkpoint_only(attack: _Attack, entr
     before = attack.files()
     folder = node(attack.machine().parent)
     with pytest.raises(PathEscapeError, match=r"fake://bucket/root/docs/node/.journal/00000001"):
-        claim_of(folder, "run", 0)
+        folder.place.claim("run", 0)
     assert attack.files() == before
     store.put("root/docs/node/.journal/00000001", b"{}\n")
-    claim_of(folder, "run", 0).release()  # and nothing stays locked
+    folder.place.claim("run", 0).release()  # and nothing stays locked
 
 
 @each("pieces", [[["segment-00001.jsonl", -1, 5]], [["segment-00001.jsonl", 5, 1]], [[1]], 5])
@@ -184,25 +184,25 @@ def test_a_damaged_entry_of_a_journal_is_named(attack: _Attack, pieces: object) 
     store.put("root/docs/node/.journal/data/00000002-x", b"owned")
     store.put("root/docs/node/.journal/00000001", _entry(pieces))
     with pytest.raises(StorageError, match="the entry of the journal is damaged"):
-        claim_of(node(attack.machine().parent), "run", 0)
+        node(attack.machine().parent).place.claim("run", 0)
 
 
 @each("name", ["²", "٣", "x", "-1", "1", "00000001.draft"])
 def test_objects_beside_the_entries_of_a_journal_are_ignored(attack: _Attack, name: str) -> None:
     attack.store.put(f"root/docs/node/.journal/{name}", b"{}\n")
-    claim_of(node(attack.machine().parent), "run", 0).release()
+    node(attack.machine().parent).place.claim("run", 0).release()
 
 
 def test_a_number_of_an_entry_that_no_run_has_given_is_named(attack: _Attack) -> None:
     attack.store.put("root/docs/node/.journal/" + "9" * 25, b"{}\n")
     with pytest.raises(StorageError, match=r"\.journal/9{25}: .*no run has given this number"):
-        claim_of(node(attack.machine().parent), "run", 0)
+        node(attack.machine().parent).place.claim("run", 0)
 
 
 def test_a_working_copy_with_a_hostile_head_is_fetched_again(attack: _Attack) -> None:
     folder = attack.machine()
     rows = load_result(folder).read()
-    home = home_of(folder, _NAME)
+    home = PublishedObjects(*bucket_of(folder), folder, _NAME)
     path = folder / f".{_NAME}_home.json"
     content, version = orjson.loads(path.read_bytes())
     content["home"]["files"]["../../escaped"] = _fact("x")
@@ -210,7 +210,7 @@ def test_a_working_copy_with_a_hostile_head_is_fetched_again(attack: _Attack) ->
     (folder.parent.parent / "escaped").write_text("kept")
     assert load_result(folder).read() == rows
     assert (folder.parent.parent / "escaped").read_text() == "kept"
-    assert home.refresh() is not None
+    assert home.fetch() is not None
 
 
 @each("facts", [{"artefact": "../x"}, {"parted": "/etc"}, {"part_of": "/x_results.jsonl.json"}])

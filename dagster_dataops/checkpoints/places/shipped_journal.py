@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
-from dagster_dataops.checkpoints.homes.object_journal import ObjectEntry, ObjectJournal
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import Position
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
+from dagster_dataops.checkpoints.places.object_journal import ObjectEntry, ObjectJournal
 from dagster_dataops.confined_names import is_plain
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.errors import PathEscapeError, StorageError
