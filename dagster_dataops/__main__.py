@@ -14,7 +14,7 @@ from dagster_dataops.errors import DataOpsError
 from dagster_dataops.filestores.energon_preparation import prepare_energon
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.calls.client import ModelClient
-from dagster_dataops.places.urls import folder_setting
+from dagster_dataops.places.url_forms import folder_setting
 from dagster_dataops.quantities import counted
 from dagster_dataops.tracing.tracer import trace
 

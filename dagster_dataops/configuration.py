@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.places.bucket import BucketFile, prefix_of
-from dagster_dataops.places.urls import folder_setting, is_url
-from dagster_dataops.places.working_copies import working_copy
+from dagster_dataops.places.mounted_buckets import working_copy
+from dagster_dataops.places.url_forms import folder_setting, is_url
 
 _DEFAULT_ROOT: Final = "data_pipeline_res"
 Resume: TypeAlias = bool | Literal["failed_records"]

@@ -36,7 +36,7 @@ from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
-from dagster_dataops.places.urls import is_url
+from dagster_dataops.places.url_forms import is_url
 
 
 class PipelineOptions(LayoutOptions, JobOptions, total=False):

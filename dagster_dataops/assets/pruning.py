@@ -17,8 +17,8 @@ from dagster_dataops.assets.runtime.asset_paths import PARTITIONS, folder_of, sa
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.places.urls import folder_setting, is_url
-from dagster_dataops.places.working_copies import bucket_of
+from dagster_dataops.places.mounted_buckets import bucket_of
+from dagster_dataops.places.url_forms import folder_setting, is_url
 from dagster_dataops.quantities import counted
 from dagster_dataops.reporting.html_report import FILE_NAME
 

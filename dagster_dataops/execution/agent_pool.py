@@ -18,6 +18,7 @@ from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import ClusterError
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.operators.options.settings import ResolvedSettings
+from dagster_dataops.places.bucket import Location, location_of
 
 
 class AgentEnvironment(NamedTuple):
@@ -71,6 +72,11 @@ class AgentOrder:
     segments: range
     bucket: tuple[Any, ...] = field(default=(), repr=False)
     resources: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def location(self) -> Location:
+        """Where the input is."""
+        return location_of(self.input, self.bucket)
 
 
 class Lease(NamedTuple):

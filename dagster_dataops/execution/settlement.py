@@ -17,7 +17,7 @@ from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.places.byte_source import Readable
+from dagster_dataops.places.range_source import Readable
 
 
 class Orders(NamedTuple):

@@ -13,8 +13,8 @@ from dagster_dataops.datasets.lines import (
     line_blocks,
     opened_content,
 )
-from dagster_dataops.places.byte_source import size_of
 from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import size_of
 from dagster_dataops.records import Record, decode, encode
 
 _BLOCK_BYTES = 8 << 20

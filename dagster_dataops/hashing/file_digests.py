@@ -10,9 +10,9 @@ import xxhash
 
 from dagster_dataops.errors import InputError
 from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.byte_source import read_blocks
 from dagster_dataops.places.file_state import FileState
 from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import read_blocks
 
 _BLOCK_BYTES: Final = 8 << 20
 

@@ -1,4 +1,4 @@
-"""`Bucket`: a bucket of an object store. `BucketFile`: an object in it."""
+"""`StoreBucket`: a bucket of an object store. `BucketFile`: an object in it."""
 
 import os
 import re
@@ -19,7 +19,7 @@ _PLAIN: Final = ("endpoint", "region")  # options that are no secrets
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class StoreBucket:
     """A bucket of an object store.
 
     Attributes:
@@ -38,7 +38,7 @@ class Bucket:
     @override
     def __reduce__(self) -> tuple[Any, ...]:
         plain = {name: self.options[name] for name in _PLAIN if name in self.options}
-        return Bucket, (self.url, self.folder, plain)
+        return StoreBucket, (self.url, self.folder, plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class BucketFile:
         key: The key of the object.
     """
 
-    bucket: Bucket
+    bucket: StoreBucket
     key: str
 
     @override
@@ -92,7 +92,7 @@ def published_path(location: Location) -> Path | None:
 class BucketPrefix(NamedTuple):
     """What a URL names: a bucket, and a prefix of keys without slashes at its ends."""
 
-    bucket: Bucket
+    bucket: StoreBucket
     prefix: str
 
 
@@ -121,7 +121,7 @@ def prefix_of(
     server = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", "")
     mark = f"{zlib.crc32(server.encode()):08x}" if server else ""
     folder = scratch() / scheme / (f"{name}@{mark}" if mark else name)
-    return BucketPrefix(Bucket(f"{scheme}://{name}", folder, dict(options)), prefix)
+    return BucketPrefix(StoreBucket(f"{scheme}://{name}", folder, dict(options)), prefix)
 
 
 def facts_of_location(location: Location) -> tuple[str, tuple[Any, ...]]:
@@ -141,4 +141,4 @@ def location_of(name: str, bucket: tuple[Any, ...]) -> Location:
     if not bucket:
         return Path(name)
     url, folder, options = bucket
-    return BucketFile(Bucket(url, Path(folder), options, reached=True), name)
+    return BucketFile(StoreBucket(url, Path(folder), options, reached=True), name)

@@ -10,8 +10,8 @@ from typing_extensions import override
 
 from dagster_dataops.errors import InputError, StorageError
 from dagster_dataops.places.bucket import BucketFile
-from dagster_dataops.places.byte_source import ByteSource
 from dagster_dataops.places.file_state import FileState
+from dagster_dataops.places.range_source import RangeSource
 
 if TYPE_CHECKING:
     from dagster_dataops.places.result_store import ResultStore
@@ -40,7 +40,7 @@ def _store_of(file: BucketFile) -> "ResultStore":
     return reading(file.bucket)
 
 
-class ObjectFile(ByteSource):
+class ObjectFile(RangeSource):
     """An input on an object store, in the version that it had when it was opened.
 
     It is opened by one request, which returns its first block too. Later requests carry its

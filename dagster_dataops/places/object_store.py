@@ -19,7 +19,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import MissingExtraError, StorageError, StoreRefusedError
-from dagster_dataops.places.bucket import Bucket
+from dagster_dataops.places.bucket import StoreBucket
 from dagster_dataops.places.result_store import ConflictError, ResultStore, Status, Version
 
 try:
@@ -46,7 +46,7 @@ _NO_RANGE: Final = "416"  # HTTP status: an empty object has no range of bytes
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
 
 
-def open_store(bucket: Bucket, *, read_only: bool = False) -> "ObjectStore":
+def open_store(bucket: StoreBucket, *, read_only: bool = False) -> "ObjectStore":
     """Return the store of a bucket, after a check of its conditional writes.
 
     Args:

@@ -4,15 +4,15 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.places.bucket import Bucket
+from dagster_dataops.places.bucket import StoreBucket
 from dagster_dataops.places.result_store import ResultStore
 
-_OPEN: Final[dict[Path, tuple[Bucket, ResultStore]]] = {}
-_READING: Final[dict[Path, tuple[Bucket, ResultStore]]] = {}  # not checked
+_OPEN: Final[dict[Path, tuple[StoreBucket, ResultStore]]] = {}
+_READING: Final[dict[Path, tuple[StoreBucket, ResultStore]]] = {}  # not checked
 _OPENING: Final = threading.Lock()
 
 
-def writing(bucket: Bucket) -> ResultStore:
+def writing(bucket: StoreBucket) -> ResultStore:
     """Return the store of a bucket, to publish results in it.
 
     Raises:
@@ -22,7 +22,7 @@ def writing(bucket: Bucket) -> ResultStore:
     return _open(bucket, read_only=False)
 
 
-def reading(bucket: Bucket) -> ResultStore:
+def reading(bucket: StoreBucket) -> ResultStore:
     """Return the store of a bucket, to read from it: without a check of its conditional writes.
 
     Raises:
@@ -32,7 +32,7 @@ def reading(bucket: Bucket) -> ResultStore:
     return _open(bucket, read_only=True)
 
 
-def _open(bucket: Bucket, *, read_only: bool) -> ResultStore:
+def _open(bucket: StoreBucket, *, read_only: bool) -> ResultStore:
     with _OPENING:
         for known in (_OPEN, _READING) if read_only else (_OPEN,):
             opened = known.get(bucket.folder)
@@ -45,6 +45,6 @@ def _open(bucket: Bucket, *, read_only: bool) -> ResultStore:
         return store
 
 
-def use(bucket: Bucket, store: ResultStore) -> None:
+def use(bucket: StoreBucket, store: ResultStore) -> None:
     """Use an open store for a bucket."""
     _OPEN[bucket.folder] = (bucket, store)

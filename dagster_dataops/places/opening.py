@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 from dagster_dataops.errors import InputError
 from dagster_dataops.places.bucket import BucketFile, Location
-from dagster_dataops.places.byte_source import Readable, close_readable
 from dagster_dataops.places.file_state import FileState
 from dagster_dataops.places.object_file import ObjectFile
 from dagster_dataops.places.parted_file import PartedFile, state_of_parts
+from dagster_dataops.places.range_source import Readable, close_readable
 
 
 def open_readable(location: Location) -> Readable:

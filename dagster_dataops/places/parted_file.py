@@ -10,13 +10,13 @@ from typing import Final
 
 from typing_extensions import override
 
-from dagster_dataops.places.byte_source import ByteSource, read_range
 from dagster_dataops.places.file_state import FileState
+from dagster_dataops.places.range_source import RangeSource, read_range
 
 _PART: Final = re.compile(r"(.+-)(\d{5,})\.jsonl")
 
 
-class PartedFile(ByteSource):
+class PartedFile(RangeSource):
     """A jsonl file that is split in parts: files of one folder, ``<name>-00000.jsonl`` and so on.
 
     It is an export with ``records_per_file``, or a result of version 0.2. Its content is that of

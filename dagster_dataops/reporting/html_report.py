@@ -16,7 +16,7 @@ from dagster_dataops.datasets.durable_files import make_folder, write_durably
 from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.urls import check_local
+from dagster_dataops.places.url_forms import check_local
 from dagster_dataops.reporting.failed_rows import RowBudget
 from dagster_dataops.reporting.node_facts import counts_of, details_of
 from dagster_dataops.reporting.published_nodes import MOST_NODES, PublishedNode, published_nodes

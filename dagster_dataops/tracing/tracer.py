@@ -15,7 +15,7 @@ from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import ResultMissingError, TraceError
 from dagster_dataops.places.bucket import Location
 from dagster_dataops.places.opening import exists
-from dagster_dataops.places.urls import check_local
+from dagster_dataops.places.url_forms import check_local
 from dagster_dataops.tracing.crude_origins import crude_files, packed_keys, restore_key_of
 from dagster_dataops.tracing.record_file import FoundLine
 from dagster_dataops.tracing.record_map import MOST_LINES

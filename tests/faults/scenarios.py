@@ -35,8 +35,8 @@ from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.runners import stream_runner
 from dagster_dataops.execution.runners.given_stream import given_stream
 from dagster_dataops.hashing.file_digests import content_digest
-from dagster_dataops.places.byte_source import read_blocks
 from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import read_blocks
 from dagster_dataops.streams.data_pipeline import DataPipeline
 from dagster_dataops.streams.factories import read_jsonl
 from tests.execution.helpers import SMALL, cut_by, lines

@@ -19,8 +19,8 @@ from dagster_dataops import JsonlDataset, config, load_result
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext
+from dagster_dataops.places.mounted_buckets import bucket_of
 from dagster_dataops.places.open_stores import writing
-from dagster_dataops.places.working_copies import bucket_of
 from tests.faults import store_victim
 from tests.faults.warm_starts import StartedProcess, warm_interpreter
 from tests.object_stores import SECRETS, FakeStore, machine, s3_server

@@ -9,8 +9,8 @@ from dagster_dataops.configuration import input_object
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
 from dagster_dataops.places.bucket import (
-    Bucket,
     BucketFile,
+    StoreBucket,
     facts_of_location,
     location_of,
     published_path,
@@ -20,8 +20,8 @@ _OPTIONS = {"endpoint": "http://server", "secret_access_key": "hunter2"}
 
 
 @pytest.fixture
-def bucket(tmp_path: Path) -> Bucket:
-    return Bucket("s3://docs", tmp_path, _OPTIONS)
+def bucket(tmp_path: Path) -> StoreBucket:
+    return StoreBucket("s3://docs", tmp_path, _OPTIONS)
 
 
 def test_the_text_of_an_object_is_its_url_without_the_version_of_a_published_file(bucket):

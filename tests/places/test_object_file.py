@@ -22,12 +22,12 @@ from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.workers.protocol import Range
 from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.places.bucket import BucketFile
-from dagster_dataops.places.byte_source import expect, read_range, state_of
+from dagster_dataops.places.mounted_buckets import bucket_of
 from dagster_dataops.places.object_file import ObjectFile
 from dagster_dataops.places.open_stores import writing
 from dagster_dataops.places.opening import open_readable, opened, state_at
+from dagster_dataops.places.range_source import expect, read_range, state_of
 from dagster_dataops.places.result_store import Status, Version
-from dagster_dataops.places.working_copies import bucket_of
 from tests.execution.helpers import KINDS, MODES, node, operator_for, run, second_thread
 from tests.object_stores import SECRETS, FakeStore, machine, s3_server, unreliable
 

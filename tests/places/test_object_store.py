@@ -14,11 +14,11 @@ from dagster_dataops import JsonlDataset, config, load_result
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
 from dagster_dataops.places import object_store
-from dagster_dataops.places.bucket import Bucket
+from dagster_dataops.places.bucket import StoreBucket
+from dagster_dataops.places.mounted_buckets import bucket_of, shown_place
 from dagster_dataops.places.object_store import ObjectStore, open_store
 from dagster_dataops.places.open_stores import writing
 from dagster_dataops.places.result_store import ConflictError
-from dagster_dataops.places.working_copies import bucket_of, shown_place
 from tests.object_stores import SECRETS, s3_server, unreliable
 
 
@@ -116,12 +116,12 @@ def test_a_store_without_conditional_replacement_is_refused(tmp_path):
 
 def test_a_missing_bucket_is_refused_with_the_reason(on_s3, tmp_path):
     with pytest.raises(StoreRefusedError, match="s3://nothing-here: .*there is no such bucket"):
-        open_store(Bucket("s3://nothing-here", tmp_path, {}))
+        open_store(StoreBucket("s3://nothing-here", tmp_path, {}))
 
 
 def test_wrong_options_are_refused(tmp_path):
     with pytest.raises(StoreRefusedError, match="s3://results: cannot open the store"):
-        open_store(Bucket("s3://results", tmp_path, {"no_such_option": "x"}))
+        open_store(StoreBucket("s3://results", tmp_path, {"no_such_option": "x"}))
 
 
 def test_an_unreachable_object_names_the_url(on_s3):
@@ -317,4 +317,4 @@ def test_an_address_without_a_store_is_refused_soon(monkeypatch, tmp_path):
         patch.object(object_store, "_PATIENCE", {"retry_timeout": timedelta(days=1)}),
         pytest.raises(StoreRefusedError, match="s3://results: cannot write to the store"),
     ):
-        open_store(Bucket("s3://results", tmp_path, {}))
+        open_store(StoreBucket("s3://results", tmp_path, {}))

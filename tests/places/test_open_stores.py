@@ -8,8 +8,8 @@ import pytest
 from dagster_dataops import config
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.places import object_store, open_stores
+from dagster_dataops.places.mounted_buckets import bucket_of
 from dagster_dataops.places.open_stores import reading, writing
-from dagster_dataops.places.working_copies import bucket_of
 from tests.object_stores import FakeStore
 
 

@@ -53,7 +53,7 @@ from dagster_dataops.cluster.ray_cluster import RayCluster
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.options.annotations import UNIONS
-from dagster_dataops.places.urls import is_url
+from dagster_dataops.places.url_forms import is_url
 
 Modules: TypeAlias = Iterable[object]
 _Class = TypeVar("_Class")

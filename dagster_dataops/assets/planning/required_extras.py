@@ -6,7 +6,7 @@ import dagster as dg
 
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.exporters.packages import require
-from dagster_dataops.places.urls import is_object_url, is_url
+from dagster_dataops.places.url_forms import is_object_url, is_url
 from dagster_dataops.streams.files.locations import compression_of
 
 

@@ -38,8 +38,8 @@ from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.urls import is_url
-from dagster_dataops.places.working_copies import shown_place
+from dagster_dataops.places.mounted_buckets import shown_place
+from dagster_dataops.places.url_forms import is_url
 from dagster_dataops.quantities import counted
 
 _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")

@@ -56,7 +56,7 @@ from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.definition.reader_base import Readable, returns_stream
 from dagster_dataops.operators.definition.spec_builder import checked_name
 from dagster_dataops.pipelines.combined_inputs import Combined
-from dagster_dataops.places.urls import is_object_url
+from dagster_dataops.places.url_forms import is_object_url
 from dagster_dataops.streams.factories import read_jsonl
 from dagster_dataops.streams.files.locations import compression_of
 from dagster_dataops.streams.identity.stream_identity import definition

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
-from dagster_dataops.checkpoints.places.node_place import NodePlace, RemoteFile, RemoteFiles
+from dagster_dataops.checkpoints.places.node_place import NodePlace, StoredFile, StoredFiles
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
-from dagster_dataops.places.bucket import Bucket, BucketFile
-from dagster_dataops.places.working_copies import shown_place
+from dagster_dataops.places.bucket import BucketFile, StoreBucket
+from dagster_dataops.places.mounted_buckets import shown_place
 
 
 class BucketPlace(NodePlace):
@@ -27,7 +27,7 @@ class BucketPlace(NodePlace):
 
     at_once = True
 
-    def __init__(self, bucket: Bucket, key: str, folder: Path, name: str) -> None:
+    def __init__(self, bucket: StoreBucket, key: str, folder: Path, name: str) -> None:
         super().__init__(folder, name)
         self._bucket = bucket
         self._objects = PublishedObjects(bucket, key, folder, name)
@@ -49,17 +49,17 @@ class BucketPlace(NodePlace):
         return self._objects.is_published()
 
     @override
-    def remote(self) -> RemoteFiles | None:
+    def remote(self) -> StoredFiles | None:
         if self._objects.store.url.startswith("memory:"):  # only this process has it
             return None
         head = self._objects.head_to_fetch()
         if head is None:
             return None
         files = {
-            name: RemoteFile(BucketFile(self._bucket, file["key"]), file["size"])
+            name: StoredFile(BucketFile(self._bucket, file["key"]), file["size"])
             for name, file in head.files.items()
         }
-        return RemoteFiles(head.manifest(), files)
+        return StoredFiles(head.manifest(), files)
 
     @override
     def uri(self, path: Path) -> str:

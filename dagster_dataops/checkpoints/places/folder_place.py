@@ -7,7 +7,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.places.node_place import Claim, NodePlace, RemoteFiles
+from dagster_dataops.checkpoints.places.node_place import Claim, NodePlace, StoredFiles
 from dagster_dataops.datasets.published_files import RESULT
 
 
@@ -46,7 +46,7 @@ class FolderPlace(NodePlace):
         return (self.folder / f"{self.name}{RESULT}").exists()
 
     @override
-    def remote(self) -> RemoteFiles | None:
+    def remote(self) -> StoredFiles | None:
         return None
 
     @override

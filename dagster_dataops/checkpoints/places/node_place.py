@@ -37,14 +37,14 @@ class Claim(FolderLock, ABC):
         """
 
 
-class RemoteFile(NamedTuple):
+class StoredFile(NamedTuple):
     """A published file that this machine has no copy of, and its size."""
 
     location: BucketFile
     size: int
 
 
-class RemoteFiles(NamedTuple):
+class StoredFiles(NamedTuple):
     """The published files of a node that this machine has no copy of.
 
     Attributes:
@@ -53,7 +53,7 @@ class RemoteFiles(NamedTuple):
     """
 
     manifest: bytes
-    files: Mapping[str, RemoteFile]
+    files: Mapping[str, StoredFile]
 
 
 class NodePlace(ABC):
@@ -109,7 +109,7 @@ class NodePlace(ABC):
         """Return whether the node has a result, perhaps an edited one."""
 
     @abstractmethod
-    def remote(self) -> RemoteFiles | None:
+    def remote(self) -> StoredFiles | None:
         """Return the published files, to be read where they are; ``None`` if the folder has them.
 
         Raises:

@@ -24,7 +24,7 @@ from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_result import link_parts, remove_parts
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.errors import LostError, ResultMissingError
-from dagster_dataops.places.bucket import Bucket
+from dagster_dataops.places.bucket import StoreBucket
 from dagster_dataops.places.open_stores import writing
 from dagster_dataops.places.result_store import ConflictError, Version
 
@@ -77,7 +77,7 @@ class PublishedObjects:
         StoreRefusedError: The store cannot be reached, or lacks a feature that results need.
     """
 
-    def __init__(self, bucket: Bucket, key: str, folder: Path, name: str) -> None:
+    def __init__(self, bucket: StoreBucket, key: str, folder: Path, name: str) -> None:
         self.bucket = bucket
         self.store = writing(bucket)
         self.key = key

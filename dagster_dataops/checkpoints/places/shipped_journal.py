@@ -22,7 +22,7 @@ from dagster_dataops.checkpoints.places.object_journal import ObjectEntry, Objec
 from dagster_dataops.confined_names import is_plain
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.errors import PathEscapeError, StorageError
-from dagster_dataops.places.byte_source import read_range
+from dagster_dataops.places.range_source import read_range
 from dagster_dataops.places.result_store import ResultStore
 
 _STEP_BYTES: Final = 32 << 20  # outputs in one object

@@ -18,8 +18,8 @@ from dagster_dataops.datasets.lines import LineCounter, split_lines
 from dagster_dataops.operators.outcomes.column_watch import missing_counts
 from dagster_dataops.operators.outcomes.dispositions import reasons_in
 from dagster_dataops.operators.outcomes.record_context import shown_counts
-from dagster_dataops.places.byte_source import Readable, read_range
 from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import Readable, read_range
 
 _EXAMPLES: Final = 3
 _EXAMPLE_BYTES: Final = 400

@@ -131,7 +131,7 @@ def _sent(error: BaseException, order: AgentOrder) -> BaseException:
     if type(error).__module__.startswith("dagster_dataops."):
         return error
     text = "".join(traceback.format_exception(error))
-    reason = f"the agent on {socket.gethostname()} failed over {order.input}:\n{text}"
+    reason = f"the agent on {socket.gethostname()} failed over {order.location}:\n{text}"
     return WorkerError("on a cluster", reason)
 
 

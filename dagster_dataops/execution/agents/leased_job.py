@@ -26,9 +26,8 @@ from dagster_dataops.execution.agent_pool import (
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.settlement import Orders, Settlement
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.places.bucket import location_of
-from dagster_dataops.places.byte_source import Readable
-from dagster_dataops.places.working_copies import shown_place
+from dagster_dataops.places.mounted_buckets import shown_place
+from dagster_dataops.places.range_source import Readable
 
 
 class StopAgentError(DataOpsError):
@@ -51,9 +50,7 @@ class LeasedJob(Settlement):
     """
 
     def __init__(self, order: AgentOrder, operator: Operator) -> None:
-        dataset = JsonlDataset(
-            location_of(order.input, order.bucket), order.size, fingerprint=order.fingerprint
-        )
+        dataset = JsonlDataset(order.location, order.size, fingerprint=order.fingerprint)
         super().__init__(operator, dataset, order.folder, ExitStack())
         self._order = order
         self._numbers = iter(order.segments)

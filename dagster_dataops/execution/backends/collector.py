@@ -26,8 +26,8 @@ from dagster_dataops.execution.records.retries import PauseEnded
 from dagster_dataops.execution.records.span_draft import Finished, span_of
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 from dagster_dataops.operators.outcomes.record_context import StopRun
-from dagster_dataops.places.byte_source import close_readable
 from dagster_dataops.places.opening import open_readable
+from dagster_dataops.places.range_source import close_readable
 
 _LOOK_SECONDS: Final = 0.02  # after which the main thread settles the remaining outcomes
 _PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...

@@ -34,8 +34,8 @@ from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
 from dagster_dataops.execution.workers.worker_process import Overdue, WorkerProcess
 from dagster_dataops.places.bucket import facts_of_location
-from dagster_dataops.places.byte_source import Readable, close_readable, read_range, state_of
 from dagster_dataops.places.opening import open_readable
+from dagster_dataops.places.range_source import Readable, close_readable, read_range, state_of
 
 _WAIT_SECONDS: Final = 0.1
 _STUCK_SECONDS: Final = 2.0  # seconds beyond the time limit; workers end most calls themselves

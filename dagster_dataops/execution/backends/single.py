@@ -16,8 +16,8 @@ from dagster_dataops.execution.records.settle import line_settling, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
-from dagster_dataops.places.byte_source import Readable, close_readable
 from dagster_dataops.places.opening import open_readable
+from dagster_dataops.places.range_source import Readable, close_readable
 
 T = TypeVar("T")
 _RANGE_BYTES = 4 << 20

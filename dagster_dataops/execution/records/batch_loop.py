@@ -11,7 +11,7 @@ from dagster_dataops.execution.records.range_loop import RangeLoop, Terms
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.settle_steps import SettleLines
 from dagster_dataops.execution.records.span_draft import span_of
-from dagster_dataops.places.byte_source import Readable
+from dagster_dataops.places.range_source import Readable
 
 
 class BatchLoop(RangeLoop):

@@ -16,8 +16,8 @@ from dagster_dataops.operators.chains.chain_calls import PartTimes
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.column_watch import ColumnWatch
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
-from dagster_dataops.places.byte_source import Readable, close_readable
 from dagster_dataops.places.opening import open_readable
+from dagster_dataops.places.range_source import Readable, close_readable
 
 
 def context_of(operator: Operator) -> OperatorContext | None:

@@ -15,7 +15,7 @@ from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.operators.outcomes.record_context import Tally
-from dagster_dataops.places.byte_source import Readable, expect
+from dagster_dataops.places.range_source import Readable, expect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

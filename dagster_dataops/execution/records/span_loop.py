@@ -16,7 +16,7 @@ from dagster_dataops.execution.records.range_loop import RangeLoop, Terms
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.records.span_block import SpanBlock
-from dagster_dataops.places.byte_source import Readable
+from dagster_dataops.places.range_source import Readable
 
 SETTLE_SECONDS: Final = 0.5
 _PARTS: Final = 10  # share of that time; a slice ends after the record during which it is over

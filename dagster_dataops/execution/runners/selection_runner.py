@@ -45,8 +45,8 @@ from dagster_dataops.operators.outcomes.column_watch import missing_counts
 from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, dropped_for
 from dagster_dataops.operators.outcomes.record_context import shown_counts
 from dagster_dataops.operators.outcomes.return_contract import ContractError, encode_outcome
-from dagster_dataops.places.byte_source import Readable
 from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import Readable
 from dagster_dataops.records import Record, decode, encode
 
 if TYPE_CHECKING:

@@ -53,8 +53,8 @@ from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
 from dagster_dataops.operators.pickling import receive
 from dagster_dataops.places.bucket import location_of
-from dagster_dataops.places.byte_source import Readable, close_readable, state_of
 from dagster_dataops.places.opening import open_readable
+from dagster_dataops.places.range_source import Readable, close_readable, state_of
 
 _IDLE_MS: Final = 60_000  # seconds without a run after which the worker ends
 _TIDY_MS: Final = 1_000  # seconds without a run after which the worker collects garbage

@@ -52,7 +52,7 @@ from dagster_dataops.operators.options.signature import (
 from dagster_dataops.operators.options.type_checks import check_types
 from dagster_dataops.operators.outcomes.named_outputs import checked_outputs
 from dagster_dataops.operators.outcomes.record_context import RunLink
-from dagster_dataops.places.urls import check_local
+from dagster_dataops.places.url_forms import check_local
 from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:

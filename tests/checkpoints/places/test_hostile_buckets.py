@@ -17,7 +17,7 @@ from dagster_dataops.errors import (
     ResultMissingError,
     StorageError,
 )
-from dagster_dataops.places.working_copies import bucket_of
+from dagster_dataops.places.mounted_buckets import bucket_of
 from tests.each import each
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.object_stores import FakeStore, machine

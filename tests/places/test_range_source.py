@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.places.byte_source import read_range
 from dagster_dataops.places.opening import opened, state_at
 from dagster_dataops.places.parted_file import PartedFile
+from dagster_dataops.places.range_source import read_range
 
 
 @given(st.binary(max_size=60), st.integers(0, 70), st.integers(0, 70), st.integers(1, 7))

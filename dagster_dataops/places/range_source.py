@@ -1,4 +1,4 @@
-"""`ByteSource`: an open file that is read by byte ranges. A plain file is its descriptor."""
+"""`RangeSource`: an open file that is read by byte ranges. A plain file is its descriptor."""
 
 import os
 from abc import ABC, abstractmethod
@@ -8,7 +8,7 @@ from typing import TypeAlias
 from dagster_dataops.places.file_state import FileState
 
 
-class ByteSource(ABC):
+class RangeSource(ABC):
     """An open file that is no plain file of this machine.
 
     Attributes:
@@ -42,7 +42,7 @@ class ByteSource(ABC):
         """Take note that bytes [start, end) will be read in order."""
 
 
-Readable: TypeAlias = int | ByteSource
+Readable: TypeAlias = int | RangeSource
 """An open file: the descriptor of a plain file, or another source of bytes."""
 
 

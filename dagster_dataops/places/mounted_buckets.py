@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.places.bucket import COPIES, Bucket, BucketFile, BucketPrefix, Location
+from dagster_dataops.places.bucket import COPIES, BucketFile, BucketPrefix, Location, StoreBucket
 
-_BUCKETS: Final[dict[Path, Bucket]] = {}  # by their folders
+_BUCKETS: Final[dict[Path, StoreBucket]] = {}  # by their folders
 
 
 def working_copy(prefix: BucketPrefix) -> Path:
@@ -15,7 +15,7 @@ def working_copy(prefix: BucketPrefix) -> Path:
     return bucket.folder / prefix.prefix if prefix.prefix else bucket.folder
 
 
-def bucket_of(path: Path) -> tuple[Bucket, str] | None:
+def bucket_of(path: Path) -> tuple[StoreBucket, str] | None:
     """Return the bucket whose working copy holds ``path``, and the key of ``path`` in it.
 
     Returns:
