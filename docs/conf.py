@@ -2,7 +2,7 @@
 
 import re
 import sys
-from importlib.metadata import version as version_of
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import dagster_dataops
 
 project = "dagster-dataops"
-author = "the dagster-dataops authors"
+author = "the dagster-dataops developers"
 copyright = f"2026, {author}"  # noqa: A001 - Sphinx names it so
-release = version = version_of("dagster-dataops")
+_about = metadata("dagster-dataops")
+release = version = _about["Version"]
 
 _ATTRIBUTE = re.compile(r"\.\. attribute:: ")
 _TYPE = re.compile(r" +:type: ")
@@ -25,6 +26,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "llms_text",
     "reference_tables",
 ]
 source_suffix = {".md": "markdown"}
@@ -32,6 +34,8 @@ exclude_patterns = ["build"]
 html_theme = "furo"
 html_title = f"{project} {release}"
 html_copy_source = False
+_addresses = dict(one.split(", ", 1) for one in _about.get_all("Project-URL", []))
+html_baseurl = _addresses.get("Documentation", "")
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

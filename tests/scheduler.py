@@ -24,6 +24,7 @@ _TOGETHER: Final = (
     "tests/places/test_object_store.py",
     "tests/faults/test_store_kills.py",
     "tests/test_definitions.py",
+    "tests/test_distributions.py",
     "tests/test_documents.py",
 )
 

@@ -1,21 +1,8 @@
-"""The code of README.md and of the documentation runs.
-
-Each page is one script: its Python blocks in order, in one namespace, in an empty folder. A block
-whose first line is a comment with a file name (``# definitions.py``, ``# defs.yaml``) is written to
-that file instead. Two kinds of HTML comments steer this; readers do not see them:
-
-- ``<!-- test``, a line end, Python code and ``-->``: code that only the test runs, to make the
-  input of a sample or to check its result.
-- ``<!-- not run: reason -->`` in front of a block: the test leaves the block out.
-
-The comment behind a ``print`` is its expected output: ``print(1 + 1)  # 2``. A page with a
-``defs.yaml`` can load it: ``from yaml_project import load``.
-"""
+"""The code of README.md and of the documentation runs: `tests.pages` says how a page is marked."""
 
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -24,70 +11,8 @@ import dagster_dataops
 from dagster_dataops.__main__ import main
 from dagster_dataops.configuration import Configuration
 from dagster_dataops.operators.options.settings import SETTING_NAMES
+from tests.pages import BLOCK, DOCS, FILE, PAGES, ROOT, read_page
 from tests.warm_python import SCRIPT, WarmPython
-
-ROOT = Path(__file__).parent.parent
-DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-
-_BLOCK = re.compile(
-    r"(?P<skipped><!-- not run: [^>]+ -->\n+)?"
-    r"^```(?P<language>[\w-]*)\n(?P<code>.*?)^```$"
-    r"|^<!-- test\n(?P<hidden>.*?)^-->$",
-    re.DOTALL | re.MULTILINE,
-)
-_FILE = re.compile(r"# ([\w./-]+\.(?:py|yaml|toml))\b.*\n")
-_PRINTED = re.compile(r"^print\(.*\)  # (.+)$", re.MULTILINE)
-
-_PYPROJECT = """
-[tool.dg]
-directory_type = "project"
-[tool.dg.project]
-root_module = "my_project"
-"""
-_YAML_PROJECT = """
-import sys
-from pathlib import Path
-
-import dagster as dg
-
-sys.path.insert(0, "src")
-
-
-def load() -> dg.Definitions:
-    return dg.load_from_defs_folder(path_within_project=Path.cwd())
-"""
-
-
-@dataclass
-class Page:
-    """The code of a page: a script whose line numbers are those of the page, and files."""
-
-    script: str = ""
-    files: dict[str, str] = field(default_factory=dict)
-    printed: list[str] = field(default_factory=list)
-
-
-def read_page(path: Path) -> Page:
-    """Return the code of a page."""
-    text = path.read_text(encoding="utf-8")
-    page = Page()
-    for block in _BLOCK.finditer(text):
-        code, group = block["hidden"], "hidden"
-        if code is None:
-            code, group = block["code"], "code"
-            name = _FILE.match(code)
-            if block["skipped"]:
-                continue
-            if name:
-                page.files[name[1]] = code
-                continue
-            if block["language"] != "python":
-                continue
-            page.printed += _PRINTED.findall(code)
-        line = text.count("\n", 0, block.start(group))
-        page.script += "\n" * (line - page.script.count("\n")) + code
-    return page
 
 
 def name_of(path: Path) -> str:
@@ -106,23 +31,16 @@ def test_the_code_of_a_page_runs_and_prints_as_commented(
     name: str, warm_dagster: WarmPython, tmp_path: Path
 ) -> None:
     page = CODE[name]
-    files = page.files | {"pyproject.toml": _PYPROJECT, "yaml_project.py": _YAML_PROJECT}
-    for file, content in files.items():
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).write_text(content)
-    (tmp_path / "script.py").write_text(page.script)
+    page.write(tmp_path)
 
-    printed = iter(warm_dagster.run(SCRIPT, "script.py", folder=tmp_path).splitlines())
-
-    missing = [line for line in page.printed if line not in printed]  # in this order
-    assert missing == []
+    assert page.missing(warm_dagster.run(SCRIPT, "script.py", folder=tmp_path)) == []
 
 
 def test_each_yaml_block_is_a_file_or_gives_a_reason() -> None:
     blocks = [
         (name_of(path), block)
         for path in PAGES
-        for block in _BLOCK.finditer(path.read_text(encoding="utf-8"))
+        for block in BLOCK.finditer(path.read_text(encoding="utf-8"))
         if block["language"] == "yaml"
     ]
 
@@ -130,7 +48,7 @@ def test_each_yaml_block_is_a_file_or_gives_a_reason() -> None:
     assert [
         (name, block["code"])
         for name, block in blocks
-        if not block["skipped"] and not _FILE.match(block["code"])
+        if not block["skipped"] and not FILE.match(block["code"])
     ] == []
 
 

@@ -226,7 +226,7 @@ class OperatorRegistry:
         return None
 
     def _add_plain_class(self, target: type, terms: OperatorTerms) -> type:
-        if isinstance(target, OperatorMeta):
+        if hasattr(target, "__dataops_group__"):
             reason = "it inherits from a group, which registers it; leave the decorator off"
             raise OperatorDefinitionError(target.__qualname__, reason)
         namespace = {"__doc__": target.__doc__, "__module__": target.__module__}

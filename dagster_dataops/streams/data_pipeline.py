@@ -57,6 +57,14 @@ class DataPipelineBuilder(Operations):
             quarantine: See `DataPipeline`.
             seed: See `DataPipeline`.
             failure_tolerance: See `DataPipeline`.
+
+        Example:
+            >>> stream = read_sequence([1, 2]).map(lambda n: n + 1).and_return()
+            >>> first, state = next(iter(stream)), stream.state_dict()
+            >>> again = read_sequence([1, 2]).map(lambda n: n + 1).and_return()
+            >>> again.load_state_dict(state)
+            >>> first, list(again)
+            (2, [3])
         """
         if max_num_warnings and on_error is None:
             on_error, max_errors, failure_tolerance = "skip", max_num_warnings, None
@@ -87,12 +95,22 @@ class DataPipeline(PositionedStream):
 
     @staticmethod
     def count(start: int = 0, step: int = 1, key: str | None = None) -> DataPipelineBuilder:
-        """Yield ``start``, ``start + step`` and so on; with ``key``, as ``{key: number}``."""
+        """Yield ``start``, ``start + step`` and so on; with ``key``, as ``{key: number}``.
+
+        Example:
+            >>> list(DataPipeline.count(5, key="id").take(2))
+            [{'id': 5}, {'id': 6}]
+        """
         return DataPipelineBuilder(CountSource(start, step, key))
 
     @staticmethod
     def constant(example: Any, key: str | None = None) -> DataPipelineBuilder:
-        """Yield ``example`` without end; with ``key``, as ``{key: example}``."""
+        """Yield ``example`` without end; with ``key``, as ``{key: example}``.
+
+        Example:
+            >>> list(DataPipeline.constant("a").take(2))
+            ['a', 'a']
+        """
         return DataPipelineBuilder(ConstantSource(fresh(example), key))
 
     @staticmethod
@@ -158,6 +176,8 @@ class DataPipeline(PositionedStream):
         Example:
             >>> first, second = read_sequence([1, 2, 3]), read_sequence([8, 9])
             >>> mixed = DataPipeline.sample([first, second], [0.7, 0.3], 5)
+            >>> sorted(set(mixed))
+            [1, 2, 3, 8, 9]
         """
         named = {"weights": weights, "seed": seed, "allow_repeats": allow_repeats}
         stages, (chosen, seed_given, repeats) = _combined("sample", given, pipelines, named)

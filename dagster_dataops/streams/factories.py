@@ -22,6 +22,10 @@ def read_sequence(seq: SequenceOf[Any]) -> DataPipelineBuilder:
 
     Raises:
         StreamArgumentError: ``seq`` is neither.
+
+    Example:
+        >>> list(read_sequence([{"text": "a"}, {"text": "b"}]))
+        [{'text': 'a'}, {'text': 'b'}]
     """
     if not isinstance(seq, (list, tuple)):
         reason = f"seq is a {type(seq).__name__}; it must be a list or tuple"
@@ -76,6 +80,13 @@ def list_files(
         pattern: The files to keep, for example ``*.jsonl``. It is matched against the whole path,
             and ``*`` also matches slashes.
         storage_options: Arguments of fsspec's file system, for example credentials.
+
+    Example:
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> for name in ("part10.txt", "part2.txt", "notes.md"):
+        ...     _ = (folder / name).write_text("")
+        >>> [Path(path).name for path in list_files(folder, "*.txt")]
+        ['part2.txt', 'part10.txt']
     """
     return DataPipelineBuilder(FileList(os.fspath(path), pattern, dict(storage_options or {})))
 
@@ -90,7 +101,7 @@ def read_jsonl(  # noqa: PLR0913 - the options of files
     compression: str | None = INFER,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataPipelineBuilder:
-    """Read the records of jsonl files; blank lines are skipped.
+    r"""Read the records of jsonl files; blank lines are skipped.
 
     Resuming is immediate for uncompressed local files and for URLs whose server supports ranges.
     Compressed files are decompressed again up to the position, but not parsed.
@@ -111,6 +122,12 @@ def read_jsonl(  # noqa: PLR0913 - the options of files
             each name.
         storage_options: Arguments of fsspec's file systems, for example credentials. They are not
             stored in states.
+
+    Example:
+        >>> path = Path(tempfile.mkdtemp(), "docs.jsonl")
+        >>> _ = path.write_text('{"text": "a"}\n{"text": "b"}\n')
+        >>> list(read_jsonl(path, line_key="line"))
+        [{'text': 'a', 'line': 1}, {'text': 'b', 'line': 2}]
     """
     files = FileSet.of("read_jsonl", path, compression, storage_options, hive=hive)
     size = block_bytes("read_jsonl", block_size)

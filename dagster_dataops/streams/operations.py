@@ -86,7 +86,12 @@ class Operations:
         return None if stage is None else stage.described
 
     def is_infinite(self) -> bool:
-        """Return whether the stream is infinite or pseudo-infinite, so never ends by itself."""
+        """Return whether the stream is infinite or pseudo-infinite, so never ends by itself.
+
+        Example:
+            >>> read_sequence([1]).repeat().is_infinite()
+            True
+        """
         return self.finitude is not Finitude.FINITE
 
     def map(
@@ -116,6 +121,10 @@ class Operations:
         Raises:
             SelectorSyntaxError: The selector is malformed.
             StreamDefinitionError: An argument is invalid.
+
+        Example:
+            >>> list(read_sequence([{"n": 1}, {"n": 2}]).map(lambda n: n * 10, selector="n"))
+            [{'n': 10}, {'n': 20}]
         """
         functions = tuple(fn) if isinstance(fn, (list, tuple)) else (fn,)
         for function in functions:
@@ -142,17 +151,34 @@ class Operations:
         return self.then(parallel(self.stage, functions, chosen, num_parallel_calls, mode))
 
     def filter(self, fn: Function, selector: str | Selector | None = None) -> Self:
-        """Keep the items for which ``fn`` of the item, or of its selected part, is true."""
+        """Keep the items for which ``fn`` of the item, or of its selected part, is true.
+
+        Example:
+            >>> list(read_sequence([{"n": 1}, {"n": 2}]).filter(lambda n: n > 1, selector="n"))
+            [{'n': 2}]
+        """
         check_callable("filter", "fn", fn)
         return self.then(Filter(self.stage, fn, _as_selector(selector)))
 
     def yield_from(self, fn: Callable[[Any], Any]) -> Self:
-        """Yield the items of the finite stream that ``fn`` returns for each item."""
+        """Yield the items of the finite stream that ``fn`` returns for each item.
+
+        Example:
+            >>> list(
+            ...     read_sequence(["a b", "c"]).yield_from(lambda text: read_sequence(text.split()))
+            ... )
+            ['a', 'b', 'c']
+        """
         check_callable("yield_from", "fn", fn)
         return self.then(YieldFrom(self.stage, fn))
 
     def bucket(self, bucket_size: int, drop_remainder: bool = False) -> Self:
-        """Make lists of ``bucket_size`` items; the last one may be shorter, unless dropped."""
+        """Make lists of ``bucket_size`` items; the last one may be shorter, unless dropped.
+
+        Example:
+            >>> list(read_sequence([1, 2, 3]).bucket(2))
+            [[1, 2], [3]]
+        """
         check_count("bucket", "bucket_size", bucket_size, 1)
         return self.then(Bucket(self.stage, bucket_size, drop_remainder))
 
@@ -176,6 +202,11 @@ class Operations:
             skip_above_max_examples: Whether to skip items longer than every bucket; otherwise they
                 are failures.
             drop_remainder: Whether to drop the last list if it is not full.
+
+        Example:
+            >>> texts = read_sequence(["aaa", "b", "cc", "dddd"])
+            >>> list(texts.bucket_by_length([(2, 2), (2, 4)]))
+            [['b', 'cc'], ['aaa', 'dddd']]
         """
         pairs = [(int(n), int(length)) for n, length in bucket_sizes]
         sizes = tuple(sorted(pairs, key=itemgetter(1)))
@@ -241,6 +272,10 @@ class Operations:
             min_num_examples: The minimum number of items in a list.
             max_num_examples: The maximum number of items in a list.
             drop_remainder: Whether to drop the last list if it is not full.
+
+        Example:
+            >>> list(read_sequence(["aa", "bbb", "c", "dd"]).dynamic_bucket(4, len))
+            [['aa', 'bbb'], ['c', 'dd']]
         """
         check_callable("dynamic_bucket", "cost_fn", cost_fn)
         if not threshold > 0:
@@ -344,7 +379,12 @@ class Operations:
         return self.then(Pack(self.stage, size, select, pack))
 
     def prefetch(self, num_examples: int) -> Self:
-        """Read up to ``num_examples`` items ahead in a thread; 0 turns that off."""
+        """Read up to ``num_examples`` items ahead in a thread; 0 turns that off.
+
+        Example:
+            >>> list(read_sequence([1, 2, 3]).prefetch(2))
+            [1, 2, 3]
+        """
         check_count("prefetch", "num_examples", num_examples, 0)
         return self.then(Prefetch(self.stage, num_examples))
 
@@ -352,6 +392,10 @@ class Operations:
         """Yield all items ``num_repeats`` times; without end if ``None``.
 
         Each epoch is shuffled differently. With ``reset_rng`` all epochs have the same order.
+
+        Example:
+            >>> list(read_sequence([1, 2]).repeat(2))
+            [1, 2, 1, 2]
         """
         if num_repeats is not None:
             check_count("repeat", "num_repeats", num_repeats, 0)
@@ -381,6 +425,12 @@ class Operations:
         Raises:
             StreamDefinitionError: An argument is invalid, or the parts of a stream that never ends
                 are contiguous.
+
+        Example:
+            >>> list(read_sequence([0, 1, 2, 3, 4]).shard(1, 2))
+            [1, 3]
+            >>> list(read_sequence([0, 1, 2, 3, 4]).shard(1, 2, contiguous=True))
+            [3, 4]
         """
         check_count("shard", "num_shards", num_shards, 1)
         check_count("shard", "shard_idx", shard_idx, 0)
@@ -401,6 +451,11 @@ class Operations:
 
         Raises:
             StreamDefinitionError: The stream has a mark or workers already.
+
+        Example:
+            >>> stream = read_sequence([1, 2, 3]).sharding_filter().map(str)
+            >>> list(stream)  # stream.workers(2) yields the same
+            ['1', '2', '3']
         """
         check_mark("sharding_filter", self.stage)
         return self.then(ShardingFilter(self.stage))
@@ -413,6 +468,11 @@ class Operations:
 
         Raises:
             StreamDefinitionError: The stream has a mark or workers already.
+
+        Example:
+            >>> stream = read_sequence([1, 2]).sharding_round_robin_dispatch().map(str)
+            >>> list(stream)  # stream.workers(2) yields the same
+            ['1', '2']
         """
         check_mark("sharding_round_robin_dispatch", self.stage)
         return self.then(ShardingDispatch(self.stage))
@@ -434,6 +494,10 @@ class Operations:
 
         Raises:
             StreamDefinitionError: An argument is invalid, or the stream has workers already.
+
+        Example:
+            >>> list(read_sequence([1, 2, 3]).map(str).workers(2))
+            ['1', '2', '3']
         """
         check_count("workers", "num_workers", num_workers, 0)
         check_count("workers", "prefetch", prefetch, 1)
@@ -445,18 +509,32 @@ class Operations:
         """Shuffle windows of ``shuffle_window`` items; 0 shuffles all items, 1 none.
 
         Without a seed, one is derived from the stream's seed and recorded in the state.
+
+        Example:
+            >>> sorted(read_sequence([1, 2, 3]).shuffle(0, seed=1))
+            [1, 2, 3]
         """
         check_count("shuffle", "shuffle_window", shuffle_window, 0)
         check_seed("shuffle", seed)
         return self.then(Shuffle(self.stage, shuffle_window, seed))
 
     def skip(self, num_examples: int) -> Self:
-        """Skip the first ``num_examples`` items."""
+        """Skip the first ``num_examples`` items.
+
+        Example:
+            >>> list(read_sequence([1, 2, 3]).skip(1))
+            [2, 3]
+        """
         check_count("skip", "num_examples", num_examples, 0)
         return self.then(Skip(self.stage, num_examples))
 
     def take(self, num_examples: int) -> Self:
-        """End after ``num_examples`` items."""
+        """End after ``num_examples`` items.
+
+        Example:
+            >>> list(read_sequence([1, 2, 3]).take(2))
+            [1, 2]
+        """
         check_count("take", "num_examples", num_examples, 0)
         return self.then(Take(self.stage, num_examples))
 

@@ -351,6 +351,35 @@ def test_a_plain_class_can_be_registered_by_the_decorator(registry):
     assert Shout().__dataops__.resolved.concurrency_mode == "single"
 
 
+def test_a_class_without_a_group_gets_it_from_the_decorator(registry):
+    class Marked(Operator):
+        def __init__(self, mark, **kwargs):
+            super().__init__(**kwargs)
+            self.mark = mark
+
+        def forward(self, data):
+            data["text"] += self.mark
+            return data
+
+    @registry("data.marked", _concurrency_mode="single", _retries=1)
+    class Shout(Marked):
+        pass
+
+    class Louder(Shout):
+        def forward(self, data):
+            return super().forward(super().forward(data))
+
+    assert registry.group("marked").Shout is Shout
+    assert registry.operators("marked") == ["Louder", "Shout"]
+    assert isinstance(Shout("!"), Marked)
+    assert Shout("!")([{"text": "a"}]) == [{"text": "a!"}]
+    assert Louder(mark="!")([{"text": "a"}]) == [{"text": "a!!"}]
+    resolved = Shout("!", _retries=3).__dataops__.resolved
+    assert (resolved.concurrency_mode, resolved.retries) == ("single", 3)
+    with pytest.raises(OperatorDefinitionError, match="belongs to no group"):
+        Marked("!")
+
+
 def test_a_class_of_a_group_needs_no_decorator(registry):
     with pytest.raises(OperatorDefinitionError, match="leave the decorator off"):
 
@@ -371,7 +400,8 @@ class WithoutGroup(Operator):
 
 
 def test_an_operator_without_a_group_says_how_to_inherit_from_one():
-    message = r"belongs to no group.*: class WithoutGroup\(data_register.new_group\('my_group'\)\)"
+    inherits = r"class WithoutGroup\(data_register.new_group\('my_group'\)\)"
+    message = rf"belongs to no group.*@data_register\('data.my_group'\).*: {inherits}"
     with pytest.raises(OperatorDefinitionError, match=message):
         WithoutGroup()
     with pytest.raises(OperatorDefinitionError, match=r"class MyOperator\("):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar, cast
 
 from typing_extensions import override
 
@@ -57,6 +57,8 @@ from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:
     import os
+
+_T = TypeVar("_T")
 
 OUTPUTS: Final = "__dataops_outputs__"  # the attribute with the outputs of a class statement
 _SAVED: Final = {  # kinds of operators whose result is always saved
@@ -149,13 +151,20 @@ class OperatorMeta(type):
             [f"<group data.{cls.__dataops_group__}, {counted(len(lines), 'operators')}>", *lines]
         )
 
+    # Pyright takes an instance from the return type here, and then the parameters of `__init__`.
     @override
-    def __call__(cls, *positional: Any, **given: Any) -> Any:
+    def __call__(cls: type[_T], *positional: Any, **given: Any) -> _T:
         """Construct the operator from options and settings.
 
         A class accepts positional arguments as its ``__init__`` does, and a reader as its signature
         does. A function operator accepts none, because its first parameter is a record.
         """
+        operator = cast("OperatorMeta", cls)
+        constructed: _T = operator._checked(positional, given)  # noqa: SLF001 - `cls` itself
+        return constructed
+
+    def _checked(cls, positional: tuple[Any, ...], given: dict[str, Any]) -> Any:
+        """Construct the operator; errors name it and show no secret."""
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is None:
             raise _not_an_operator(cls)
@@ -203,7 +212,7 @@ class OperatorMeta(type):
 
 
 class Operator(metaclass=OperatorMeta):
-    """A configured operator. Subclass a group instead of this class."""
+    """A configured operator. Subclass a group, or this class with the decorator `data_register`."""
 
     __dataops__: Invocation
     new_records: ClassVar[bool] = False
@@ -593,7 +602,8 @@ def _not_an_operator(cls: type) -> OperatorDefinitionError:
         return OperatorDefinitionError(f"data.{group}", "it is a group; construct its operators")
     name = "MyOperator" if cls is Operator else cls.__name__
     reason = (
-        "it belongs to no group, so it was not registered; inherit from a group in place of "
+        "it belongs to no group, so it was not registered; decorate it by "
+        "@data_register('data.my_group'), or inherit from a group in place of "
         f"Operator: class {name}(data_register.new_group('my_group'))"
     )
     return OperatorDefinitionError(cls.__name__, reason)

@@ -4,11 +4,13 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
 
 from dagster_dataops.operators.options.secret_names import is_secret, names_password
-from dagster_dataops.operators.options.token_forms import secrets as known_tokens
+
+if TYPE_CHECKING:
+    from dagster_dataops.operators.options.token_forms import Secret
 
 HIDDEN: Final = "(hidden)"
 MIN_LENGTH: Final = 4  # characters; shorter texts also occur by chance
@@ -188,6 +190,12 @@ def without_named(text: str) -> str:
     return _IN_YAML.sub(lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], without_logins(text))
 
 
+def _known_tokens(text: str) -> list["Secret"]:
+    from dagster_dataops.operators.options.token_forms import secrets  # many patterns
+
+    return secrets(text)
+
+
 def secrets_in(text: str) -> Iterator[str]:
     """Yield the secrets in a text, as `without_logins` finds them."""
     if "://" in text:
@@ -201,7 +209,7 @@ def secrets_in(text: str) -> Iterator[str]:
     if "Bearer" in text or "Basic" in text:
         yield from (one[2] for one in _IN_HEADER.finditer(text))
     if len(text) > _LONGEST_TOKEN_FREE:
-        yield from (text[one.start : one.end] for one in known_tokens(text))
+        yield from (text[one.start : one.end] for one in _known_tokens(text))
 
 
 def _named_in(text: str) -> Iterator[str]:
@@ -247,7 +255,7 @@ def _is_harmless(found: re.Match[str], name: str) -> bool:
 
 
 def _without_tokens(text: str) -> str:
-    return _without(text, ((one.start, one.end) for one in known_tokens(text)))
+    return _without(text, ((one.start, one.end) for one in _known_tokens(text)))
 
 
 def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
