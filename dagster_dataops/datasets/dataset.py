@@ -19,9 +19,9 @@ from dagster_dataops.errors import InputError
 from dagster_dataops.hashing.file_digests import cached_digest, content_digest
 from dagster_dataops.places.bucket import BucketFile, Location
 from dagster_dataops.places.file_state import FileState
-from dagster_dataops.places.mounted_buckets import shown_place
 from dagster_dataops.places.object_file import ObjectFile
 from dagster_dataops.places.opening import state_at
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.places.url_forms import is_url
 from dagster_dataops.records import Record, decode, decode_own
 

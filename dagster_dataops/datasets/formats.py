@@ -6,8 +6,8 @@ import orjson
 
 from dagster_dataops.errors import InputError
 from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.mounted_buckets import shown_place
 from dagster_dataops.places.range_source import Readable, read_range
+from dagster_dataops.places.shown_places import shown_place
 
 _HEAD_BYTES: Final = 64 << 10
 _MOST_LINES: Final = 100

@@ -23,8 +23,8 @@ from dagster_dataops.operators.options.settings import ALLOWED
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE, columns_seen, never_found
 from dagster_dataops.operators.outcomes.record_context import count_tables
-from dagster_dataops.places.mounted_buckets import shown_place
 from dagster_dataops.places.opening import opened
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode
 

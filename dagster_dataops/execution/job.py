@@ -26,9 +26,9 @@ from dagster_dataops.execution.settlement import Settlement
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.record_context import shown_counts
-from dagster_dataops.places.mounted_buckets import shown_place
 from dagster_dataops.places.opening import opened
 from dagster_dataops.places.range_source import Readable
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
 
 

@@ -1,9 +1,9 @@
-"""Working copies: the folders of this machine with copies of the nodes of a bucket."""
+"""The folders of this machine in which the nodes of a bucket have their working copies."""
 
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.places.bucket import COPIES, BucketFile, BucketPrefix, Location, StoreBucket
+from dagster_dataops.places.bucket import BucketPrefix, StoreBucket
 
 _BUCKETS: Final[dict[Path, StoreBucket]] = {}  # by their folders
 
@@ -26,13 +26,3 @@ def bucket_of(path: Path) -> tuple[StoreBucket, str] | None:
             key = path.relative_to(folder).as_posix()
             return _BUCKETS[folder], "" if key == "." else key
     return None
-
-
-def shown_place(location: Location) -> str:
-    """Return a location as users know it: the URL of an object, or of a file in a working copy."""
-    if isinstance(location, BucketFile):
-        return str(location)
-    found = bucket_of(location)
-    if found is None:
-        return str(location)
-    return f"{found[0].url}/{found[1].removeprefix(f'{COPIES}/')}"

@@ -15,10 +15,11 @@ from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
 from dagster_dataops.places import object_store
 from dagster_dataops.places.bucket import StoreBucket
-from dagster_dataops.places.mounted_buckets import bucket_of, shown_place
+from dagster_dataops.places.mounted_buckets import bucket_of
 from dagster_dataops.places.object_store import ObjectStore, open_store
 from dagster_dataops.places.open_stores import writing
 from dagster_dataops.places.result_store import ConflictError
+from dagster_dataops.places.shown_places import shown_place
 from tests.object_stores import SECRETS, s3_server, unreliable
 
 

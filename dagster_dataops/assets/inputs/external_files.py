@@ -26,7 +26,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.hashing.file_digests import content_digest
 from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.mounted_buckets import shown_place
+from dagster_dataops.places.shown_places import shown_place
 
 VERSION: Final = "dagster/data_version"
 INPUT_VERSION: Final = "dagster/input_data_version"

@@ -15,7 +15,7 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.errors import InputError
 from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.mounted_buckets import shown_place
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
 
 

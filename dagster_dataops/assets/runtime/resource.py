@@ -38,7 +38,7 @@ from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.mounted_buckets import shown_place
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.places.url_forms import is_url
 from dagster_dataops.quantities import counted
 

@@ -9,7 +9,7 @@ from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.node_place import NodePlace, StoredFile, StoredFiles
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
 from dagster_dataops.places.bucket import BucketFile, StoreBucket
-from dagster_dataops.places.mounted_buckets import shown_place
+from dagster_dataops.places.shown_places import shown_place
 
 
 class BucketPlace(NodePlace):
@@ -20,9 +20,6 @@ class BucketPlace(NodePlace):
         key: The key of the node's folder.
         folder: The working copy.
         name: The name of the node.
-
-    Raises:
-        StoreRefusedError: The store cannot be reached, or lacks a feature that results need.
     """
 
     at_once = True

@@ -57,7 +57,7 @@ class StoredFiles(NamedTuple):
 
 
 class NodePlace(ABC):
-    """Where the files of a node are.
+    """Where the files of a node are. A store is opened by the first method that needs it.
 
     Args:
         folder: The folder of this machine in which runs of the node work.

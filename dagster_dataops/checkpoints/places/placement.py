@@ -14,10 +14,6 @@ def place_of(folder: Path, name: str) -> NodePlace:
     Args:
         folder: Its folder; in a working copy its files are in the bucket of that copy.
         name: Its name.
-
-    Raises:
-        MissingExtraError: The package for object stores is not installed.
-        StoreRefusedError: The store cannot be reached, or lacks a feature that results need.
     """
     found = bucket_of(folder)
     if found is None:

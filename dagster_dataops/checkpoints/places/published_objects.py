@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +27,7 @@ from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.places.bucket import StoreBucket
 from dagster_dataops.places.open_stores import writing
-from dagster_dataops.places.result_store import ConflictError, Version
+from dagster_dataops.places.result_store import ConflictError, ResultStore, Version
 
 HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
 LOCK_ENDING: Final = "_home.lock"
@@ -69,20 +70,22 @@ class PublishedObjects:
         key: The key of the node's folder.
         folder: The working copy.
         name: The node's name.
-
-    Attributes:
-        store: The store of the bucket.
-
-    Raises:
-        StoreRefusedError: The store cannot be reached, or lacks a feature that results need.
     """
 
     def __init__(self, bucket: StoreBucket, key: str, folder: Path, name: str) -> None:
         self.bucket = bucket
-        self.store = writing(bucket)
         self.key = key
         self.folder = folder
         self.name = name
+
+    @cached_property
+    def store(self) -> ResultStore:
+        """The store of the bucket, which is opened on first use.
+
+        Raises:
+            StoreRefusedError: It cannot be reached, or lacks a feature that results need.
+        """
+        return writing(self.bucket)
 
     @property
     def _head_key(self) -> str:

@@ -11,7 +11,7 @@ from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.mounted_buckets import shown_place
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.records import encode_anything
 
 

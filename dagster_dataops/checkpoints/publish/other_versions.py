@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder, other_format
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import format_of
 from dagster_dataops.datasets.durable_files import make_folder, storage
-from dagster_dataops.places.mounted_buckets import shown_place
+from dagster_dataops.places.shown_places import shown_place
 
 
 def notes_on(folder: NodeFolder, found: Iterable[CheckpointContent]) -> Iterator[str]:

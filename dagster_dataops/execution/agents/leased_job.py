@@ -26,8 +26,8 @@ from dagster_dataops.execution.agent_pool import (
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.settlement import Orders, Settlement
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.places.mounted_buckets import shown_place
 from dagster_dataops.places.range_source import Readable
+from dagster_dataops.places.shown_places import shown_place
 
 
 class StopAgentError(DataOpsError):

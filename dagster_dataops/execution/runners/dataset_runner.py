@@ -45,7 +45,7 @@ from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.options.signature import parameters_of
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import TABLE
-from dagster_dataops.places.mounted_buckets import shown_place
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode, encode
 
