@@ -5,6 +5,7 @@
  |   |-- OperatorDefinitionError      a function or class is not a valid operator
  |   |-- OperatorOptionError          an option is unknown or invalid
  |   |-- DuplicateOperatorError       two places register the same name
+ |   |-- EntryPointError              what a package adds is unusable
  |   |-- ConfigurationError           a setting has an invalid value
  |   |-- UnknownOperatorError         a group or operator is not registered
  |   |-- ChainDefinitionError         operators cannot be made one chain
@@ -158,6 +159,23 @@ class DuplicateOperatorError(DefinitionError):
     operator: str
     registered: str
     refused: str
+
+
+class EntryPointError(DefinitionError):
+    """What an installed package adds by an entry point cannot be used.
+
+    Attributes:
+        name: The name of the entry.
+        point: The group of entry points, such as ``dagster_dataops.operators``.
+        package: Name and version of the package.
+        reason: The fault, and what to do.
+    """
+
+    sentence = "Entry point {name!r} of {point} in the package {package}: {reason}"
+    name: str
+    point: str
+    package: str
+    reason: str
 
 
 class ConfigurationError(DefinitionError):

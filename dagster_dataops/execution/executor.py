@@ -89,7 +89,7 @@ class OperatorExecutor:
         lock = folder.place.claim(self.context.run, self.context.lock_seconds)
         try:
             report = self._run(operator, inputs, folder, lock)
-            if operator.__dataops__.spec.kind == "export":
+            if operator.__dataops__.spec.kind.exports:
                 return exported_by_node(report, folder)
             output, columns = operator.__dataops__.output, operator.__dataops__.columns
             return report if output is None else exported(report, output, folder, columns)
@@ -230,7 +230,7 @@ def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
         kept_from=checkpoint.content.kept_from if checkpoint else [],
         resumed_from=checkpoint.resumed_from if checkpoint else [],
         inputs=attempt.sources,
-        kind=spec.kind,
+        kind=spec.kind.name,
         new_records=spec.new_records,
         traced=attempt.settings.trace,
     )
@@ -266,5 +266,5 @@ def _report_of(attempt: Attempt, node: str, folder: NodeFolder, manifest: Manife
         reused=attempt.start.published is not None,
         notes=tuple(attempt.notes),
         seconds=time.monotonic() - attempt.began,
-        kind=attempt.operator.__dataops__.spec.kind,
+        kind=attempt.operator.__dataops__.spec.kind.name,
     )

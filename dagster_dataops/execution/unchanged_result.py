@@ -18,6 +18,7 @@ from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.kinds.kind import RecordOrigin
 from dagster_dataops.places.bucket import Location
 from dagster_dataops.places.opening import opened
 from dagster_dataops.quantities import counted
@@ -50,7 +51,7 @@ def _may_change(operator: Operator) -> bool:
     if isinstance(operator, Chain):
         return any(_may_change(part) for _, part in operator.parts)
     spec = operator.__dataops__.spec
-    if spec.kind != "record" or spec.outputs:
+    if spec.origin is not RecordOrigin.EACH or spec.outputs:
         return False
     if not spec.shipped:
         return True

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
@@ -19,6 +19,8 @@ from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
+from dagster_dataops.operators.kinds.kind import Tracing
+from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.places.bucket import Location
 from dagster_dataops.places.file_state import FileState
 from dagster_dataops.places.opening import exists, state_at
@@ -32,12 +34,6 @@ from dagster_dataops.tracing.record_map import (
     failed_indices,
     find_error_row,
 )
-
-_BY_RECORD: Final = {"record", "selection"}
-_WHOLE: Final = {
-    "dataset": "a dataset operator takes all records at once",
-    "artefact": "an artefact is built from all records at once",
-}
 
 
 class Ref(NamedTuple):
@@ -254,13 +250,18 @@ class TracedNode:
                 raise TraceOutdatedError(str(result), reason)
 
     @property
+    def _trace(self) -> Tracing:
+        return kind_named(self._manifest.kind).trace
+
+    @property
     def end(self) -> str:
         """Why the node ends a trail; empty if it does not."""
         manifest = self._manifest
-        if manifest.kind in _BY_RECORD:
+        kind = kind_named(manifest.kind)
+        if kind.trace is Tracing.RECORD:
             return ""
-        if manifest.kind != "stream":
-            return _WHOLE.get(manifest.kind, f"nothing is known of a {manifest.kind} operator")
+        if kind.trace is Tracing.NONE:
+            return kind.as_a_whole
         if not manifest.combined:
             return "stages of this stream do more than choose records by position"
         return (
@@ -274,7 +275,7 @@ class TracedNode:
             TraceError: It was.
         """
         manifest = self._manifest
-        if manifest.traced or manifest.mapped or manifest.kind in _WHOLE:
+        if manifest.traced or manifest.mapped or self._trace is Tracing.NONE:
             return
         reason = (
             f"node {self.name} ({self.operator}) has _trace=False: its map from input records to "
@@ -296,7 +297,7 @@ class TracedNode:
         self._check_traced()
         if self.end:
             return None
-        if self._manifest.kind == "stream":
+        if self._trace is Tracing.POSITION:
             return self._combined(line)
         output = [path == result for path in self.results.values()].index(True)
         return self._entry(self._map.of_line(output, line))
@@ -312,7 +313,7 @@ class TracedNode:
             row = self._refused(ref)
             return None if row is None else [NodeEntry([ref], (), {"failed": True}, row)]
         numbers = [at for at, one in enumerate(self.inputs) if one.path == ref.path]
-        if self._manifest.kind == "stream":
+        if self._trace is Tracing.POSITION:
             # A stream knows a file that it reads twice only once.
             lines = dict.fromkeys(self._origins.items_of(numbers[0], ref.record))
             found = [self._combined(line) for line in lines]
@@ -322,7 +323,7 @@ class TracedNode:
 
     def _refused(self, ref: Ref) -> dict[str, Any] | None:
         """Return the row of a line that is no record, for an operator that takes all at once."""
-        if self._manifest.kind not in _WHOLE or not self.folder.errors.exists():
+        if self._trace is not Tracing.NONE or not self.folder.errors.exists():
             return None
         row = find_error_row(self.folder, ref.record, ref.path)
         if row is None and len(self.inputs) > 1:  # they were joined

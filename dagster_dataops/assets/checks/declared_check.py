@@ -9,7 +9,7 @@ import dagster as dg
 
 from dagster_dataops.assets.checks.inspectors import Inspector
 from dagster_dataops.assets.checks.severity import Severity, severity_of
-from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.errors import ConfigurationError, DefinitionError
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]+")
 
@@ -59,10 +59,20 @@ _Declare = TypeVar("_Declare", bound=Callable[..., DeclaredCheck])
 
 
 def check_kind(yaml: Mapping[str, Any]) -> Callable[[_Declare], _Declare]:
-    """Register a function as a kind of check, under its name; ``yaml`` as in `CheckKind`."""
+    """Register a function as a kind of check, under its name; ``yaml`` as in `CheckKind`.
+
+    Raises:
+        DefinitionError: The decorated function has the name of another check.
+    """
 
     def register(declare: _Declare) -> _Declare:
-        CHECK_KINDS[declare.__name__] = CheckKind(declare, yaml)
+        name = declare.__name__
+        before = CHECK_KINDS.get(name)
+        if before is not None and before.declare.__module__ != declare.__module__:
+            there, here = before.declare.__module__, declare.__module__
+            msg = f"the check {name!r} of {here} has the name of one of {there}; rename it"
+            raise DefinitionError(msg)
+        CHECK_KINDS[name] = CheckKind(declare, yaml)
         return declare
 
     return register

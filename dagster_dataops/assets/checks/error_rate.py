@@ -18,6 +18,7 @@ from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.quantities import counted, percentage
 
 FAILED_RECORDS: Final = "failed_records"
@@ -26,7 +27,6 @@ _HELD_UP: Final = (
     "job ..._retry_failed_records, or a run with the tag dagster_dataops/retry_failed_records: "
     "true), or raise max_error_rate."
 )
-_WHOLE_INPUTS: Final = {"dataset", "stream", "artefact", "export"}  # kinds without a check
 _MAX_WARN_SHARE: Final = 0.5  # a larger share of failed records is an error that blocks
 RunResult: TypeAlias = tuple[Manifest, Path | None]  # the counts, and the file of failed records
 
@@ -84,7 +84,7 @@ ErrorRates: TypeAlias = ErrorRate | Mapping[str, ErrorRate]
 def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRateCheck | None]:
     """Map every node to its check, or to ``None``.
 
-    Dataset, stream and artefact operators have no check: their records do not fail one by one.
+    Operators that take whole inputs have no check: their records do not fail one by one.
 
     Args:
         graph: The graph of the pipeline.
@@ -97,7 +97,7 @@ def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRa
     by_node = given if isinstance(given, Mapping) else dict.fromkeys(graph.nodes, given)
     check_nodes(graph, by_node, "max_error_rate")
     return {
-        name: _check_of(node.operator.__dataops__.spec.kind, by_node.get(name, ErrorRateCheck()))
+        name: _check_of(node.operator, by_node.get(name, ErrorRateCheck()))
         for name, node in graph.nodes.items()
     }
 
@@ -115,8 +115,8 @@ def check_nodes(graph: OperatorGraph, given: Collection[str], argument: str, *ot
             raise PipelineDefinitionError(graph.name, reason)
 
 
-def _check_of(kind: str, rate: ErrorRate) -> ErrorRateCheck | None:
-    if kind in _WHOLE_INPUTS:
+def _check_of(operator: Operator, rate: ErrorRate) -> ErrorRateCheck | None:
+    if not operator.__dataops__.spec.kind.by_record:
         return None
     return rate if rate is None or isinstance(rate, ErrorRateCheck) else ErrorRateCheck(rate)
 

@@ -117,8 +117,8 @@ class _OperatorModel(dg.Model):
     output: str | None = Field(
         default=None,
         description="Path to export the result to: a file if it ends in `.jsonl`, `.jsonl.gz`, "
-        "`.jsonl.zst`, `.parquet`, `.csv` or `.tsv`, else a folder of jsonl files; relative "
-        "to the folder of the project.",
+        "`.jsonl.zst`, `.parquet`, `.csv`, `.tsv` or an ending that an installed package adds, "
+        "else a folder of jsonl files; relative to the folder of the project.",
         examples=["exports"],
     )
     pool: str | None = Field(default=None, description="Concurrency pool of its step.")

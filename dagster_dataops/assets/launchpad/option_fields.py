@@ -21,6 +21,7 @@ from dagster_dataops.assets.launchpad.option_types import OptionType, option_typ
 from dagster_dataops.assets.launchpad.shown_values import is_showable, same_value
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.chains.chain import PartOptions
+from dagster_dataops.operators.kinds.kind_table import data_methods
 from dagster_dataops.operators.options.artefact_options import referenced
 from dagster_dataops.operators.options.docstrings import option_descriptions
 from dagster_dataops.operators.options.secret_names import is_secret
@@ -42,7 +43,7 @@ def options_field(
         annotations: Types of the options by name, as far as they are known.
         options: Values of the pipeline, by name.
     """
-    texts = option_descriptions(target)
+    texts = option_descriptions(target, data_methods())
     found = {
         name: _field_of(name, annotations.get(name, Any), value, texts.get(name, ""))
         for name, value in options.items()

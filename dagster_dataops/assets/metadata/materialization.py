@@ -126,7 +126,7 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
 
 def _emitted(report: RunReport) -> dict[str, int | str]:
     """Return how many records the operator emitted and dropped; files are no records."""
-    if report.artefact is not None or report.kind == "export":
+    if report.lists_files:
         return {}
     manifest = report.manifest
     out = {f"{METADATA_PREFIX}/rows_out": manifest.rows_out}
@@ -136,7 +136,7 @@ def _emitted(report: RunReport) -> dict[str, int | str]:
 
 
 def _result_metadata(report: RunReport, partition: str | None) -> dict[str, Any]:
-    if report.kind == "export":
+    if report.lists_files and report.artefact is None:
         return {} if report.export is None else export_metadata(report.export, partition)
     if report.artefact is None:
         pictures = histogram_metadata(report.dataset, report.manifest.operator)

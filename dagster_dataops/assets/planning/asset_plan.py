@@ -249,7 +249,7 @@ def plan_assets(
 
 def _check_export(graph: OperatorGraph, node: OperatorNode, spec: dg.AssetSpec) -> None:
     output = node.operator.__dataops__.output
-    if node.operator.__dataops__.spec.kind == "export":
+    if node.operator.__dataops__.spec.kind.exports:
         _check_partition_of_path(graph, node, spec)
     elif spec.partitions_def is not None and names_file(output):
         reason = (
@@ -333,7 +333,7 @@ def _completed(
 def _address(spec: dg.AssetSpec, node: OperatorNode, root: Path | None) -> dict[str, str]:
     """Return the metadata with the URI of a result; that of an export is known when it is made."""
     kind = node.operator.__dataops__.spec.kind
-    return {} if kind == "export" else address_of(spec, root, kind)
+    return {} if kind.exports else address_of(spec, root, kind)
 
 
 def argument_of(result: str) -> str:

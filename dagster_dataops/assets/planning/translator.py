@@ -95,9 +95,9 @@ class DataOpsTranslator:
 def _format_of(invocation: Invocation) -> str:
     """Return the kind of the asset of a result."""
     spec = invocation.spec
-    if spec.kind == "export":
+    if spec.kind.exports:
         return str(getattr(spec.target, "format", spec.name.lower()))
-    return "artefact" if spec.kind == "artefact" else "json"
+    return spec.kind.name if spec.kind.makes_folder else "json"
 
 
 def code_version(invocation: Invocation) -> str:

@@ -9,7 +9,8 @@ import dagster as dg
 import xxhash
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.operators.definition.spec import OperatorKind
+from dagster_dataops.operators.kinds.kind import OperatorKind
+from dagster_dataops.operators.kinds.kind_table import RECORD
 
 _SAFE: Final = " @+=,"
 PARTITIONS: Final = "partitions"
@@ -36,7 +37,7 @@ def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> N
 
 
 def address_of(
-    spec: dg.AssetSpec, root: Path | None, kind: OperatorKind = "record"
+    spec: dg.AssetSpec, root: Path | None, kind: OperatorKind = RECORD
 ) -> dict[str, str]:
     """Return the metadata with the URI of an asset's result, which Dagster shows as its storage.
 
@@ -48,7 +49,7 @@ def address_of(
     if root is None:
         return {}
     folder = folder_of(root, spec.key.path)
-    result = folder.artefact if kind == "artefact" else folder.result
+    result = folder.artefact if kind.makes_folder else folder.result
     place = result if spec.partitions_def is None else folder.path / PARTITIONS
     return {"dagster/uri": folder.place.address(place)}
 

@@ -187,7 +187,7 @@ class _OperatorRun:
 
 def _export_of(operator: Operator, output: Path, folder: NodeFolder) -> Path:
     """Return the path that a partition is exported to; the folder of several results."""
-    if operator.__dataops__.spec.kind == "export":
+    if operator.__dataops__.spec.kind.exports:
         return Path(str(output).replace(PARTITION, folder.path.name))
     if folder.outputs:
         return output / folder.path.name
@@ -216,7 +216,7 @@ def run_or_retry(
     try:
         return dataops.run_operator(context, operator, inputs, folder, ResumePolicy.FAILED_RECORDS)
     except RetryRefusedError as refused:
-        whole = operator.__dataops__.spec.kind != "record"
+        whole = operator.__dataops__.spec.kind.as_a_whole
         if not whole and not isinstance(refused, RetryOutdatedError):
             raise
         text = f"{folder.name}: processing all records, because {refused.reason}"

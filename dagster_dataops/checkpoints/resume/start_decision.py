@@ -15,7 +15,7 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFi
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.operators.definition.spec import OperatorKind
+from dagster_dataops.operators.kinds.kind import OperatorKind
 from dagster_dataops.quantities import counted
 
 SWITCHED_OFF: Final = "resuming is switched off"

@@ -77,14 +77,15 @@ class _Build:
         returned = plain_function(self._attempt.operator)(*records, self._draft)
         if returned is not None and returned != self._draft:
             kind = type(returned).__name__
-            raise self._error(f"build returned a {kind}; write to the folder and return nothing")
+            raise self._error(f"returned a {kind}; write to the folder and return nothing")
         if not any(self._draft.iterdir()):
-            raise self._error("build wrote nothing to the folder that it was given")
+            raise self._error("wrote nothing to the folder that it was given")
         try:
             self.version, rows = self._versions.publish(self._draft)
         except ValueError as error:
-            raise self._error(f"build wrote what an artefact cannot hold: {error}") from None
+            raise self._error(f"wrote what an artefact cannot hold: {error}") from None
         return rows
 
     def _error(self, reason: str) -> DatasetOperatorError:
-        return DatasetOperatorError(self._attempt.name, reason, "")
+        method = self._attempt.operator.__dataops__.spec.method
+        return DatasetOperatorError(self._attempt.name, f"{method} {reason}", "")

@@ -40,6 +40,7 @@ from dagster_dataops.execution.records.record_failures import (
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.kinds.kind import Inputs
 from dagster_dataops.operators.options.read_columns import ReadKey, check_keys
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.options.signature import parameters_of
@@ -84,7 +85,7 @@ class DatasetRunner(Runner):
 def hint_of_list(operator: Operator) -> str:
     """Return how a plain function gets one record; empty if it is known to want all of them."""
     spec = operator.__dataops__.spec
-    if spec.group or spec.kind != "dataset" or inspect.isclass(spec.target):
+    if spec.group or spec.kind.inputs is not Inputs.DATASETS or inspect.isclass(spec.target):
         return ""
     first = next(iter(parameters_of(spec.target)), None)
     if first is None or first.annotation is not first.empty:
@@ -177,7 +178,7 @@ class _Call:
         """Return the records of an input; those that lack a column that is read count, or fail."""
         rule = self._attempt.settings.missing
         keys = [] if rule == ALLOWED else self._operator.__dataops__.keys_read(number)
-        whole = self._operator.__dataops__.spec.kind == "export"  # it may read the file itself
+        whole = self._operator.__dataops__.spec.kind.exports  # it may read the file itself
         needed = keys if rule == FAILING and not whole else []
         records = self._read(dataset, needed)
         if rule == FAILING and whole:

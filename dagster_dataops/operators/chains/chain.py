@@ -18,6 +18,7 @@ from dagster_dataops.operators.definition.operator import (
     reconfigured,
 )
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.declared_columns import ColumnDeclarations, column_types
 from dagster_dataops.operators.options.read_columns import columns_needed
 from dagster_dataops.operators.options.secret_options import secrets_of
@@ -206,7 +207,7 @@ def chain_of(name: str, parts: Sequence[Part], settings: ExecutionSettings) -> C
     spec = ChainSpec(
         group="",
         name=name,
-        kind="record",
+        kind=RECORD,
         target=Chain,
         options=tuple(map(_option_of, parts)),
         any_option=False,
@@ -264,7 +265,7 @@ def checked_part(chain: str, operator: Operator, *, last: bool = False) -> Opera
             exports a result.
     """
     use = operator.__dataops__
-    reason = _REFUSED.get(use.spec.kind)
+    reason = use.spec.kind.refused_in_chains
     if use.spec.batch == "forward_window":
         reason = f"returns records for whole batches, and a chain one outcome a record; {_WHOLE}"
     if use.spec.outputs:
@@ -274,27 +275,14 @@ def checked_part(chain: str, operator: Operator, *, last: bool = False) -> Opera
         )
     if use.artefacts:
         reason = f"takes the artefact of node {use.artefacts[0]!r} as an option; make it a node"
-    if use.output is not None and not last and use.spec.kind != "export":
+    if use.output is not None and not last and not use.spec.kind.exports:
         reason = f"exports to {use.output}, and a part has no result; call set_output on the chain"
-    if reason is not None:
+    if reason:
         raise ChainDefinitionError(chain, f"part {use.spec.qualified_name} {reason}")
     return operator
 
 
 _WHOLE: Final = "make it a node of its own, between two chains"
-_REFUSED: Final = {
-    "selection": "is a selection, which decides when it has seen all records of the part before "
-    f"it, and a chain takes one record after the other; {_WHOLE}",
-    "dataset": "is a dataset operator, which takes all records of the part before it at once, and "
-    f"a chain takes one record after the other; {_WHOLE}",
-    "stream": "is a stream operator, which takes whole inputs, and a chain takes one record after "
-    f"the other; {_WHOLE}",
-    "artefact": "builds an artefact, which needs all records of the part before it, and a chain "
-    f"takes one record after the other; {_WHOLE}",
-    "export": "exports the records of the part before it, and a part of a chain has no result; "
-    "make it a node after the chain",
-    "reader": "is a reader, which takes no records; give it as the source of the pipeline",
-}
 
 
 def merged_settings(

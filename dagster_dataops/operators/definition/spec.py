@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from dagster_dataops.datasets.artefact import path_form
 from dagster_dataops.hashing.code import CodeFacts, code_facts
 from dagster_dataops.hashing.exact_forms import EntryRules, ExactForms
 from dagster_dataops.hashing.operational import Operational, is_annotated_operational
 from dagster_dataops.hashing.values import digest_of_form
+from dagster_dataops.operators.kinds.kind import OperatorKind, RecordOrigin
 from dagster_dataops.operators.options.artefact_options import referenced, with_references
 from dagster_dataops.operators.options.declared_columns import (
     NOTHING,
@@ -34,19 +35,7 @@ from dagster_dataops.operators.options.settings import (
 from dagster_dataops.operators.options.signature import OptionSpec
 from dagster_dataops.operators.outcomes.record_context import RunLink
 
-OperatorKind: TypeAlias = Literal[
-    "reader", "record", "dataset", "selection", "stream", "artefact", "export"
-]
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
-METHODS: Final[dict[OperatorKind, str]] = {
-    "reader": "stream",
-    "record": "forward",
-    "dataset": "forward_batch_input",
-    "selection": "sketch",
-    "stream": "stream",
-    "artefact": "build",
-    "export": "write",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +45,7 @@ class OperatorSpec:
     Attributes:
         group: The group, such as ``demo``; empty for a function outside any group.
         name: The name in the group.
-        kind: ``record`` (``forward``, one record in), ``dataset`` (``forward_batch_input``),
-            ``selection`` (``sketch`` of one record, then ``keep`` over all sketches), ``stream``
-            (``stream``, one stream per input dataset and one out), ``artefact`` (``build``, all
-            records in and a folder out), ``export`` (``write``, all records in and a file or folder
-            at a path out) or ``reader`` (``stream`` without input).
+        kind: What operators with its method take and give.
         target: The original function or class.
         options: The options of the constructor, in the order of the signature.
         any_option: Whether the function or ``forward`` accepts ``**kwargs``.
@@ -114,13 +99,13 @@ class OperatorSpec:
     @property
     def method(self) -> str:
         """The method that processes data, such as ``forward``."""
-        return self.batch or METHODS[self.kind]
+        return self.batch or self.kind.method
 
     @property
-    def kind_of_columns(self) -> OperatorKind:
-        """The kind by which columns are traced: a selection with ``change`` may write any."""
-        changing = self.kind == "selection" and hasattr(self.target, "change")
-        return "dataset" if changing else self.kind
+    def origin(self) -> RecordOrigin:
+        """How its records follow from those of the inputs: not known of one with ``change``."""
+        changing = self.kind.origin is RecordOrigin.SAME and hasattr(self.target, "change")
+        return RecordOrigin.UNKNOWN if changing else self.kind.origin
 
     @property
     def new_records(self) -> bool:
@@ -128,7 +113,7 @@ class OperatorSpec:
 
         The class of a dataset operator says so; of other kinds the outcome of each record is known.
         """
-        return self.kind == "dataset" and bool(getattr(self.target, "new_records", False))
+        return self.kind.may_sum_up and bool(getattr(self.target, "new_records", False))
 
     @property
     def place(self) -> str:
@@ -143,7 +128,7 @@ class OperatorSpec:
     @property
     def kind_text(self) -> str:
         """The kind in words."""
-        return f"{self.kind} operator"
+        return self.kind.text
 
     @property
     def targets(self) -> list[Any]:

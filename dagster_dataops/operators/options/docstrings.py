@@ -6,12 +6,11 @@ Used where options are shown to users, never by the engine.
 import functools
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import docstring_parser
 
-_METHODS: Final = ("forward", "forward_batch_input", "sketch", "__init__")
 # A docstring without any of these describes no parameter. Most docstrings have none.
 _MARK: Final = re.compile(
     r"^\s*(args|arguments|parameters|params|keyword args|keyword arguments|other parameters|"
@@ -20,25 +19,30 @@ _MARK: Final = re.compile(
 )
 
 
-def option_descriptions(target: Any) -> dict[str, str]:
+def option_descriptions(target: Any, methods: Sequence[str] = ("forward",)) -> dict[str, str]:
     """Return the description of each parameter of a function, or of a class and its ``__init__``.
 
     A class takes precedence over its bases, and ``__init__`` over the docstring of its class.
+
+    Args:
+        target: The function or class.
+        methods: Methods of a class with parameters that are options, too. ``__init__`` takes
+            precedence over them, and they over the docstring of the class.
     """
     found: dict[str, str] = {}
-    for text in _texts(target):
+    for text in _texts(target, methods):
         found.update(described_parameters(text))
     return found
 
 
-def _texts(target: Any) -> Iterator[str]:
+def _texts(target: Any, methods: Sequence[str]) -> Iterator[str]:
     """Yield docstrings in rising precedence."""
     if not isinstance(target, type):
         yield inspect.getdoc(target) or ""
         return
     for cls in reversed(target.__mro__[:-1]):
         yield inspect.cleandoc(cls.__doc__ or "")
-        for method in _METHODS:
+        for method in (*methods, "__init__"):
             yield inspect.cleandoc(getattr(vars(cls).get(method), "__doc__", None) or "")
 
 

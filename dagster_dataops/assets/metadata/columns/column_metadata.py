@@ -43,12 +43,12 @@ def column_metadata(
         upstream: The inputs with their asset keys, in order.
         result: The dataset that the operator wrote.
     """
-    options, kind = operator.__dataops__.options, operator.__dataops__.spec.kind_of_columns
-    if kind in {"artefact", "export"}:
+    options, spec = operator.__dataops__.options, operator.__dataops__.spec
+    if spec.kind.holds_files:
         return {}
     try:
         schema = schema_of(result)
-        origins = ColumnTracer(options, upstream, result, kind).trace(schema.columns)
+        origins = ColumnTracer(options, upstream, result, spec.origin).trace(schema.columns)
     except (DataOpsError, OSError) as error:  # the result is valid without the metadata
         _logger.warning("no columns are shown of %s: %s", result.path, error)
         return {}
