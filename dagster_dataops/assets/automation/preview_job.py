@@ -15,6 +15,7 @@ from dagster_dataops.assets.inputs.artefact_inputs import with_loaded
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.config_schema import LazyField
 from dagster_dataops.assets.launchpad.operator_config import checked
+from dagster_dataops.assets.metadata.metadata_keys import PREVIEW_PROMPT
 from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
@@ -101,7 +102,7 @@ def preview_job(
                 inputs = [dataset for name in plan.node.inputs for dataset in results[name]]
                 folders = {each: NodeFolder.at(results[each][0].path) for each in plan.artefacts}
                 operator = with_loaded(plan.node.name, operators[plan.node.name], folders)
-                asked = prompt_metadata(operator, inputs, "preview")
+                asked = prompt_metadata(operator, inputs, PREVIEW_PROMPT)
                 report = run_preview(context, dataops, operator, inputs, folder, limit)
                 made = zip(plan.results.items(), report.results.values(), strict=True)
                 for (result, spec), one in made:

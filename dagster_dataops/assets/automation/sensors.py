@@ -11,6 +11,7 @@ from typing import Any, Final
 import dagster as dg
 
 from dagster_dataops.assets.inputs.path_pattern import matching
+from dagster_dataops.assets.metadata.metadata_keys import PATH, SIZE_BYTES
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.quantities import counted
 
@@ -198,8 +199,8 @@ def _event(source: dg.AssetKey, file: _File) -> dg.AssetMaterialization:
         asset_key=source,
         partition=file.key,
         metadata={
-            "dagster/size_bytes": file.size_bytes,
-            "dagster_dataops/path": dg.MetadataValue.path(file.path),
+            SIZE_BYTES: file.size_bytes,
+            PATH: dg.MetadataValue.path(file.path),
         },
         tags={"dagster/data_version": f"stat:{file.stamp}"},
     )

@@ -13,7 +13,13 @@ import dagster as dg
 from dagster_dataops.assets.checks.check_partitions import partitions_text
 from dagster_dataops.assets.checks.severity import Severity, severity_of
 from dagster_dataops.assets.metadata.failure_summary import failure_groups, failure_table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import (
+    ERROR_PATH,
+    ERROR_PATHS,
+    FAILED_SHARE,
+    FAILURES,
+    ROWS_FAILED,
+)
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
@@ -61,9 +67,10 @@ class ErrorRateCheck:
             text = f"Passes if at most {percentage(self.max_error_rate)} of the records fail."
         else:
             text = "Passes if no record fails."
-        if self.severity is None and not self.blocking:
-            limit = percentage(_MAX_WARN_SHARE)
-            text += f" The assets downstream are stopped only if more than {limit} fail."
+        if self.blocking:
+            text += " Blocks the assets downstream if it fails."
+        elif self.blocks:
+            text += f" Blocks downstream if over {percentage(_MAX_WARN_SHARE)} fail."
         return dg.AssetCheckSpec(FAILED_RECORDS, asset=key, description=text, blocking=self.blocks)
 
     @property
@@ -156,10 +163,8 @@ def error_rate_results(
         severity=severity,
         description=text,
         metadata={
-            f"{METADATA_PREFIX}/failed_share": share,
-            f"{METADATA_PREFIX}/max_error_rate": rate.max_error_rate,
-            f"{METADATA_PREFIX}/rows_failed": failed,
-            f"{METADATA_PREFIX}/rows_in": records,
+            FAILED_SHARE: share,
+            ROWS_FAILED: failed,
             **_failure_metadata(results),
         },
     )
@@ -176,9 +181,9 @@ def _failure_metadata(results: Sequence[RunResult]) -> dict[str, Any]:
     paths = [error_path for _, error_path in results if error_path is not None]
     if not paths:
         return {}
-    metadata: dict[str, Any] = {f"{METADATA_PREFIX}/failures": failure_table(failure_groups(paths))}
+    metadata: dict[str, Any] = {FAILURES: failure_table(failure_groups(paths))}
     if len(paths) == 1:
-        metadata[f"{METADATA_PREFIX}/error_path"] = dg.MetadataValue.path(paths[0])
+        metadata[ERROR_PATH] = dg.MetadataValue.path(paths[0])
     else:
-        metadata[f"{METADATA_PREFIX}/error_paths"] = dg.MetadataValue.json(list(map(str, paths)))
+        metadata[ERROR_PATHS] = dg.MetadataValue.json(list(map(str, paths)))
     return metadata

@@ -10,7 +10,7 @@ import dagster as dg
 
 from dagster_dataops.assets.checks.check_partitions import partitions_text
 from dagster_dataops.assets.checks.error_rate import RunResult, is_selected
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import MISSING_COLUMN_COUNTS
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.execution.column_presence import lacking_text
 from dagster_dataops.operators.chains.chain import Chain
@@ -21,10 +21,7 @@ from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import count_tables
 
 MISSING_COLUMNS: Final = "missing_columns"
-_DESCRIPTION: Final = (
-    "Passes if every record has the columns that the operator reads. If none has one of them, the "
-    "run stops before anything is published."
-)
+_DESCRIPTION: Final = "Passes if every record has the columns that the operator reads."
 
 
 def needs_columns(operator: Operator) -> bool:
@@ -72,8 +69,5 @@ def missing_columns_results(
         check_name=MISSING_COLUMNS,
         severity=dg.AssetCheckSeverity.WARN,
         description=text,
-        metadata={
-            f"{METADATA_PREFIX}/rows_in": records,
-            f"{METADATA_PREFIX}/{MISSING_COLUMNS}": dg.MetadataValue.json(lacking),
-        },
+        metadata={MISSING_COLUMN_COUNTS: dg.MetadataValue.json(lacking)},
     )

@@ -32,7 +32,7 @@ class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Compon
     """A pipeline of data operators. Each operator is an asset whose result is a jsonl file.
 
     The definitions equal those of `build_definitions` for the same pipeline in Python.
-    Override `get_asset_spec` to change keys and groups beyond the options of ``translation``.
+    Override `get_asset_spec` to change keys and groups beyond its field for translations.
 
     Example:
         .. code-block:: yaml

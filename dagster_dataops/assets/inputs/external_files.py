@@ -19,7 +19,7 @@ import xxhash
 
 from dagster_dataops.assets.metadata.columns.column_metadata import schema_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import IDENTITY, LAST_UPDATED
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -30,7 +30,6 @@ from dagster_dataops.places.shown_places import shown_place
 
 VERSION: Final = "dagster/data_version"
 INPUT_VERSION: Final = "dagster/input_data_version"
-_IDENTITY: Final = f"{METADATA_PREFIX}/identity"
 
 
 class ExternalFiles:
@@ -94,7 +93,7 @@ def _event(
     times = {}
     if isinstance(dataset.location, Path):
         modified = dataset.location.stat().st_mtime
-        times["dagster/last_updated_timestamp"] = dg.MetadataValue.timestamp(modified)
+        times[LAST_UPDATED] = dg.MetadataValue.timestamp(modified)
     return dg.AssetMaterialization(
         asset_key=key,
         metadata={
@@ -102,7 +101,7 @@ def _event(
             **schema_metadata(dataset),
             **times,
         },
-        tags={VERSION: dataset.fingerprint or "", _IDENTITY: identity or ""},
+        tags={VERSION: dataset.fingerprint or "", IDENTITY: identity or ""},
     )
 
 
@@ -120,7 +119,7 @@ def _last_version(
 ) -> str | None:
     """Return the last reported version if the file has not changed since."""
     tags = reported_tags(instance, key)
-    same = identity is not None and tags.get(_IDENTITY) == identity
+    same = identity is not None and tags.get(IDENTITY) == identity
     return tags.get(VERSION) if same else None
 
 

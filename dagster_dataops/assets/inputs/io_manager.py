@@ -36,9 +36,9 @@ OPERATOR_INPUT: Final = dg.DagsterType(
 class DataOpsIOManager(dg.ConfigurableIOManager):
     """Stores the values that assets return, and loads them by the annotation of the input.
 
-    The annotation ``JsonlDataset``, or no annotation, loads the handle; ``list[dict]`` the records;
-    ``pandas.DataFrame`` and ``polars.DataFrame`` a frame; ``pathlib.Path`` the folder of an
-    artefact. Several partitions are joined in their order; ``dict[str, ...]``, or no annotation,
+    The annotation `JsonlDataset`, or no annotation, loads the handle; `list[dict]` the records;
+    `pandas.DataFrame` and `polars.DataFrame` a frame; `pathlib.Path` the folder of an
+    artefact. Several partitions are joined in their order; `dict[str, ...]`, or no annotation,
     loads them as a dict by partition key.
 
     An asset may return any of these forms, or any iterable of records. The value is written as

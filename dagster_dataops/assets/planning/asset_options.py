@@ -145,11 +145,6 @@ def step_tags_of(options: AssetOptions, node: str) -> dict[str, Any] | None:
     return None if node not in given else step_tags(f"op_tags.{node}", given[node])
 
 
-def io_manager_key(resource_key: str) -> str:
-    """Return the key of the IO manager that belongs to a resource."""
-    return f"{resource_key}_io"
-
-
 def automation_condition_of(options: AssetOptions, node: str) -> Condition | None:
     """Return the automation condition of a node."""
     condition = options.get("automation_condition")

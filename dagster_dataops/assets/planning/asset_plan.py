@@ -23,16 +23,16 @@ from dagster_dataops.assets.checks.error_rate import (
 from dagster_dataops.assets.checks.missing_columns import missing_columns_spec, needs_columns
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.launchpad.config_schema import config_schema
+from dagster_dataops.assets.metadata.metadata_keys import IO_MANAGER_KEY
 from dagster_dataops.assets.planning.asset_options import (
     AssetOptions,
     automation_condition_of,
-    io_manager_key,
     resource_key_of,
     root_of,
 )
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.assets.runtime.asset_paths import address_of
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import DataOpsResource, io_manager_key
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.exporters.endings import names_file
@@ -40,7 +40,6 @@ from dagster_dataops.graph.graph import OperatorGraph
 from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 
 PARTITION: Final = "{partition}"  # in the path of an export
-_IO_MANAGER_METADATA: Final = "dagster/io_manager_key"  # of `with_io_manager_key`
 
 _Input: TypeAlias = tuple[dg.AssetKey, str | Path | PathPattern]
 
@@ -130,7 +129,7 @@ class AssetPlan:
     @property
     def io_manager_key(self) -> str:
         """Resource key of the IO manager; a translator may name another IO manager."""
-        return str(self.spec.metadata[_IO_MANAGER_METADATA])
+        return str(self.spec.metadata[IO_MANAGER_KEY])
 
     @cached_property
     def config_schema(self) -> dict[str, dg.Field]:
@@ -323,7 +322,7 @@ def _completed(
     known = {dep.asset_key for dep in spec.deps}
     upstream = (*data.upstream, *data.artefacts)
     missing = dict.fromkeys(key for key in upstream if key not in known)
-    metadata = {_IO_MANAGER_METADATA: manager, **_address(spec, data.node, root)}
+    metadata = {IO_MANAGER_KEY: manager, **_address(spec, data.node, root)}
     return spec.merge_attributes(
         deps=list(missing),
         metadata={name: value for name, value in metadata.items() if name not in spec.metadata},
@@ -331,9 +330,13 @@ def _completed(
 
 
 def _address(spec: dg.AssetSpec, node: OperatorNode, root: Path | None) -> dict[str, str]:
-    """Return the metadata with the URI of a result; that of an export is known when it is made."""
+    """Return the metadata with the URI of a result, if its materializations do not have it.
+
+    They have it without partitions. That of an export is known when it is made.
+    """
     kind = node.operator.__dataops__.spec.kind
-    return {} if kind.exports else address_of(spec, root, kind)
+    known_later = kind.exports or spec.partitions_def is None
+    return {} if known_later else address_of(spec, root, kind)
 
 
 def argument_of(result: str) -> str:

@@ -11,16 +11,23 @@ import dagster as dg
 
 from dagster_dataops.assets.metadata.code_references import code_references
 from dagster_dataops.assets.metadata.markdown import table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
-from dagster_dataops.assets.planning.descriptions import described
-from dagster_dataops.assets.planning.run_tags import operator_tag
+from dagster_dataops.assets.metadata.metadata_keys import (
+    CANNOT_BE_RESUMED,
+    KIND,
+    OPERATOR,
+    OPTIONS,
+    OUTPUT,
+)
+from dagster_dataops.assets.planning.descriptions import described, first_paragraph
+from dagster_dataops.assets.planning.run_tags import is_whole_tag, operator_tag
 from dagster_dataops.assets.runtime.asset_paths import key_of
 from dagster_dataops.checkpoints.folder.run_fingerprint import (
     unknown_constants,
     unknown_options,
 )
 from dagster_dataops.graph.operator_node import OperatorNode
-from dagster_dataops.operators.definition.spec import Invocation
+from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.operators.options.secret_options import redacted
 
@@ -77,14 +84,14 @@ class DataOpsTranslator:
         return dg.AssetSpec(
             key=dg.AssetKey([*key_of(data.pipeline, node.name), *filter(None, [data.output])]),
             deps=list(dict.fromkeys([*data.upstream, *data.artefacts])),
-            description=described(invocation.spec.description),
+            description=description_of(invocation.spec),
             group_name=data.pipeline or "dataops",
             code_version=code_version(invocation),
             kinds={"python", _format_of(invocation)},
             tags=operator_tag(invocation.spec.reference),
             metadata={
                 **definition_metadata(node),
-                **({f"{METADATA_PREFIX}/output": data.output} if data.output else {}),
+                **({OUTPUT: data.output} if data.output else {}),
             },
             partitions_def=data.partitions_def,
             automation_condition=data.automation_condition,
@@ -105,37 +112,77 @@ def code_version(invocation: Invocation) -> str:
     return f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}"
 
 
+def description_of(spec: OperatorSpec) -> str | None:
+    """Return the description of an operator's asset: its docstring as Markdown.
+
+    Of an operator of the library it is the first paragraph: the catalogue has the whole text,
+    which a definition with hundreds of nodes would repeat for each of them.
+    """
+    if not _in_library(spec):
+        return described(spec.description)
+    return described(f"{first_paragraph(spec.description)}\n\nMore: `help({spec.reference})`.")
+
+
+def _is_special(spec: OperatorSpec) -> bool:
+    """Return whether an operator of the user is of another kind than most: no record operator."""
+    return spec.kind_text != f"{RECORD.name} operator" and not _in_library(spec)
+
+
+def _in_library(spec: OperatorSpec) -> bool:
+    return spec.place.startswith("dagster_dataops.library.")
+
+
 def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
-    """Return the metadata of a node before it runs: operator, options, settings."""
+    """Return the metadata of a node before it runs: what its pipeline chose, and its source.
+
+    What is as in the definition of the operator is left out, because each entry costs memory and
+    time in every process that holds the definitions. The tag of the asset names the operator; if a
+    tag cannot hold the name, an entry does. The source of an operator of the library is not shown.
+    """
     invocation = node.operator.__dataops__
-    settings = invocation.resolved
-    workers = invocation.settings.max_workers
+    spec = invocation.spec
     options = options_table(invocation)
     unknown = "; ".join(filter(None, [unknown_options(invocation), unknown_constants(invocation)]))
     return {
-        f"{METADATA_PREFIX}/operator": invocation.spec.reference,
-        f"{METADATA_PREFIX}/kind": invocation.spec.kind_text,
-        **({f"{METADATA_PREFIX}/options": dg.MetadataValue.md(options)} if options else {}),
-        f"{METADATA_PREFIX}/concurrency_mode": settings.concurrency_mode,
-        f"{METADATA_PREFIX}/max_workers": "automatic" if workers is None else workers,
-        **({f"{METADATA_PREFIX}/cannot_be_resumed": unknown} if unknown else {}),
-        **code_references(*invocation.spec.targets),
+        **({} if is_whole_tag(spec.reference) else {OPERATOR: spec.reference}),
+        **({KIND: spec.kind_text} if _is_special(spec) else {}),
+        **({OPTIONS: dg.MetadataValue.md(options)} if options else {}),
+        **({CANNOT_BE_RESUMED: unknown} if unknown else {}),
+        **({} if _in_library(spec) else code_references(*spec.targets)),
     }
 
 
 def options_table(invocation: Invocation) -> str:
-    """Return a Markdown table of the options with their values and, if they differ, defaults."""
-    options = invocation.spec.options
-    defaults = {option.name: option.default for option in options if not option.required}
-    rows = []
+    """Return a Markdown table of what was chosen: options and settings, with their defaults.
+
+    Options without a default are always chosen. The table is empty if everything is the default.
+    """
+    defaults = {option.name: option for option in invocation.spec.options}
+    rows: list[tuple[object, ...]] = []
     for name, value in shown_options(invocation).items():
-        given = invocation.options[name]
-        default = defaults.get(name, given)
+        option = defaults.get(name)
+        if option is None or option.required:
+            rows.append((name, _quoted(value), ""))
+            continue
+        given, default = invocation.options[name], option.default
         shown = value if default is given else _shown(name, default)
-        rows.append((name, _quoted(value), "" if shown == value else _quoted(shown)))
+        if shown != value:
+            rows.append((name, _quoted(value), _quoted(shown)))
+    settings = {f"_{name}": value for name, value in _chosen(invocation)}
+    rows += [(name, _quoted(_shown(name, value)), "") for name, value in settings.items()]
     if any(default != "" for _, _, default in rows):
         return table(["option", "value", "default"], rows)
     return table(["option", "value"], [row[:2] for row in rows]) if rows else ""
+
+
+def _chosen(invocation: Invocation) -> list[tuple[str, object]]:
+    """Return the settings that were given; of an operator of the library, those of the node."""
+    spec = invocation.spec
+    known = spec.settings.given() if _in_library(spec) else {}
+    given = invocation.settings.given()
+    if not given.get("max_workers"):  # 0 is the default, too
+        given.pop("max_workers", None)
+    return [(name, value) for name, value in given.items() if known.get(name) != value]
 
 
 def _quoted(value: object) -> object:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import dagster as dg
 import xxhash
 
+from dagster_dataops.assets.metadata.metadata_keys import URI
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.operators.kinds.kind import OperatorKind
 from dagster_dataops.operators.kinds.kind_table import RECORD
@@ -51,12 +52,12 @@ def address_of(
     folder = folder_of(root, spec.key.path)
     result = folder.artefact if kind.makes_folder else folder.result
     place = result if spec.partitions_def is None else folder.path / PARTITIONS
-    return {"dagster/uri": folder.place.address(place)}
+    return {URI: folder.place.address(place)}
 
 
 def located(spec: dg.AssetSpec, root: Path | None) -> dg.AssetSpec:
     """Return ``spec`` with the metadata of `address_of`, unless it has a URI already."""
-    address = {} if "dagster/uri" in spec.metadata else address_of(spec, root)
+    address = {} if URI in spec.metadata else address_of(spec, root)
     return spec.merge_attributes(metadata=address) if address else spec
 
 

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from dagster_dataops.assets.metadata.columns.column_schema import whole_schema
 from dagster_dataops.assets.metadata.materialization import with_metadata
+from dagster_dataops.assets.metadata.metadata_keys import COLUMN_SCHEMA, ROW_COUNT
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.datasets.dataset import JsonlDataset
 
@@ -87,11 +88,11 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
 
 def _row_count(datasets: list[JsonlDataset]) -> Mapping[str, Any]:
     known = [data.rows if data.rows is not None else sum(1 for _ in data) for data in datasets]
-    return {"dagster/row_count": sum(known)} if datasets else {}
+    return {ROW_COUNT: sum(known)} if datasets else {}
 
 
 def _column_schema(datasets: list[JsonlDataset]) -> Mapping[str, Any]:
-    return {"dagster/column_schema": whole_schema(datasets).table_schema()} if datasets else {}
+    return {COLUMN_SCHEMA: whole_schema(datasets).table_schema()} if datasets else {}
 
 
 def _in_op(event: dg.MaterializeResult[Any], metadata: Mapping[str, Any]) -> Any:

@@ -48,11 +48,11 @@ _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry
 class DataOpsResource(dg.ConfigurableResource[None]):
     """Runs operators in assets and ops, with results and checkpoints below one root folder.
 
-    Clients of operators given as ``build_definitions(clients={"judge": ...})`` become fields of
+    Clients of operators given as `build_definitions(clients={"judge": ...})` become fields of
     a subclass: operators get each field that a subclass adds by its name, as
-    ``context.clients["judge"]`` for the field ``judge``.
+    `context.clients["judge"]` for the field `judge`.
 
-    The field ``cluster``, such as `RayCluster`, holds the machines that operators in process mode
+    The field `cluster`, such as `RayCluster`, holds the machines that operators in process mode
     run on. It may be a resource of dagster-ray, which Dagster then starts and ends with the step:
     one agent runs on each of its nodes. Left empty: `config.cluster`, else this machine.
     """
@@ -253,11 +253,18 @@ def _resumes(tags: Mapping[str, str]) -> bool:
 
 
 def resource_of(context: Any, resource_key: str) -> DataOpsResource:
-    """Return the resource of a step or sensor that has it as a required resource.
+    """Return the resource of a step or sensor that requires it, or the IO manager that has it.
 
     Args:
         context: Context of the step or the evaluation.
         resource_key: Key of the resource.
     """
-    resource: DataOpsResource = getattr(context.resources, resource_key)
+    resource: DataOpsResource | None = getattr(context.resources, resource_key, None)
+    if resource is None:
+        resource = getattr(context.resources, io_manager_key(resource_key)).dataops
     return resource
+
+
+def io_manager_key(resource_key: str) -> str:
+    """Return the key of the IO manager that belongs to a resource."""
+    return f"{resource_key}_io"

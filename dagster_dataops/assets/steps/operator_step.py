@@ -9,9 +9,10 @@ import dagster as dg
 from dagster_dataops.assets.inputs.io_manager import OPERATOR_INPUT
 from dagster_dataops.assets.launchpad.config_schema import LazyField
 from dagster_dataops.assets.metadata.materialization import written_once
+from dagster_dataops.assets.metadata.metadata_keys import IO_MANAGER_KEY
 from dagster_dataops.assets.planning.asset_options import DATAOPS, AssetOptions, resource_key_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
-from dagster_dataops.assets.runtime.resource import resource_of
+from dagster_dataops.assets.runtime.resource import io_manager_key, resource_of
 from dagster_dataops.assets.runtime.step_context import StepEvent
 from dagster_dataops.assets.steps.step_work import StepWork
 
@@ -75,7 +76,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         },
         description=spec.description,
         config_schema=LazyField(lambda: dg.Field(plan.config_schema)),
-        required_resource_keys={options.resource_key},
+        required_resource_keys=_required(plan, options.resource_key),
         tags=options.op_tags,
         retry_policy=options.retry_policy,
         code_version=spec.code_version,
@@ -85,7 +86,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
         keys_by_input_name={**loaded, **waited},
         keys_by_output_name={name: one.key for name, one in outs.items()},
         node_def=op,
-        specs=plan.specs,
+        specs=list(map(_without_manager, plan.specs)),
         check_specs_by_output_name=checks,
         # A run may select only an asset or only its check. All results of a node are made together.
         can_subset=bool(checks) or len(outs) > 1,
@@ -100,12 +101,26 @@ def _name_of(plan: AssetPlan) -> str:
     return dg.AssetKey(plan.node_key).to_python_identifier()
 
 
+def _required(plan: AssetPlan, resource_key: str) -> set[str]:
+    """Return the resources that a step requires beside its IO managers.
+
+    The IO manager of this package holds the resource. Dagster's snapshots list each use of each
+    resource, so a step does not require the resource itself as well.
+    """
+    return set() if plan.io_manager_key == io_manager_key(resource_key) else {resource_key}
+
+
+def _without_manager(spec: dg.AssetSpec) -> dg.AssetSpec:
+    """Return a spec without the key of the IO manager, which the output of its step has."""
+    metadata = {name: value for name, value in spec.metadata.items() if name != IO_MANAGER_KEY}
+    return spec.replace_attributes(metadata=metadata)
+
+
 def _out_of(spec: dg.AssetSpec, io_manager_key: str) -> dg.Out:
     return dg.Out(
         is_required=False,  # a preview materializes nothing
         io_manager_key=io_manager_key,
-        description=spec.description,
-        metadata=spec.metadata,
+        metadata=_without_manager(spec).metadata,
         code_version=spec.code_version,
     )
 

@@ -19,12 +19,11 @@ from dagster_dataops.assets.inputs.source_results import materialize_source
 from dagster_dataops.assets.metadata.code_references import code_references
 from dagster_dataops.assets.metadata.leaf_metadata import planned_leaves
 from dagster_dataops.assets.metadata.markdown import table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import STAGES, URI
 from dagster_dataops.assets.planning.asset_options import (
     AssetOptions,
     automation_condition_of,
     backfills,
-    io_manager_key,
     resource_key_of,
     root_of,
     step_tags_of,
@@ -32,9 +31,13 @@ from dagster_dataops.assets.planning.asset_options import (
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.planning.run_tags import operator_tag
-from dagster_dataops.assets.planning.translator import code_version, definition_metadata
+from dagster_dataops.assets.planning.translator import (
+    code_version,
+    definition_metadata,
+    description_of,
+)
 from dagster_dataops.assets.runtime.asset_paths import key_of, located
-from dagster_dataops.assets.runtime.resource import resource_of
+from dagster_dataops.assets.runtime.resource import io_manager_key, resource_of
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.errors import (
     ConfigurationError,
@@ -173,7 +176,7 @@ def _of_path(text: str, pipeline: str, options: AssetOptions) -> SourceAsset:
         description=f"The records in {said}.",
         group_name=pipeline or "dataops",
         kinds={"file", "json"},
-        metadata={"dagster/uri": uri},
+        metadata={URI: uri},
         partitions_def=partitions_def,
     )
     return SourceAsset(spec.key, spec, path)
@@ -323,7 +326,7 @@ def _stages(stream: PositionedStream | None) -> dict[str, Any]:
     if stream is None:
         return {}
     rows = [(number, stage.name) for number, stage in enumerate(stream.stage.ordered(), 1)]
-    return {f"{METADATA_PREFIX}/stages": dg.MetadataValue.md(table(["", "stage"], rows))}
+    return {STAGES: dg.MetadataValue.md(table(["", "stage"], rows))}
 
 
 def _spec(name: str, pipeline: str, options: AssetOptions) -> dg.AssetSpec:
@@ -365,7 +368,7 @@ def _combined(source: Combined, pipeline: str, options: AssetOptions) -> SourceA
     invocation = source.operator.__dataops__
     name = options.get("stream_name") or invocation.spec.name.lower()
     spec = _spec(name, pipeline, options).replace_attributes(
-        description=described(invocation.spec.description),
+        description=description_of(invocation.spec),
         deps=list(dict.fromkeys(origin.key for origin in taken)),
         code_version=code_version(invocation),
         metadata=definition_metadata(node),

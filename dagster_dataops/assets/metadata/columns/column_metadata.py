@@ -19,7 +19,7 @@ from dagster_dataops.assets.metadata.columns.column_lineage import (
 )
 from dagster_dataops.assets.metadata.columns.column_schema import ColumnSchema, schema_of
 from dagster_dataops.assets.metadata.markdown import table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import COLUMN_LINEAGE, COLUMN_SCHEMA, COLUMNS
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.operators.definition.operator import Operator
@@ -53,12 +53,12 @@ def column_metadata(
         _logger.warning("no columns are shown of %s: %s", result.path, error)
         return {}
     metadata: dict[str, dg.MetadataValue[Any]] = {
-        "dagster/column_schema": dg.MetadataValue.table_schema(schema.table_schema())
+        COLUMN_SCHEMA: dg.MetadataValue.table_schema(schema.table_schema())
     }
     if upstream:
         lineage = as_dagster(origins)
-        metadata["dagster/column_lineage"] = dg.MetadataValue.column_lineage(lineage)
-    metadata[f"{METADATA_PREFIX}/columns"] = dg.MetadataValue.md(columns_table(schema, origins))
+        metadata[COLUMN_LINEAGE] = dg.MetadataValue.column_lineage(lineage)
+    metadata[COLUMNS] = dg.MetadataValue.md(columns_table(schema, origins))
     return metadata
 
 
@@ -68,7 +68,7 @@ def schema_metadata(dataset: JsonlDataset) -> dict[str, dg.MetadataValue[Any]]:
         schema = schema_of(dataset)
     except (DataOpsError, OSError):
         return {}
-    return {"dagster/column_schema": dg.MetadataValue.table_schema(schema.table_schema())}
+    return {COLUMN_SCHEMA: dg.MetadataValue.table_schema(schema.table_schema())}
 
 
 def columns_table(schema: ColumnSchema, origins: Sequence[ColumnOrigin]) -> str:
