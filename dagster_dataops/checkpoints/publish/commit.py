@@ -168,13 +168,17 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
 
 
 def _remove_parts(folder: NodeFolder, manifest: Manifest) -> None:
-    """Remove parts of earlier results, but those of the result before: readers may have begun."""
+    """Remove parts of earlier results, but those of the result before: readers may have begun.
+
+    If the manifest of the result before cannot be read, all stay until the next publication.
+    """
     parts = {folder.parts, *(place.parts for place, _ in manifest.parts(folder).values())}
     parts = {path for path in parts if path.exists()}
-    if not parts:
+    before = Manifest.load(folder.manifest) if parts else None  # it is replaced last
+    if before is None:
         return
-    for one in (manifest, Manifest.load(folder.manifest)):  # the second is replaced last
-        for place, own in one.parts(folder).values() if one is not None else ():
+    for one in (manifest, before):
+        for place, own in one.parts(folder).values():
             if own.parted:
                 parts.discard(place.parts)
     for path in parts:
