@@ -149,6 +149,9 @@ from dagster_dataops.cooking.metadataset.metadataset_leaves import (
 from dagster_dataops.assets.components.metadataset_component import (
     MetadatasetComponent as MetadatasetComponent,
 )
+from dagster_dataops.assets.components.listed_component import (
+    ListedPipelineComponent as ListedPipelineComponent,
+)
 from dagster_dataops.filestores.store_opening import file_store as file_store
 from dagster_dataops.filestores.store import FileStore as FileStore
 from dagster_dataops.filestores.cache_pool import CachePool as CachePool

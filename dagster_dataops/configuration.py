@@ -17,7 +17,7 @@ from dagster_dataops.places.mounted_buckets import working_copy
 from dagster_dataops.places.url_forms import folder_setting, is_url
 
 _DEFAULT_ROOT: Final = "data_pipeline_res"
-Resume: TypeAlias = bool | Literal["failed_records"]
+Resume: TypeAlias = bool | Literal["failed_records", "across_code"]
 
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _TRUE = {"1", "true", "yes", "on"}
@@ -32,8 +32,8 @@ class Configuration:
             default ``data_pipeline_res`` in the working directory.
         data_process_resume: Whether a call resumes from an unfinished checkpoint and reuses
             finished results of the same operator, options, code and input; "failed_records"
-            retries only the failed records of finished results. Environment
-            DATAOPS_DATA_PROCESS_RESUME, default False.
+            retries only the failed records of finished results; "across_code" resumes even if the
+            operator's code has changed. Environment DATAOPS_DATA_PROCESS_RESUME, default False.
         data_process_progress: Whether to draw progress bars: True, False, or None for "when
             standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
         data_process_scratch: Folder for working copies of results on object stores. Environment
@@ -110,11 +110,15 @@ class Configuration:
 
     @property
     def data_process_resume(self) -> Resume:
-        """Whether calls resume an earlier run, or retry its failed records."""
+        """Whether and how calls resume an earlier run, or that they retry its failed records."""
         value = self._read("data_process_resume")
-        if str(value).strip().lower() == "failed_records":
-            return "failed_records"
-        return self._read_bool("data_process_resume", "true or false, or failed_records") or False
+        match str(value).strip().lower():
+            case "failed_records":
+                return "failed_records"
+            case "across_code":
+                return "across_code"
+        allowed = "true or false, or failed_records or across_code"
+        return self._read_bool("data_process_resume", allowed) or False
 
     @data_process_resume.setter
     def data_process_resume(self, value: Resume | None) -> None:

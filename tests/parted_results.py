@@ -27,7 +27,7 @@ def put_in_parts(folder: NodeFolder, records: int) -> Manifest:
     found = {name: _split(place, records) for name, (place, _) in manifest.parts(folder).items()}
     manifest = replace(manifest, **found.pop("", {}))
     outputs = {name: {**facts, **found[name]} for name, facts in manifest.outputs.items()}
-    manifest = replace(manifest, outputs=outputs, part_records=records)
+    manifest = replace(manifest, outputs=outputs)
     for place, own in manifest.parts(folder).values():
         place.manifest.write_bytes(own.to_bytes())
     folder.manifest.write_bytes(manifest.to_bytes())

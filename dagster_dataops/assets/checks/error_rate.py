@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.checks.check_partitions import partitions_text
-from dagster_dataops.assets.checks.severity import Severity, severity_of
+from dagster_dataops.assets.checks.severity import Severity, severity_in, severity_of
 from dagster_dataops.assets.metadata.failure_summary import failure_groups, failure_table
 from dagster_dataops.assets.metadata.metadata_keys import (
     ERROR_PATH,
@@ -74,6 +74,13 @@ class ErrorRateCheck:
         return dg.AssetCheckSpec(FAILED_RECORDS, asset=key, description=text, blocking=self.blocks)
 
     @property
+    def fixed_severity(self) -> dg.AssetCheckSeverity | None:
+        """The severity of every failure; ``None`` if it depends on the share of failed records."""
+        if self.severity is None and not self.blocking:
+            return None
+        return severity_of(self.severity, blocking=self.blocking, default="ERROR")
+
+    @property
     def blocks(self) -> bool:
         """Whether the check can stop the assets downstream."""
         return self.blocking or self.severity is None
@@ -130,7 +137,7 @@ def _check_of(operator: Operator, rate: ErrorRate) -> ErrorRateCheck | None:
 
 def error_rate_results(
     context: StepContext,
-    key: dg.AssetKey,
+    spec: dg.AssetCheckSpec | None,
     rate: ErrorRateCheck | None,
     results: Sequence[RunResult],
     partitions: Sequence[str | None] = (),
@@ -139,12 +146,12 @@ def error_rate_results(
 
     Args:
         context: The context of the operator's step.
-        key: The key of the operator's asset.
+        spec: The spec of the check on the operator's asset.
         rate: The check.
         results: The results of the run, one for each partition.
         partitions: The keys of the partitions of the results.
     """
-    if rate is None or not is_selected(context, key):
+    if rate is None or spec is None or not is_selected(context, spec.key):
         return
     failed = sum(manifest.failed for manifest, _ in results)
     records = sum(manifest.rows_in for manifest, _ in results)
@@ -153,13 +160,13 @@ def error_rate_results(
     if failed:
         text = f"{failed:,} of {counted(records, 'records')} failed, {percentage(share)}."
     text += partitions_text("failed records", partitions, [one.failed > 0 for one, _ in results])
-    severity = rate.severity_at(share)
-    if share > rate.max_error_rate and rate.blocks and severity is dg.AssetCheckSeverity.ERROR:
+    severity = severity_in(spec, rate.severity_at(share))
+    if share > rate.max_error_rate and spec.blocking and severity is dg.AssetCheckSeverity.ERROR:
         text += _HELD_UP
     yield dg.AssetCheckResult(
         passed=share <= rate.max_error_rate,
-        asset_key=key,
-        check_name=FAILED_RECORDS,
+        asset_key=spec.asset_key,
+        check_name=spec.name,
         severity=severity,
         description=text,
         metadata={
@@ -170,11 +177,11 @@ def error_rate_results(
     )
 
 
-def is_selected(context: StepContext, key: dg.AssetKey, name: str = FAILED_RECORDS) -> bool:
-    """Return whether the run selected a check of an asset, by default ``failed_records``."""
+def is_selected(context: StepContext, check: dg.AssetCheckKey) -> bool:
+    """Return whether the run selected a check of an asset."""
     if not isinstance(context, dg.AssetExecutionContext):
         return True
-    return dg.AssetCheckKey(key, name) in context.selected_asset_check_keys
+    return check in context.selected_asset_check_keys
 
 
 def _failure_metadata(results: Sequence[RunResult]) -> dict[str, Any]:

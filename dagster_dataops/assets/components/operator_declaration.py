@@ -128,6 +128,11 @@ class _OperatorModel(dg.Model):
         "the queue of Celery, priorities.",
         examples=[{"dagster-celery/queue": "gpu"}],
     )
+    columns: dict[str, str] = Field(
+        default={},
+        description="What columns of its result are, by name, for the column schema on its page.",
+        examples=[{"score": "Between 0 and 1; higher is better."}],
+    )
     max_error_rate: ErrorRateField = Field(
         default=None,
         description="Share of its records that may fail before its check fails, or an object "
@@ -209,6 +214,7 @@ class OperatorDeclaration:
         output: File or folder that its result is exported to.
         pool: Concurrency pool of its step.
         op_tags: Tags of its step.
+        columns: What columns of its result are, by name.
         max_error_rate: Share of its records that may fail before its check fails, or that check.
         checks: Checks of its result.
         unpartitioned: Whether it takes all partitions at once.
@@ -224,6 +230,7 @@ class OperatorDeclaration:
     output: str | os.PathLike[str] | None = None
     pool: str | None = None
     op_tags: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
     max_error_rate: YamlErrorRate = None
     checks: YamlChecks = ()
     unpartitioned: bool = False

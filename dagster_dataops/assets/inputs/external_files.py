@@ -12,6 +12,7 @@ tagged with the version that the step really read.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import dagster as dg
@@ -38,11 +39,16 @@ class ExternalFiles:
     Args:
         inputs: All inputs of the step, as in an `AssetPlan`; only paths are used.
         dataops: The resource.
+        texts: What columns of the files are, by name.
     """
 
     def __init__(
-        self, inputs: Sequence[tuple[dg.AssetKey, object]], dataops: DataOpsResource
+        self,
+        inputs: Sequence[tuple[dg.AssetKey, object]],
+        dataops: DataOpsResource,
+        texts: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        self._texts = texts
         self._files = {
             key: dataops.location(path) for key, path in inputs if isinstance(path, Path)
         }
@@ -83,12 +89,12 @@ class ExternalFiles:
         dataset = replace(JsonlDataset.at(path), rows=rows, fingerprint=content_digest(path))
         if _identity(path) != identity:
             return None
-        context.log_event(_event(key, dataset, identity))
+        context.log_event(_event(key, dataset, identity, self._texts))
         return dataset.fingerprint
 
 
 def _event(
-    key: dg.AssetKey, dataset: JsonlDataset, identity: str | None
+    key: dg.AssetKey, dataset: JsonlDataset, identity: str | None, texts: Mapping[str, str]
 ) -> dg.AssetMaterialization:
     times = {}
     if isinstance(dataset.location, Path):
@@ -98,7 +104,7 @@ def _event(
         asset_key=key,
         metadata={
             **dataset_metadata(dataset),
-            **schema_metadata(dataset),
+            **schema_metadata(dataset, texts),
             **times,
         },
         tags={VERSION: dataset.fingerprint or "", IDENTITY: identity or ""},

@@ -67,14 +67,17 @@ def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dic
     }
 
 
-def written_once(context: dg.AssetExecutionContext, events: Iterable[Any]) -> Iterator[Any]:
+def written_once(
+    context: dg.AssetExecutionContext, events: Iterable[Any], *, direct: bool = False
+) -> Iterator[Any]:
     """Yield the events of a step, with metadata moved from the results to the context.
 
     Dagster stores metadata on a result twice: in the step's output and in the materialization.
-    `add_asset_metadata` stores it once.
+    `add_asset_metadata` stores it once. In a direct call, such as in a unit test, it stays on the
+    results, where the caller sees it.
     """
     for event in events:
-        if not isinstance(event, dg.MaterializeResult) or not event.metadata:
+        if direct or not isinstance(event, dg.MaterializeResult) or not event.metadata:
             yield event
             continue
         context.add_asset_metadata(event.metadata, asset_key=event.asset_key)

@@ -30,6 +30,8 @@ from dagster_dataops.assets.planning.asset_options import (
     resource_key_of,
     root_of,
 )
+from dagster_dataops.assets.planning.check_translation import CheckTranslation
+from dagster_dataops.assets.planning.described_columns import DescribedColumns
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.assets.runtime.asset_paths import address_of
 from dagster_dataops.assets.runtime.resource import DataOpsResource, io_manager_key
@@ -62,6 +64,8 @@ class AssetPlan:
         outputs: The spec of each result of a node with several, by the name of its output.
         artefacts: Specs of the assets whose artefacts are options of the operator, by node.
         check_partitions: Partitions of the checks, if they have any.
+        check_translation: What the translator makes of the specs of checks.
+        columns: What the columns of results are.
     """
 
     node: OperatorNode
@@ -73,6 +77,8 @@ class AssetPlan:
     outputs: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
     artefacts: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
     check_partitions: dg.PartitionsDefinition | None = None
+    check_translation: CheckTranslation = field(default_factory=lambda: CheckTranslation(""))
+    columns: DescribedColumns = field(default_factory=DescribedColumns)
 
     @property
     def results(self) -> dict[str, dg.AssetSpec]:
@@ -141,17 +147,51 @@ class AssetPlan:
         """Whether it has the check ``missing_columns``."""
         return needs_columns(self.node.operator)
 
-    @property
+    @cached_property
+    def error_rate_specs(self) -> dict[dg.AssetKey, dg.AssetCheckSpec]:
+        """The spec of the check of failed records on each result, if they have it."""
+        rate = self.error_rate
+        if rate is None:
+            return {}
+        return self._translated(rate.spec, rate.fixed_severity)
+
+    @cached_property
+    def missing_columns_specs(self) -> dict[dg.AssetKey, dg.AssetCheckSpec]:
+        """The spec of the check of missing columns on each result, if they have it."""
+        if not self.needs_columns:
+            return {}
+        return self._translated(missing_columns_spec, dg.AssetCheckSeverity.WARN)
+
+    def _translated(
+        self,
+        spec_of: Callable[[dg.AssetKey], dg.AssetCheckSpec],
+        severity: dg.AssetCheckSeverity | None,
+    ) -> dict[dg.AssetKey, dg.AssetCheckSpec]:
+        outputs = {spec.key: name for name, spec in self.outputs.items()}
+        return {
+            one.key: self.check_translation.spec(
+                spec_of(one.key),
+                self.check_partitions,
+                self.node,
+                output=outputs.get(one.key, ""),
+                severity=severity,
+            )
+            for one in self.specs
+        }
+
+    @cached_property
     def check_specs(self) -> list[dg.AssetCheckSpec]:
         """The specs of the checks that the operator's own step runs."""
         found: list[dg.AssetCheckSpec] = []
         for asset in self.checked_assets:
-            if self.error_rate is not None:
-                found.append(self.error_rate.spec(asset.key))
-            if self.needs_columns:
-                found.append(missing_columns_spec(asset.key))
-            found += [check.spec(asset.key) for check in asset.checks]
-        return [with_partitions(spec, self.check_partitions) for spec in found]
+            own = (self.error_rate_specs.get(asset.key), self.missing_columns_specs.get(asset.key))
+            found += [spec for spec in own if spec is not None]
+            found += [
+                with_partitions(check.spec(asset.key), self.check_partitions)
+                for check in asset.checks
+            ]
+        self.check_translation.check_names(found)
+        return found
 
 
 @dataclass(frozen=True)
@@ -200,6 +240,7 @@ def plan_assets(
     check_nodes(graph, unpartitioned, "unpartitioned")
     rates = error_rates_of(graph, options.get("max_error_rate", ErrorRateCheck()))
     keys = {SOURCE: origin.key}
+    columns = DescribedColumns.of(graph, options.get("columns"), keys, origin.path)
     specs: dict[str, dg.AssetSpec] = {}
     whole: set[str] = set()
     plans: list[AssetPlan] = []
@@ -239,6 +280,8 @@ def plan_assets(
             check_partitions=partitions_of_checks(
                 spec.partitions_def, options.get("backfill_policy")
             ),
+            check_translation=CheckTranslation.of(graph.name, translator),
+            columns=columns,
         )
         plans.append(plan)
         keys |= {name: one.key for name, one in plan.results.items()}

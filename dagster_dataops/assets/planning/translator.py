@@ -1,9 +1,9 @@
-"""DataOpsTranslator: maps operator nodes to asset specs."""
+"""DataOpsTranslator: maps operator nodes to asset specs, and checks; runs their steps."""
 
 import inspect
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ from dagster_dataops.assets.metadata.metadata_keys import (
 from dagster_dataops.assets.planning.descriptions import described, first_paragraph
 from dagster_dataops.assets.planning.run_tags import is_whole_tag, operator_tag
 from dagster_dataops.assets.runtime.asset_paths import key_of
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.checkpoints.folder.run_fingerprint import (
     unknown_constants,
     unknown_options,
@@ -60,8 +62,30 @@ class DataOpsTranslatorData:
     output: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class DataOpsCheckData:
+    """A check of a result, with the spec that it has by default.
+
+    Attributes:
+        pipeline: Name of the pipeline; may be empty.
+        spec: The default spec: key of the asset, name, description, whether the check blocks. Its
+            metadata ``dagster_dataops/severity`` is the severity of a failure, unless that depends
+            on the share of failed records.
+        node: The operator node; ``None`` for a check of the source.
+        output: Name of the output; empty for a node with one result.
+        declared: Whether it is one of ``checks=``. The others are ``failed_records`` and
+            ``missing_columns``, which come from the counts of the run.
+    """
+
+    pipeline: str
+    spec: dg.AssetCheckSpec
+    node: OperatorNode | None = None
+    output: str = ""
+    declared: bool = False
+
+
 class DataOpsTranslator:
-    """Maps operator nodes to asset specs; override `get_asset_spec` to change names and groups.
+    """Maps operators to assets and checks, and runs their steps. Override a method to change that.
 
     Example:
         .. code-block:: python
@@ -97,6 +121,57 @@ class DataOpsTranslator:
             automation_condition=data.automation_condition,
             freshness_policy=data.freshness_policy,
         )
+
+    def get_asset_check_spec(self, data: DataOpsCheckData) -> dg.AssetCheckSpec:
+        """Return the spec of one check: by default ``data.spec``.
+
+        It is called for ``failed_records`` and ``missing_columns`` of every operator that has them,
+        and for every declared check. Results have the name of the returned spec, block as it says,
+        and have the severity of its metadata ``dagster_dataops/severity``. ``max_error_rate=None``
+        leaves ``failed_records`` out, and ``_missing="allow"`` the check ``missing_columns``.
+
+        Example:
+            .. code-block:: python
+
+                class Checked(DataOpsTranslator):
+                    def get_asset_check_spec(self, data):
+                        spec = super().get_asset_check_spec(data)
+                        if spec.name != "failed_records":
+                            return spec
+                        return dg.AssetCheckSpec(
+                            "quality_gate",
+                            asset=spec.asset_key,
+                            description=f"{spec.description} Runbook: https://wiki/quality",
+                            blocking=True,
+                            metadata={"dagster_dataops/severity": "ERROR", "team": "data"},
+                        )
+        """
+        return data.spec
+
+    def execute(self, context: StepContext, dataops: DataOpsResource) -> Iterator[StepEvent]:
+        """Run the operators of one step, and yield the events of each as it finishes.
+
+        Override it to do something before or after them: fetch a secret, send a message, open a
+        sandbox. It is called once in each step: for each operator, or for all of them with
+        ``layout="single_step"``; for a source that is a function or a stream; and in the preview
+        job, with the context of an op and no events. It is not called where the step has a body of
+        yours, in `dataops_assets`, nor in the steps of declared checks and of the report.
+
+        Arguments without a default after ``dataops`` are keys of resources, as in ``def
+        execute(self, context, dataops, slack)``.
+
+        Example:
+            .. code-block:: python
+
+                class Announced(DataOpsTranslator):
+                    def execute(self, context, dataops):
+                        try:
+                            yield from super().execute(context, dataops)
+                        except Exception as error:
+                            context.log.error(f"tell the team: {error}")
+                            raise
+        """
+        yield from dataops.run(context)
 
 
 def _format_of(invocation: Invocation) -> str:

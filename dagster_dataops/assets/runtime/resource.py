@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,8 @@ from dagster_dataops.assets.runtime.core_sharing import fair_settings
 from dagster_dataops.assets.runtime.dagster_progress import DagsterProgress
 from dagster_dataops.assets.runtime.environment_values import from_environment, written_values
 from dagster_dataops.assets.runtime.events import DataOpsEventIterator
+from dagster_dataops.assets.runtime.external_call import ExternalCall, external_call
+from dagster_dataops.assets.runtime.external_results import reported_results
 from dagster_dataops.assets.runtime.messenger import Messenger
 from dagster_dataops.assets.runtime.observations import observations_of
 from dagster_dataops.assets.runtime.run_monitor import RunMonitor
@@ -23,6 +26,7 @@ from dagster_dataops.assets.runtime.step_context import (
     Work,
     assigned,
     refreshes,
+    run_of,
     runs_back,
 )
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
@@ -169,7 +173,45 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             work: The result of `plan_pipeline`.
         """
         chosen = assigned(context) if work is None else work
-        return DataOpsEventIterator(chosen.run(context, self), context)
+        events = chosen.run(context, self)
+        call = external_call()
+        return DataOpsEventIterator(
+            call.checked(events, self.root_path) if call else events, context
+        )
+
+    def run_by_pipes(
+        self, context: dg.AssetExecutionContext, client: dg.PipesClient, **arguments: Any
+    ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
+        """Run the operators of a step in another process, and yield their events as `run` does.
+
+        The process runs the command ``python -m dagster_dataops run -m MODULE`` with the same
+        definitions. There, this method is `run`. Its log lines are those of the step. The events
+        come when it has ended.
+
+        Args:
+            context: The context of the step.
+            client: A client of Dagster Pipes, such as ``dg.PipesSubprocessClient``.
+            **arguments: Arguments of its ``run``: ``command``, and what else it takes.
+
+        Example:
+            .. code-block:: python
+
+                @dataops_assets(ppl, source="docs.jsonl")
+                def docs(context, dataops: DataOpsResource, pipes: dg.PipesSubprocessClient):
+                    command = [sys.executable, "-m", "dagster_dataops", "run", "-m", "my.defs"]
+                    yield from dataops.run_by_pipes(context, pipes, command=command)
+
+        Raises:
+            ExternalRunError: The process ended without the events of the operators.
+            dg.Failure: The run is being terminated, and the step has a retry policy.
+        """
+        if external_call() is not None:
+            yield from self.run(context)
+            return
+        with ended_by_interrupts(context):
+            call = ExternalCall.of(context, self.root_path, _continued_runs(context))
+            given = {**arguments, "extras": {**arguments.get("extras", {}), **call.extras}}
+            yield from reported_results(context, client.run(context=context, **given))
 
     def run_operator(
         self,
@@ -222,12 +264,19 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     ) -> RunContext:
         messenger = Messenger()
         observations = observations_of(context, self.root_path, folder)
+        continued, unreported = (
+            _continued_runs(context),
+            unreported_in(context, self.root_path, folder),
+        )
+        if call := external_call():
+            continued |= frozenset(call.continued)
+            unreported = partial(call.is_unreported, self.root_path, folder)
         return RunContext(
-            run=context.run.run_id,
+            run=run_of(context).run_id,
             resume=resume,
             reuse_finished=refreshes(context) and resume is ResumePolicy.AUTO,
-            earlier_runs=_continued_runs(context),
-            unreported=unreported_in(context, self.root_path, folder),
+            earlier_runs=continued,
+            unreported=unreported,
             flush_seconds=self.flush_seconds,
             lock_seconds=self.lock_seconds,
             progress=DagsterProgress(context.log, observations, messenger),

@@ -33,7 +33,7 @@ from dagster_dataops.assets.metadata.metadata_keys import (
 )
 from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.assets.runtime.step_context import StepContext, run_of
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -76,7 +76,7 @@ def earlier_preview(
     """
     for each in dict.fromkeys((partition, None)):
         found = published(preview_folder(dataops.folder(key.path, each)))
-        if found is not None and found[1].run == context.run.run_id:
+        if found is not None and found[1].run == run_of(context).run_id:
             return found[0]
     return None
 

@@ -6,7 +6,7 @@ with a checkpoint and the same metadata.
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -15,7 +15,7 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.external_datasets import dataset_keys, dataset_specs
 from dagster_dataops.assets.inputs.path_pattern import PathPattern, is_pattern
-from dagster_dataops.assets.inputs.source_results import materialize_source
+from dagster_dataops.assets.inputs.source_results import SourceWork
 from dagster_dataops.assets.metadata.code_references import code_references
 from dagster_dataops.assets.metadata.leaf_metadata import planned_leaves
 from dagster_dataops.assets.metadata.markdown import table
@@ -29,7 +29,10 @@ from dagster_dataops.assets.planning.asset_options import (
     step_tags_of,
 )
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset
+from dagster_dataops.assets.planning.check_translation import CheckTranslation
+from dagster_dataops.assets.planning.described_columns import DescribedColumns, divided
 from dagster_dataops.assets.planning.descriptions import described
+from dagster_dataops.assets.planning.execute_hook import execute_hook
 from dagster_dataops.assets.planning.run_tags import operator_tag
 from dagster_dataops.assets.planning.translator import (
     code_version,
@@ -37,8 +40,9 @@ from dagster_dataops.assets.planning.translator import (
     description_of,
 )
 from dagster_dataops.assets.runtime.asset_paths import key_of, located
-from dagster_dataops.assets.runtime.resource import io_manager_key, resource_of
+from dagster_dataops.assets.runtime.resource import io_manager_key
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
+from dagster_dataops.assets.steps.step_body import body_of, step_function
 from dagster_dataops.errors import (
     ConfigurationError,
     OperatorDefinitionError,
@@ -233,27 +237,21 @@ def _function_asset(
     options: AssetOptions,
 ) -> dg.AssetsDefinition:
     resource_key = resource_key_of(options)
+    spec = dg.AssetSpec(key, partitions_def=options.get("partitions_def"))
+    body = body_of(resource_key, execute_hook(options, pipeline))
     with backfills(options) as policy:
-
-        @dg.asset(
+        return dg.asset(
             key=key,
             description=described(function.__doc__),
             group_name=pipeline or "dataops",
             kinds={"python", "json"},
             io_manager_key=io_manager_key(resource_key),
-            required_resource_keys={resource_key},
             op_tags=step_tags_of(options, SOURCE),
-            partitions_def=options.get("partitions_def"),
+            partitions_def=spec.partitions_def,
             automation_condition=automation_condition_of(options, key.path[-1]),
             freshness_policy=options.get("freshness_policy"),
             backfill_policy=policy,
-        )
-        def _source(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
-            dataops = resource_of(context, resource_key)
-            spec = dg.AssetSpec(key, partitions_def=options.get("partitions_def"))
-            yield from materialize_source(context, dataops, function, spec)
-
-    return _source
+        )(step_function(body, lambda _, __: SourceWork(function, spec)))
 
 
 def _of_stream(source: object, options: AssetOptions) -> GivenStream:
@@ -349,10 +347,13 @@ def _planned(
 ) -> SourceAsset:
     manager = io_manager_key(resource_key_of(options))
     spec = located(plan.spec.with_io_manager_key(manager), root_of(options))
-    plan = replace(plan, spec=spec)
-    made = operator_step(
-        plan, replace(StepOptions.of(options), op_tags=step_tags_of(options, SOURCE))
-    )
+    pipeline = spec.group_name or ""
+    translation = CheckTranslation.of(pipeline, options.get("dagster_dataops_translator"))
+    common, by_node = divided(options.get("columns"))
+    columns = DescribedColumns(None, common, by_node)
+    plan = replace(plan, spec=spec, check_translation=translation, columns=columns)
+    step = StepOptions.of(options, execute_hook(options, pipeline))
+    made = operator_step(plan, replace(step, op_tags=step_tags_of(options, SOURCE)))
     return SourceAsset(spec.key, made, function=function, plan=plan, files=files)
 
 

@@ -7,6 +7,7 @@ are neither read nor written again.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,7 +84,21 @@ def stream_fingerprint(invocation: Invocation, stream: PositionedStream) -> RunF
         options=own.options if is_unknown(own.options) else options + end_of_rules([own.options]),
         code=own.code if is_unknown(own.code) else code + end_of_rules(codes),
         input=digest([of["data"], [_stamps(stage) for stage in stream.stage.ordered()]]),
+        earlier=partial(_earlier, own, stream),
     )
+
+
+def _earlier(own: RunFingerprint, stream: PositionedStream, part: str) -> str:
+    """Return the digest of options or code that version 0.2 had; empty if it left more out."""
+    found, parts = own.earlier(part), stream.parts
+    if part == "options":
+        options = [one.get("options") for one in parts]
+        return found and digest([found, options, stream.given_seeds])
+    codes = stream.earlier_codes
+    if not all(code for code, one in zip(codes, parts, strict=True) if "code" in one):
+        return ""
+    stages = [one["stage"] for one in parts]
+    return found and digest([found, stages, [code or None for code in codes]])
 
 
 def _stamps(stage: Stage) -> list[list[int] | None]:
@@ -112,6 +127,10 @@ class StreamRunner(Runner):
     def parts(self) -> StageParts:
         """The stages of the stream."""
         return self._given.parts
+
+    def as_present(self, stages: Any) -> Any:
+        """Return stored stages; those that version 0.2 would have stored are the present ones."""
+        return self._given.as_present(stages)
 
     def restore(self, folder: Path, position: Position) -> str:
         """Continue at a position of the checkpoint in ``folder``; return why not if it fails."""

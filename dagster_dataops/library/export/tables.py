@@ -85,6 +85,8 @@ class Csv(export):
     format = CsvTable.format
     place: Place = "file"
 
+    added_later = frozenset({"escape_formulas"})
+
     def __init__(
         self,
         path: PathLike,
@@ -121,6 +123,7 @@ class Jsonl(export):
     """
 
     format = JsonLinesFile.format
+    added_later = frozenset({"records_per_file"})
 
     def __init__(
         self,

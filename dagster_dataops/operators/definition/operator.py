@@ -214,6 +214,9 @@ class Operator(metaclass=OperatorMeta):
     new_records: ClassVar[bool] = False
     """Whether a result with fewer records than the input is made of new records, as an aggregation
     is. Then none of the input counts as dropped."""
+    added_later: ClassVar[frozenset[str]] = frozenset()
+    """The options that came after the first release of the operator. With their defaults they do
+    not count for its identity: the digest of the options is that of before there were these."""
 
     def __init__(self, **given: Any) -> None:
         """Accept arguments that a subclass's ``__init__`` passes on, as LazyLLM's base class does.
