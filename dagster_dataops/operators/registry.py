@@ -38,7 +38,7 @@ from dagster_dataops.operators.options.declared_columns import (
     ColumnDeclarations,
     Declaration,
 )
-from dagster_dataops.operators.options.settings import SETTING_NAMES
+from dagster_dataops.operators.options.settings import REMOVED_SETTINGS, SETTING_NAMES
 from dagster_dataops.operators.options.signature import nearest, parameters_of
 
 if TYPE_CHECKING:
@@ -408,6 +408,8 @@ def _check_registration(group: str, method: str, settings: dict[str, Any]) -> No
         raise OperatorOptionError(where, "rewrite_func", reason)
     for name in settings:
         if name not in SETTING_NAMES:
+            if name in REMOVED_SETTINGS:
+                raise OperatorOptionError(where, name, REMOVED_SETTINGS[name])
             allowed = sorted(SETTING_NAMES | DECLARATIONS | _KEYWORDS)
             near = nearest(name, allowed)
             hint = f"; did you mean {near!r}?" if near else "."

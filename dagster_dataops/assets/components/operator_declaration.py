@@ -47,6 +47,7 @@ from dagster_dataops.operators.options.settings import (
     MISSING,
     MISSING_RULES,
     MODE,
+    REMOVED_SETTINGS,
     Setting,
     execution_settings,
 )
@@ -149,6 +150,14 @@ class _OperatorModel(dg.Model):
     unpartitioned: Annotated[bool | str, or_template("boolean")] = Field(
         default=False, description="Whether it takes all partitions at once, in their order."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_removed_setting(cls, fields: Any) -> Any:
+        for name, reason in REMOVED_SETTINGS.items():
+            if isinstance(fields, Mapping) and name.removeprefix("_") in fields:
+                raise ValueError(f"`{name.removeprefix('_')}` {reason}")
+        return fields
 
     @model_validator(mode="after")
     def _has_one(self) -> Self:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar,
 
 from typing_extensions import override
 
-from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import (
     ConfigurationError,
     DefinitionError,
@@ -35,6 +34,7 @@ from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
 from dagster_dataops.operators.options.secret_options import holds_secret, secrets_of, shown
 from dagster_dataops.operators.options.settings import (
+    REMOVED_SETTINGS,
     SETTING_NAMES,
     ExecutionSettings,
     parse_settings,
@@ -52,6 +52,7 @@ from dagster_dataops.operators.options.signature import (
 from dagster_dataops.operators.options.type_checks import check_types
 from dagster_dataops.operators.outcomes.named_outputs import checked_outputs
 from dagster_dataops.operators.outcomes.record_context import RunLink
+from dagster_dataops.places.url_forms import check_local
 from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:
@@ -457,12 +458,6 @@ def _unfit_settings(spec: OperatorSpec, settings: ExecutionSettings) -> Iterator
     if settings.batch_size is not None and not spec.batch:
         reason = "needs an operator with forward_batch or forward_window; this one has neither"
         yield "batch_size", reason
-    if settings.part_records and spec.kind.holds_files:
-        reason = (
-            f"is {settings.part_records}; parts need an operator whose result is records, and this "
-            f"one is {spec.kind.one}. Leave the setting out"
-        )
-        yield "part_records", reason
     mode = settings.resolved(asynchronous=spec.asynchronous).concurrency_mode
     if isinstance(settings.agents, Mapping) and not spec.kind.agents:
         reason = f"needs an operator that works record by record; this is a {spec.kind_text}"
@@ -562,6 +557,8 @@ def _refuse_settings_among(spec: OperatorSpec, options: Mapping[str, Any]) -> No
     for name in options:
         if name in known:
             continue
+        if name in REMOVED_SETTINGS:
+            raise OperatorOptionError(spec.qualified_name, name, REMOVED_SETTINGS[name])
         if name.startswith("_"):
             near = nearest(name, SETTING_NAMES)
             hint = f"; did you mean {near!r}?" if near else ""

@@ -35,7 +35,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from dagster_dataops.errors import OperatorDefinitionError
+from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
 from dagster_dataops.operators.definition.operator import (
     Operator,
     init_parameters,
@@ -47,7 +47,11 @@ from dagster_dataops.operators.kinds.class_methods import checked_inputs, has_me
 from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind
 from dagster_dataops.operators.kinds.kind_table import READER, classes, function_methods, kinds
 from dagster_dataops.operators.options.declared_columns import NOTHING, ColumnDeclarations
-from dagster_dataops.operators.options.settings import SETTING_NAMES, parse_settings
+from dagster_dataops.operators.options.settings import (
+    REMOVED_SETTINGS,
+    SETTING_NAMES,
+    parse_settings,
+)
 from dagster_dataops.operators.options.signature import (
     OptionSpec,
     options_of,
@@ -142,6 +146,8 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
         kind.check(kind, name, cls, method)
     if kind.path_parameter:
         parameters = parameters[:inputs]
+    for key in [key for key in REMOVED_SETTINGS if hasattr(cls, key)]:
+        raise OperatorOptionError(f"{terms.group}.{name}", key, REMOVED_SETTINGS[key])
     own = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
     settings = {**own, **terms.settings}
     _check_reader(name, kind, settings, cls)

@@ -1,6 +1,9 @@
 """Operators in a defs.yaml."""
 
+import re
+
 import pytest
+from dagster.components.core.component_tree import ComponentTreeException
 
 from dagster_dataops import (
     OperatorPipelineComponent,
@@ -82,3 +85,14 @@ OperatorDeclaration(name="clean", operator="text.Normalize").construct()
 print("dagster_dataops.library.text" in sys.modules, "dagster_dataops.library.dedup" in sys.modules)
 """
     assert run_python(code) == "True False\n"
+
+
+def test_a_removed_setting_is_refused_with_file_and_line(project):
+    project.write(f"{NODE}    part_records: 5\n")
+
+    with pytest.raises(ComponentTreeException) as caught, project.component():
+        pass
+
+    assert re.search(
+        r"(?s)defs\.yaml.*`part_records` was removed.*records_per_file", str(caught.value.__cause__)
+    )

@@ -388,7 +388,6 @@ def test_the_launchpad_schema_names_every_option(tag: Any, root: Path) -> None:
         "stop_after_failures",
         "drain_seconds",
         "missing",
-        "part_records",
         "limit",
         "resume",
     }
