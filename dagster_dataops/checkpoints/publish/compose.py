@@ -134,6 +134,7 @@ def _compose_plainly(checkpoint: Checkpoint, drafts: DraftWriter) -> Drafts | li
     for rows, output in joined_outputs(checkpoint.folder, checkpoint.table, damaged):
         if not damaged:  # else the remaining spans are only checked
             drafts.write(output, rows)
+        del output  # before the next one is read, which takes its memory
     return damaged or _finish(drafts, checkpoint)
 
 
@@ -154,6 +155,7 @@ def _compose_keeping(
             keeping.add(span, output, failed, notes)
             if not damaged:
                 drafts.write(output[: span.output_bytes], span.emitted, notes)
+            del output  # before the next one is read, which takes its memory
         if damaged:
             return damaged
         return _mapped(_finish(drafts, checkpoint, outcomes=outcomes), keeping, checkpoint)
@@ -225,6 +227,7 @@ def _spans(
             for record in failed:
                 errors.write(error_row(record, dataset.path, records, counter))
             yield span, output, failed
+            del output
             records += span.records
             if tick is not None:
                 tick()
