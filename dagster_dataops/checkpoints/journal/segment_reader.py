@@ -36,7 +36,6 @@ def outputs(
                 yield span, output
             else:
                 damaged.append(span.start)
-            del output  # before the next one is read, which takes its memory
 
 
 def joined_outputs(

@@ -155,7 +155,6 @@ def _compose_keeping(
             keeping.add(span, output, failed, notes)
             if not damaged:
                 drafts.write(output[: span.output_bytes], span.emitted, notes)
-            del output  # before the next one is read, which takes its memory
         if damaged:
             return damaged
         return _mapped(_finish(drafts, checkpoint, outcomes=outcomes), keeping, checkpoint)
@@ -227,7 +226,6 @@ def _spans(
             for record in failed:
                 errors.write(error_row(record, dataset.path, records, counter))
             yield span, output, failed
-            del output
             records += span.records
             if tick is not None:
                 tick()
