@@ -17,7 +17,9 @@ def run_operator(operator: Operator, records: object) -> object:
     return local_run.run_operator(operator, records)
 
 
-data_register: Final = OperatorRegistry(run_operator, libraries=["dagster_dataops.library"])
+data_register: Final = OperatorRegistry(
+    run_operator, libraries=["dagster_dataops.library"], entry_points="dagster_dataops.operators"
+)
 
 
 def __getattr__(name: str) -> Any:

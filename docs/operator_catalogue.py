@@ -15,6 +15,8 @@ from typing import Any, Final
 from dagster_dataops import data_register
 from dagster_dataops.library import GROUPS
 from dagster_dataops.library.filters.rules import TextFilter
+from dagster_dataops.operators.kinds.kind import OperatorKind
+from dagster_dataops.operators.kinds.kind_table import data_methods
 from dagster_dataops.operators.options.docstrings import described_parameters, option_descriptions
 
 _SPEEDS: Final = Path(__file__).with_name("catalogue") / "speeds.json"
@@ -35,7 +37,6 @@ _NAMES_OF_COLUMNS: Final = {"columns", "key", "keys", "on", "types", "values"}
 _INPUT_OPTIONS: Final = {"input_key", "key", "keys", "on"}
 _OF_ALL_FILTERS: Final = option_descriptions(TextFilter)
 _NO_COLUMNS: Final = {"null"}
-_WRITTEN: Final = {"artefact": "an artefact", "export": "an export"}
 _REFERENCE: Final = re.compile(r"(?<![`\w\[])`(?:(?P<group>[a-z]\w*)\.)?(?P<name>[A-Z]\w*)`(?!`)")
 
 
@@ -46,7 +47,7 @@ class Entry:
     Attributes:
         group: The group, such as ``text``.
         name: The name in the group.
-        kind: The kind of the operator, such as ``record``.
+        kind: The kind of the operator.
         text: The cleaned docstring.
         options: The options of the constructor, without settings.
         inherited: Descriptions of options that the classes above it have, by name.
@@ -54,7 +55,7 @@ class Entry:
 
     group: str
     name: str
-    kind: str
+    kind: OperatorKind
     text: str
     options: tuple[inspect.Parameter, ...]
     inherited: dict[str, str]
@@ -87,7 +88,7 @@ class Entry:
     @property
     def writes(self) -> list[str]:
         """The columns that the docstring says it writes."""
-        if self.kind in {"artefact", "export"}:
+        if self.kind.holds_files:
             return []
         return list(dict.fromkeys(self._columns("write")))
 
@@ -147,7 +148,7 @@ def _entry(group: str, name: str) -> Entry:
         options=tuple(one for one in options if not one.name.startswith("_")),
         inherited={
             option: text
-            for option, text in option_descriptions(operator).items()
+            for option, text in option_descriptions(operator, data_methods()).items()
             if option not in own and any(one.name == option for one in options)
         },
     )
@@ -204,7 +205,7 @@ def group_page(group: str) -> Iterator[str]:
             f"[{entry.name}](#{entry.qualified_name})",
             _in_cell(_markdown(entry.sentence, group)),
             ", ".join(entry.reads) or "the record",
-            ", ".join(entry.writes) or _WRITTEN.get(entry.kind, "-"),
+            ", ".join(entry.writes) or (entry.kind.one if entry.kind.holds_files else "-"),
             ", ".join(extras) or "-",
             f"{speed:,}" if (speed := speeds().get(entry.qualified_name)) else "-",
         ]
@@ -232,7 +233,7 @@ def _section(entry: Entry) -> Iterator[str]:
     if entry.is_filter:
         inherited = {name: text for name, text in inherited.items() if name not in _OF_ALL_FILTERS}
     yield from _described({**described_parameters(entry.text), **inherited}, entry.group)
-    yield from (f"Kind: {entry.kind} operator.", "")
+    yield from (f"Kind: {entry.kind.text}.", "")
 
 
 def _described(options: dict[str, str], group: str) -> Iterator[str]:

@@ -10,9 +10,9 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.agent_pool import Cluster
 from dagster_dataops.execution.progress import Progress, Quiet
-from dagster_dataops.execution.records.settle import Interrupts
+from dagster_dataops.execution.records.calling import Interrupts
 from dagster_dataops.exporters.delivery import Exported
-from dagster_dataops.operators.definition.spec import OperatorKind
+from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
 
 
 def _never() -> str | None:
@@ -78,7 +78,7 @@ class RunReport:
         seconds: Duration of this attempt.
         export: The export of the result, if any.
         outputs: Of a node with several results a report of each, by the name of its output.
-        kind: The kind of the operator.
+        kind: The kind of the operator, such as ``record``.
     """
 
     node: str
@@ -90,7 +90,7 @@ class RunReport:
     seconds: float
     export: Exported | None = None
     outputs: "Mapping[str, RunReport]" = field(default_factory=dict)
-    kind: OperatorKind = "record"
+    kind: str = RECORD.name
 
     @property
     def results(self) -> "Mapping[str, RunReport]":
@@ -98,6 +98,11 @@ class RunReport:
         if not self.outputs:
             return {self.node: self}
         return {report.node: report for report in self.outputs.values()}
+
+    @property
+    def lists_files(self) -> bool:
+        """Whether the result lists files instead of holding records."""
+        return kind_named(self.kind).holds_files
 
     @property
     def exported(self) -> Path | None:

@@ -5,6 +5,8 @@ from typing import Final
 
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
+from dagster_dataops.operators.kinds.kind import OperatorKind
+from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.artefact_options import referenced
 from dagster_dataops.operators.options.signature import nearest
 
@@ -19,16 +21,17 @@ def check_artefacts(graph: str, node: OperatorNode, known: Mapping[str, Operator
             another node.
     """
     for wanted in node.inputs:
-        if wanted in known and _kind(known[wanted]) == "export":
+        kind = _kind(known[wanted]) if wanted in known else RECORD
+        if kind.exports:
             before = known[wanted].inputs[0]
             reason = (
-                f"node {node.name!r} takes its input from {wanted!r}, which is an export: files, "
+                f"node {node.name!r} takes its input from {wanted!r}, which is {kind.one}: files, "
                 f"not records; take it from {before!r}, the input of the export"
             )
             raise PipelineDefinitionError(graph, reason)
-        if wanted in known and _kind(known[wanted]) == "artefact":
+        if kind.makes_folder:
             reason = (
-                f"node {node.name!r} takes its input from {wanted!r}, which is an artefact: a "
+                f"node {node.name!r} takes its input from {wanted!r}, which is {kind.one}: a "
                 f"folder, not records; {_HINT}, such as index=ppl.{wanted}"
             )
             raise PipelineDefinitionError(graph, reason)
@@ -40,7 +43,7 @@ def check_artefacts(graph: str, node: OperatorNode, known: Mapping[str, Operator
                 raise PipelineDefinitionError(graph, text)
 
 
-def _kind(node: OperatorNode) -> str:
+def _kind(node: OperatorNode) -> OperatorKind:
     return node.operator.__dataops__.spec.kind
 
 
@@ -49,14 +52,14 @@ def _wrong(wanted: str, known: Mapping[str, OperatorNode]) -> str:
     if wanted == SOURCE:
         return "which is the input of the pipeline; an option takes an artefact"
     if wanted not in known:
-        names = [name for name, node in known.items() if _kind(node) == "artefact"]
+        names = [name for name, node in known.items() if _kind(node).makes_folder]
         near = nearest(wanted, names)
         listed = f"artefacts: {', '.join(names)}" if names else "it has no artefacts"
         hint = f"did you mean {near!r}?" if near else listed
         return f"which is not a node of the pipeline; {hint}"
-    if _kind(known[wanted]) == "artefact":
+    if _kind(known[wanted]).makes_folder:
         return ""
     return (
-        f"which is a {_kind(known[wanted])} operator; an option takes an artefact, the result of "
+        f"which is {_kind(known[wanted]).one} operator; an option takes an artefact, the result of "
         "a class with `build`. To read its records, name it in `inputs`"
     )

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
+from dagster_dataops.operators.kinds.kind import RecordOrigin
 from dagster_dataops.operators.options.declared_columns import (
     NOTHING,
     accepts_type,
@@ -114,7 +115,7 @@ def _columns_after(node: OperatorNode, inputs: list[KnownColumns]) -> KnownColum
         return KnownColumns(columns, complete=True)
     spec = node.operator.__dataops__.spec
     writes = _declared(node, "writes")
-    if writes is None and spec.kind_of_columns != "selection":
+    if writes is None and spec.origin is not RecordOrigin.SAME:
         return UNKNOWN
     before = common_columns(inputs) if spec.inputs == 1 else UNKNOWN
     return replace(before, types={**before.types, **(writes or {})})

@@ -40,7 +40,7 @@ def _target_of(node: OperatorNode) -> tuple[Path, bool] | None:
     output = invocation.output
     if output is None:
         return None
-    if invocation.spec.kind != "export":
+    if not invocation.spec.kind.exports:
         return (output.expanduser().absolute(), False) if names_file(output) else None
     place = getattr(node.operator, "place", "file")
     path = output.parent if place == "pattern" else output

@@ -62,7 +62,7 @@ def _informed(node: OperatorNode, known: Mapping[str, KnownColumns]) -> Operator
     invocation = node.operator.__dataops__
     if invocation.output is None:
         return node
-    written = node.inputs if invocation.spec.kind == "export" else node.results
+    written = node.inputs if invocation.spec.kind.exports else node.results
     columns = common_columns([known[name] for name in written if name in known])
     if not columns.types:
         return node

@@ -119,7 +119,7 @@ def estimates_of(
 def _dry_nodes(graph: OperatorGraph, clients: Mapping[str, Any]) -> Iterator[OperatorNode]:
     """Yield the nodes, without calls of models and without files outside of their folders."""
     for node in graph.ordered():
-        if node.operator.__dataops__.spec.kind != "export":
+        if not node.operator.__dataops__.spec.kind.exports:
             operator = exporting(_with_placeholder(node.operator, clients), None)
             yield OperatorNode(node.name, operator, node.inputs)
 

@@ -18,13 +18,14 @@ from dagster_dataops.operators.chains.chain_calls import (
     chain_function,
 )
 from dagster_dataops.operators.definition.operator import Operator, init_parameters
+from dagster_dataops.operators.kinds.kind_table import SELECTION
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.outcomes.column_watch import ColumnWatch, Patience, WatchedPart
 from dagster_dataops.operators.outcomes.named_outputs import routing
 from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
 from dagster_dataops.records import Record
 
-SKETCH: Final = "sketch"
+SKETCH: Final = SELECTION.recorded_as
 CHANGE: Final = "change"
 
 
@@ -37,8 +38,8 @@ def record_function(
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
 
     For an operator that takes batches it is ``forward_batch`` or ``forward_window``, a function of
-    a list. For a selection operator it is ``sketch`` or ``sketch_batch``; it returns each sketch
-    under the key `SKETCH`. That of an operator with named outputs returns `Disposed`.
+    a list. Of a kind with `OperatorKind.recorded_as` it returns what the method
+    returns under that key. That of an operator with named outputs returns `Disposed`.
 
     Args:
         operator: The operator.
@@ -55,8 +56,8 @@ def record_function(
     if operator.__dataops__.secrets:
         hide = functools.partial(_without_secrets, operator.__dataops__.secrets.hide_values)
         function = _followed(function, hide, asynchronous=spec.asynchronous)
-    if spec.kind == "selection":
-        change: Callable[[Any, Any], Any] = _sketches if spec.batch else _sketch
+    if key := spec.kind.recorded_as:
+        change: Callable[[Any, Any], Any] = _under_key_each(key) if spec.batch else _under_key(key)
     elif spec.outputs:
         change = routing(spec.outputs, batch=bool(spec.batch))
     else:
@@ -152,15 +153,20 @@ def change_function(operator: Operator) -> Callable[[Record, Any], Any] | None:
     return _bound(operator, CHANGE) if hasattr(operator, CHANGE) else None
 
 
-def _sketch(found: Any, _: object) -> dict[str, Any]:
-    return {SKETCH: found}
+def _under_key(key: str) -> Callable[[Any, object], dict[str, Any]]:
+    """Return a function that makes a record of what a method returned."""
+    return lambda found, _: {key: found}
 
 
-def _sketches(found: Any, _: object) -> Any:
-    """Return the sketches of a batch; an exception stands for a record that failed."""
-    if not isinstance(found, list):
-        return found
-    return [one if isinstance(one, Exception) else {SKETCH: one} for one in found]
+def _under_key_each(key: str) -> Callable[[Any, object], Any]:
+    """Return the same for a list; an exception in it stands for a record that failed."""
+
+    def each(found: Any, _: object) -> Any:
+        if not isinstance(found, list):
+            return found
+        return [one if isinstance(one, Exception) else {key: one} for one in found]
+
+    return each
 
 
 def _bound(operator: Operator, method: str) -> Callable[..., Any]:

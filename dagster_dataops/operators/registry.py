@@ -6,7 +6,7 @@ import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from typing_extensions import override
 
@@ -26,13 +26,13 @@ from dagster_dataops.operators.definition.operator import (
 from dagster_dataops.operators.definition.reader_base import FunctionReader, Readable, gives_stream
 from dagster_dataops.operators.definition.spec import OperatorSpec
 from dagster_dataops.operators.definition.spec_builder import (
-    KINDS,
     Method,
     OperatorTerms,
     checked_name,
     spec_of_class,
     spec_of_function,
 )
+from dagster_dataops.operators.kinds.kind_table import function_methods, kinds
 from dagster_dataops.operators.options.declared_columns import (
     DECLARATIONS,
     ColumnDeclarations,
@@ -40,6 +40,9 @@ from dagster_dataops.operators.options.declared_columns import (
 )
 from dagster_dataops.operators.options.settings import SETTING_NAMES
 from dagster_dataops.operators.options.signature import nearest, parameters_of
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 C = TypeVar("C", bound=type)
 Outputs: TypeAlias = Sequence[str] | Callable[..., Sequence[str]]
@@ -68,15 +71,22 @@ class OperatorRegistry:
         libraries: Modules with a mapping ``GROUPS`` from names of groups to the modules that
             register their operators. The module of a group is imported when the group is requested.
             Their ``reads_of(name)`` returns the columns that an operator needs.
+        entry_points: Of installed packages that add groups, each by the module that registers its
+            operators; empty for none.
     """
 
     def __init__(
-        self, runner: Callable[[Operator, object], object], libraries: Sequence[str] = ()
+        self,
+        runner: Callable[[Operator, object], object],
+        libraries: Sequence[str] = (),
+        entry_points: str = "",
     ) -> None:
         self._runner = runner
         self._libraries = list(libraries)
+        self._entry_points = entry_points
         self._groups: dict[str, OperatorMeta] = {}
         self._operators: dict[str, dict[str, OperatorMeta]] = {}
+        self._homes: dict[str, str] = {}  # modules of groups of installed packages
         self._described: dict[str, int] = {}  # number of operators in the docstring of a group
 
     def new_group(self, name: str) -> Any:
@@ -162,8 +172,8 @@ class OperatorRegistry:
         return OperatorRegistry, (_refuse_to_run,)
 
     def groups(self) -> list[str]:
-        """Return the sorted names of all groups, including those of the libraries."""
-        return sorted({*self._groups, *self._modules_of_groups()})
+        """Return the sorted names of all groups, with those of libraries and other packages."""
+        return sorted({*self._groups, *self._modules_of_groups(), *self._added_groups()})
 
     def operators(self, group: str) -> list[str]:
         """Return the sorted names of the operators of ``group``, including the libraries'."""
@@ -185,7 +195,7 @@ class OperatorRegistry:
         if self._described.get(name) == len(known):
             return
         self._described[name] = len(known)
-        module = sys.modules.get(self._modules_of_groups().get(name, ""))
+        module = sys.modules.get(self._modules_of_groups().get(name) or self._homes.get(name, ""))
         title = (module and module.__doc__) or f"The operators of group {name}."
         lines = [
             f"- {one}: {_first_sentence(known[one].__dataops_spec__)}" for one in sorted(known)
@@ -199,6 +209,7 @@ class OperatorRegistry:
             self._load(group)
             found = self._operators.get(group, {}).get(name)
         if found is None:
+            self._added_groups()  # warns of packages that add to a group of the libraries
             known = [f"data.{group}.{other}" for other in self.operators(group)]
             raise unknown_operator(f"data.{group}.{name}", known)
         return found
@@ -279,7 +290,7 @@ class OperatorRegistry:
             there = _location_text(before.__dataops_spec__)
             raise DuplicateOperatorError(spec.qualified_name, there, _location_text(spec))
         operator.__dataops_spec__ = spec
-        if spec.kind == "reader" and spec.declared.columns is not None:
+        if spec.kind.reads_source and spec.declared.columns is not None:
             columns = spec.declared.columns
             reader: Any = operator
             reader.columns = staticmethod(columns) if callable(columns) else columns
@@ -291,10 +302,34 @@ class OperatorRegistry:
         return {group: module for mapping in groups for group, module in mapping.items()}
 
     def _load(self, group: str) -> None:
-        """Import the module of a group, if the libraries have one."""
+        """Import the module of a group, if the libraries or an installed package have one."""
         module = self._modules_of_groups().get(group)
         if module is not None:
             importlib.import_module(module)
+        elif (entry := self._added_groups().get(group)) is not None:
+            self._load_added(group, entry)
+
+    def _added_groups(self) -> "Mapping[str, EntryPoint]":
+        """Return the groups that installed packages add; their modules are not imported."""
+        if not self._entry_points:
+            return {}
+        from dagster_dataops.entry_points import added  # most runs need none
+
+        return added(self._entry_points, self._modules_of_groups())
+
+    def _load_added(self, group: str, entry: "EntryPoint") -> None:
+        """Import the module of a group of an installed package.
+
+        Raises:
+            EntryPointError: It cannot be imported, or does not register the group.
+        """
+        from dagster_dataops.entry_points import load, unfit
+
+        found = load(entry)
+        if not inspect.ismodule(found) or not self._operators.get(group):
+            wanted = f"a module that registers the operators of data.{group}"
+            raise unfit(entry, found, wanted)
+        self._homes[group] = entry.module
 
 
 class Registration:
@@ -323,9 +358,11 @@ class Registration:
 
 def _check_dataset_operator(target: Any, method: Method) -> None:
     """Raise an error for a target that takes single records."""
-    made = "forward_batch_input"
-    if not hasattr(target, made) if inspect.isclass(target) else method != made:
-        reason = f"new_records is for operators with {made}; others return an outcome a record"
+    made = [one.method for one in kinds() if one.may_sum_up]
+    found = [one for one in made if hasattr(target, one)] if inspect.isclass(target) else [method]
+    if not set(found) & set(made):
+        named = " or ".join(made)
+        reason = f"new_records is for operators with {named}; others return an outcome a record"
         raise OperatorDefinitionError(target.__name__, reason)
 
 
@@ -333,7 +370,7 @@ def _class_of_function(spec: OperatorSpec, group: OperatorMeta) -> OperatorMeta:
     """Return the operator class of a function; its method calls it with the options bound."""
     namespace = {"__doc__": spec.target.__doc__, "__module__": spec.target.__module__}
     bases: tuple[type, ...] = (group,)
-    if spec.kind == "reader":
+    if spec.kind.reads_source:
         bases = (FunctionReader, group)
     else:
         namespace[spec.method] = property(plain_function)
@@ -366,8 +403,8 @@ def _group_name(path: object) -> str:
 
 def _check_registration(group: str, method: str, settings: dict[str, Any]) -> None:
     where = f"data_register('data.{group}')"
-    if method not in KINDS:
-        reason = f"must be one of {', '.join(KINDS)}; got {method!r}"
+    if method not in function_methods():
+        reason = f"must be one of {', '.join(function_methods())}; got {method!r}"
         raise OperatorOptionError(where, "rewrite_func", reason)
     for name in settings:
         if name not in SETTING_NAMES:

@@ -88,7 +88,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         folder = NodeFolder((saved if _saves(node) else scratch) / node.name, node.name)
         inputs = [results[name] for name in node.inputs]
         remade = any(not reports[makers[name]].reused for name in node.inputs if name != SOURCE)
-        whole = node.operator.__dataops__.spec.kind != "record" and len(graph.nodes) > 1
+        whole = bool(node.operator.__dataops__.spec.kind.as_a_whole) and len(graph.nodes) > 1
         report = _run_node(context, node, inputs, folder, else_anew=remade or whole)
         if report.error_path is not None:
             _warn_of_failures(node, report, report.error_path)
@@ -205,8 +205,8 @@ def plain_context() -> RunContext:
 
 
 def _policy(resume: Resume) -> ResumePolicy:
-    if resume == "failed_records":
-        return ResumePolicy.FAILED_RECORDS
+    if isinstance(resume, str):
+        return ResumePolicy(resume)
     return ResumePolicy.AUTO if resume else ResumePolicy.NEVER
 
 

@@ -36,7 +36,7 @@ def node_states(graph: OperatorGraph, root: Path) -> dict[str, str]:
 
 def _state(node: OperatorNode, folder: NodeFolder, manifests: dict[str, Manifest | None]) -> str:
     manifest = manifests[node.name]
-    lists_files = node.operator.__dataops__.spec.kind in {"artefact", "export"}
+    lists_files = node.operator.__dataops__.spec.kind.holds_files
     parts = [] if manifest is None else [_done(manifest, "files" if lists_files else "rows")]
     checkpoints = existing(folder.checkpoints)
     if checkpoints:

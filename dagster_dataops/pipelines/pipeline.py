@@ -111,7 +111,7 @@ class Pipeline:
             return self._nest(name, operator.graph, wanted)
         found = self._constructed(name, operator)
         invocation = found.__dataops__
-        if invocation.spec.kind == "stream" and not invocation.artefacts:
+        if invocation.spec.kind.takes_streams and not invocation.artefacts:
             check_stream(self.name, name, found, len(wanted))
         self._nodes[name] = OperatorNode(name, found, tuple(str(item) for item in wanted))
         return self._reference(name)
@@ -142,7 +142,7 @@ class Pipeline:
     def _last_records(self) -> str:
         """Return the node added last whose result is records; else the source."""
         for name, node in reversed(self._nodes.items()):
-            if node.operator.__dataops__.spec.kind not in {"artefact", "export"}:
+            if not node.operator.__dataops__.spec.kind.holds_files:
                 return name
         return SOURCE
 

@@ -1,12 +1,24 @@
 """Readers: operators without input that return a stream of records.
 
-One folder per file format. The modules here are shared by formats or need no folder.
+One folder per file format. The modules here are shared by formats or need no folder. Readers that
+installed packages add by entry points are attributes, too.
 """
 
+from pkgutil import iter_modules
+
+from dagster_dataops.entry_points import READERS, added_callable, added_names
 from dagster_dataops.exports import lazy_exports
 
-__all__, __getattr__ = lazy_exports(__name__)  # `__init__.pyi` lists the names
+__all__, _shipped = lazy_exports(__name__)  # `__init__.pyi` lists the names
+_OWN = frozenset([*__all__, *(one.name for one in iter_modules(__path__))])
+
+
+def __getattr__(name: str) -> object:
+    if name in _OWN or name.startswith("_"):
+        return _shipped(name)
+    found = added_callable(READERS, name, _OWN, "a function or class that returns a stream")
+    return _shipped(name) if found is None else found
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *added_names(READERS, _OWN)]

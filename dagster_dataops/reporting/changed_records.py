@@ -7,6 +7,8 @@ from typing import Any, Final
 from dagster_dataops.byte_ranges import exists
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.operators.kinds.kind import Tracing
+from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.reporting.excerpts import differences, excerpts, shown_line
 from dagster_dataops.reporting.published_nodes import PublishedNode
 from dagster_dataops.tracing.record_file import FoundLine
@@ -47,7 +49,7 @@ def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
         return _nothing(_SOURCE)
     if node.end:
         return _nothing(f"No comparison record by record: {node.end}.")
-    if manifest.kind == "stream":
+    if kind_named(manifest.kind).trace is Tracing.POSITION:
         return _nothing(_STREAM)
     if not all(exists(one.path) for one in node.inputs):
         return _nothing(_GONE)

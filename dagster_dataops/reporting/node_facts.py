@@ -7,6 +7,7 @@ from typing import Any
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.column_presence import lacking_text
+from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import count_tables
 from dagster_dataops.quantities import counted
@@ -15,8 +16,6 @@ from dagster_dataops.reporting.excerpts import excerpt
 from dagster_dataops.reporting.failed_rows import RowBudget, failed_rows
 from dagster_dataops.reporting.published_nodes import PublishedNode
 from dagster_dataops.reporting.text_lengths import compared_lengths
-
-_NO_RECORDS = {"artefact", "export"}
 
 
 def counts_of(node: PublishedNode) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def _written(manifest: Manifest) -> str:
     written = manifest.rows_out
     if manifest.new_records:
         return manifest.made_text
-    return counted(written, "files") if manifest.kind in _NO_RECORDS else f"{written:,}"
+    return counted(written, "files") if kind_named(manifest.kind).holds_files else f"{written:,}"
 
 
 def details_of(node: PublishedNode, names: Mapping[Path, str], budget: RowBudget) -> dict[str, Any]:
@@ -59,7 +58,7 @@ def details_of(node: PublishedNode, names: Mapping[Path, str], budget: RowBudget
     manifest = node.manifest
     if manifest is None:
         return {}
-    files = manifest.kind in _NO_RECORDS
+    files = kind_named(manifest.kind).holds_files
     return {
         "run": manifest.run,
         "results": [str(path) for path in node.results],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from dagster_dataops.byte_ranges import FileState, exists
 from dagster_dataops.checkpoints.folder.manifest import (
@@ -19,8 +19,10 @@ from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.configuration import bucket_of, input_object
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT
 from dagster_dataops.datasets.remote_input import place_of
-from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
+from dagster_dataops.errors import InputError, NewerVersionError, TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
+from dagster_dataops.operators.kinds.kind import Tracing
+from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.quantities import counted
 from dagster_dataops.streams.item_origins import ItemOrigins
 from dagster_dataops.tracing.record_file import FoundLine, RecordFile
@@ -31,12 +33,6 @@ from dagster_dataops.tracing.record_map import (
     failed_indices,
     find_error_row,
 )
-
-_BY_RECORD: Final = {"record", "selection"}
-_WHOLE: Final = {
-    "dataset": "a dataset operator takes all records at once",
-    "artefact": "an artefact is built from all records at once",
-}
 
 
 class Ref(NamedTuple):
@@ -162,8 +158,11 @@ def _loaded(path: Path) -> Manifest | None:
     Raises:
         TraceError: It is of another version of this package.
     """
-    manifest = Manifest.load(path)
-    if found := other_format(path):
+    try:
+        manifest, found = Manifest.load(path), other_format(path)
+    except NewerVersionError as error:
+        manifest, found = None, error.found
+    if found:
         reason = f"the manifest has format {found}; this version reads {FORMAT}; run the node again"
         raise TraceError(str(path), reason)
     return manifest
@@ -249,13 +248,18 @@ class TracedNode:
                 raise TraceOutdatedError(str(result), reason)
 
     @property
+    def _trace(self) -> Tracing:
+        return kind_named(self._manifest.kind).trace
+
+    @property
     def end(self) -> str:
         """Why the node ends a trail; empty if it does not."""
         manifest = self._manifest
-        if manifest.kind in _BY_RECORD:
+        kind = kind_named(manifest.kind)
+        if kind.trace is Tracing.RECORD:
             return ""
-        if manifest.kind != "stream":
-            return _WHOLE.get(manifest.kind, f"nothing is known of a {manifest.kind} operator")
+        if kind.trace is Tracing.NONE:
+            return kind.as_a_whole
         if not manifest.combined:
             return "stages of this stream do more than choose records by position"
         return (
@@ -269,7 +273,7 @@ class TracedNode:
             TraceError: It was.
         """
         manifest = self._manifest
-        if manifest.traced or manifest.mapped or manifest.kind in _WHOLE:
+        if manifest.traced or manifest.mapped or self._trace is Tracing.NONE:
             return
         reason = (
             f"node {self.name} ({self.operator}) has _trace=False: its map from input records to "
@@ -291,7 +295,7 @@ class TracedNode:
         self._check_traced()
         if self.end:
             return None
-        if self._manifest.kind == "stream":
+        if self._trace is Tracing.POSITION:
             return self._combined(line)
         output = list(self.results.values()).index(result)
         return self._entry(self._map.of_line(output, line))
@@ -307,7 +311,7 @@ class TracedNode:
             row = self._refused(ref)
             return None if row is None else [NodeEntry([ref], (), {"failed": True}, row)]
         numbers = [at for at, one in enumerate(self.inputs) if one.path == ref.path]
-        if self._manifest.kind == "stream":
+        if self._trace is Tracing.POSITION:
             # A stream knows a file that it reads twice only once.
             lines = dict.fromkeys(self._origins.items_of(numbers[0], ref.record))
             found = [self._combined(line) for line in lines]
@@ -317,7 +321,7 @@ class TracedNode:
 
     def _refused(self, ref: Ref) -> dict[str, Any] | None:
         """Return the row of a line that is no record, for an operator that takes all at once."""
-        if self._manifest.kind not in _WHOLE or not self.folder.errors.exists():
+        if self._trace is not Tracing.NONE or not self.folder.errors.exists():
             return None
         row = find_error_row(self.folder, ref.record, ref.path)
         if row is None and len(self.inputs) > 1:  # they were joined

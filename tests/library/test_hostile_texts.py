@@ -71,7 +71,7 @@ def operators(groups: set[str] | None = None) -> list[str]:
     return [
         name
         for name, spec in found
-        if spec.kind == "record" and spec.place.startswith(shipped) and name not in OF_MODELS
+        if spec.kind.name == "record" and spec.place.startswith(shipped) and name not in OF_MODELS
     ]
 
 

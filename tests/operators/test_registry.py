@@ -16,6 +16,7 @@ from dagster_dataops.errors import (
     UnknownOperatorError,
 )
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.kinds.kind_table import DATASET
 from dagster_dataops.operators.registry import OperatorRegistry
 
 
@@ -227,7 +228,7 @@ def test_dataset_operators_have_a_separate_decorator(registry):
         return data[::-1]
 
     operator = backwards()
-    assert operator.__dataops__.spec.kind == "dataset"
+    assert operator.__dataops__.spec.kind is DATASET
     assert operator.__dataops__.resolved.save_data is False
     assert operator([{"n": 1}, {"n": 2}]) == [{"n": 2}, {"n": 1}]
 
@@ -258,7 +259,7 @@ def test_a_function_becomes_an_operator_without_being_registered(registry):
 
     functions = (one, one_mapping, waits, typed, every, unannotated)
     operators = [registry.of_function(function, "node") for function in functions]
-    kinds = [operator.__dataops__.spec.kind for operator in operators]
+    kinds = [operator.__dataops__.spec.kind.name for operator in operators]
     assert kinds == ["record"] * 4 + ["dataset"] * 2
     assert operators[0].forward({"text": "a"}) == {"text": "a!"}
     assert repr(operators[4]) == f"{__name__}.{every.__qualname__}()"

@@ -11,13 +11,20 @@ from typing import Any, Final, Literal, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.checks.check_partitions import partitions_text
-from dagster_dataops.assets.checks.severity import Severity, severity_of
+from dagster_dataops.assets.checks.severity import Severity, severity_in, severity_of
 from dagster_dataops.assets.metadata.failure_summary import failure_groups, failure_table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import (
+    ERROR_PATH,
+    ERROR_PATHS,
+    FAILED_SHARE,
+    FAILURES,
+    ROWS_FAILED,
+)
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.quantities import counted, percentage
 
 FAILED_RECORDS: Final = "failed_records"
@@ -26,7 +33,6 @@ _HELD_UP: Final = (
     "job ..._retry_failed_records, or a run with the tag dagster_dataops/retry_failed_records: "
     "true), or raise max_error_rate."
 )
-_WHOLE_INPUTS: Final = {"dataset", "stream", "artefact", "export"}  # kinds without a check
 _MAX_WARN_SHARE: Final = 0.5  # a larger share of failed records is an error that blocks
 RunResult: TypeAlias = tuple[Manifest, Path | None]  # the counts, and the file of failed records
 
@@ -61,10 +67,18 @@ class ErrorRateCheck:
             text = f"Passes if at most {percentage(self.max_error_rate)} of the records fail."
         else:
             text = "Passes if no record fails."
-        if self.severity is None and not self.blocking:
-            limit = percentage(_MAX_WARN_SHARE)
-            text += f" The assets downstream are stopped only if more than {limit} fail."
+        if self.blocking:
+            text += " Blocks the assets downstream if it fails."
+        elif self.blocks:
+            text += f" Blocks downstream if over {percentage(_MAX_WARN_SHARE)} fail."
         return dg.AssetCheckSpec(FAILED_RECORDS, asset=key, description=text, blocking=self.blocks)
+
+    @property
+    def fixed_severity(self) -> dg.AssetCheckSeverity | None:
+        """The severity of every failure; ``None`` if it depends on the share of failed records."""
+        if self.severity is None and not self.blocking:
+            return None
+        return severity_of(self.severity, blocking=self.blocking, default="ERROR")
 
     @property
     def blocks(self) -> bool:
@@ -84,7 +98,7 @@ ErrorRates: TypeAlias = ErrorRate | Mapping[str, ErrorRate]
 def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRateCheck | None]:
     """Map every node to its check, or to ``None``.
 
-    Dataset, stream and artefact operators have no check: their records do not fail one by one.
+    Operators that take whole inputs have no check: their records do not fail one by one.
 
     Args:
         graph: The graph of the pipeline.
@@ -97,7 +111,7 @@ def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRa
     by_node = given if isinstance(given, Mapping) else dict.fromkeys(graph.nodes, given)
     check_nodes(graph, by_node, "max_error_rate")
     return {
-        name: _check_of(node.operator.__dataops__.spec.kind, by_node.get(name, ErrorRateCheck()))
+        name: _check_of(node.operator, by_node.get(name, ErrorRateCheck()))
         for name, node in graph.nodes.items()
     }
 
@@ -115,15 +129,15 @@ def check_nodes(graph: OperatorGraph, given: Collection[str], argument: str, *ot
             raise PipelineDefinitionError(graph.name, reason)
 
 
-def _check_of(kind: str, rate: ErrorRate) -> ErrorRateCheck | None:
-    if kind in _WHOLE_INPUTS:
+def _check_of(operator: Operator, rate: ErrorRate) -> ErrorRateCheck | None:
+    if not operator.__dataops__.spec.kind.by_record:
         return None
     return rate if rate is None or isinstance(rate, ErrorRateCheck) else ErrorRateCheck(rate)
 
 
 def error_rate_results(
     context: StepContext,
-    key: dg.AssetKey,
+    spec: dg.AssetCheckSpec | None,
     rate: ErrorRateCheck | None,
     results: Sequence[RunResult],
     partitions: Sequence[str | None] = (),
@@ -132,12 +146,12 @@ def error_rate_results(
 
     Args:
         context: The context of the operator's step.
-        key: The key of the operator's asset.
+        spec: The spec of the check on the operator's asset.
         rate: The check.
         results: The results of the run, one for each partition.
         partitions: The keys of the partitions of the results.
     """
-    if rate is None or not is_selected(context, key):
+    if rate is None or spec is None or not is_selected(context, spec.key):
         return
     failed = sum(manifest.failed for manifest, _ in results)
     records = sum(manifest.rows_in for manifest, _ in results)
@@ -146,39 +160,37 @@ def error_rate_results(
     if failed:
         text = f"{failed:,} of {counted(records, 'records')} failed, {percentage(share)}."
     text += partitions_text("failed records", partitions, [one.failed > 0 for one, _ in results])
-    severity = rate.severity_at(share)
-    if share > rate.max_error_rate and rate.blocks and severity is dg.AssetCheckSeverity.ERROR:
+    severity = severity_in(spec, rate.severity_at(share))
+    if share > rate.max_error_rate and spec.blocking and severity is dg.AssetCheckSeverity.ERROR:
         text += _HELD_UP
     yield dg.AssetCheckResult(
         passed=share <= rate.max_error_rate,
-        asset_key=key,
-        check_name=FAILED_RECORDS,
+        asset_key=spec.asset_key,
+        check_name=spec.name,
         severity=severity,
         description=text,
         metadata={
-            f"{METADATA_PREFIX}/failed_share": share,
-            f"{METADATA_PREFIX}/max_error_rate": rate.max_error_rate,
-            f"{METADATA_PREFIX}/rows_failed": failed,
-            f"{METADATA_PREFIX}/rows_in": records,
+            FAILED_SHARE: share,
+            ROWS_FAILED: failed,
             **_failure_metadata(results),
         },
     )
 
 
-def is_selected(context: StepContext, key: dg.AssetKey, name: str = FAILED_RECORDS) -> bool:
-    """Return whether the run selected a check of an asset, by default ``failed_records``."""
+def is_selected(context: StepContext, check: dg.AssetCheckKey) -> bool:
+    """Return whether the run selected a check of an asset."""
     if not isinstance(context, dg.AssetExecutionContext):
         return True
-    return dg.AssetCheckKey(key, name) in context.selected_asset_check_keys
+    return check in context.selected_asset_check_keys
 
 
 def _failure_metadata(results: Sequence[RunResult]) -> dict[str, Any]:
     paths = [error_path for _, error_path in results if error_path is not None]
     if not paths:
         return {}
-    metadata: dict[str, Any] = {f"{METADATA_PREFIX}/failures": failure_table(failure_groups(paths))}
+    metadata: dict[str, Any] = {FAILURES: failure_table(failure_groups(paths))}
     if len(paths) == 1:
-        metadata[f"{METADATA_PREFIX}/error_path"] = dg.MetadataValue.path(paths[0])
+        metadata[ERROR_PATH] = dg.MetadataValue.path(paths[0])
     else:
-        metadata[f"{METADATA_PREFIX}/error_paths"] = dg.MetadataValue.json(list(map(str, paths)))
+        metadata[ERROR_PATHS] = dg.MetadataValue.json(list(map(str, paths)))
     return metadata

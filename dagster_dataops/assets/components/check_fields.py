@@ -4,13 +4,18 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias
 
 import dagster as dg
 from pydantic import ConfigDict, Field, WithJsonSchema, create_model, model_validator
 from pydantic.alias_generators import to_pascal
 
-from dagster_dataops.assets.checks.check_functions import CHECK_KINDS
+from dagster_dataops.assets.checks.check_functions import (
+    CHECK_KINDS,
+    added_checks,
+    check_kind_named,
+)
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import ErrorRate, ErrorRateCheck
 from dagster_dataops.assets.components.source_position import (
@@ -24,6 +29,14 @@ from dagster_dataops.assets.components.source_position import (
 from dagster_dataops.errors import DataOpsError
 
 UNCHECKED: Final = "unchecked"
+_ADDED: Final[Mapping[str, Any]] = {
+    "type": ["array", "boolean", "integer", "number", "object", "string"],
+    "description": "A check of an installed package.",
+}
+_YAML: Final[Mapping[str, Mapping[str, Any]]] = {  # those of packages are not imported for it
+    **dict.fromkeys(added_checks(), _ADDED),
+    **{name: kind.yaml for name, kind in CHECK_KINDS.items()},
+}
 _SHARE: Final[Mapping[str, Any]] = {"minimum": 0, "maximum": 1}
 _SEVERITY: Final = WithJsonSchema({"type": "string", "pattern": f"^(WARN|ERROR)$|{TEMPLATE}"})
 _UNSET: Any = None  # default of a field whose type has no null, which makes errors exact
@@ -52,9 +65,7 @@ class SeverityModel(dg.Model):
 class _AnyCheck(SeverityModel):
     """A check of a published result: one kind, with its severity and its name."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": [kind]} for kind in CHECK_KINDS]}
-    )
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": [kind]} for kind in _YAML]})
 
     name: str = Field(
         default=_UNSET, description="Unique among the checks of the asset; by default its kind."
@@ -66,8 +77,8 @@ class _AnyCheck(SeverityModel):
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        if sum(getattr(self, kind) is not None for kind in CHECK_KINDS) != 1:
-            msg = f"a check is one of {', '.join(CHECK_KINDS)}"
+        if sum(getattr(self, kind) is not None for kind in _YAML) != 1:
+            msg = f"a check is one of {', '.join(_YAML)}"
             raise ValueError(msg)
         return self
 
@@ -96,10 +107,7 @@ else:  # with a field for every kind
         "CheckModel",
         __base__=_AnyCheck,
         __doc__=_AnyCheck.__doc__,
-        **{
-            name: _model_field(f"{to_pascal(name)}Model", kind.yaml)
-            for name, kind in CHECK_KINDS.items()
-        },
+        **{name: _model_field(f"{to_pascal(name)}Model", schema) for name, schema in _YAML.items()},
     )
 
 
@@ -185,17 +193,19 @@ def resolve_checks(context: dg.ResolutionContext, models: Sequence[CheckModel]) 
 
 def _declared(context: dg.ResolutionContext, model: CheckModel) -> CheckDeclaration:
     given = written(context, model)
-    kind = next(kind for kind in CHECK_KINDS if given.get(kind) is not None)
+    kind = next(kind for kind in _YAML if given.get(kind) is not None)
     value = given[kind]
-    if CHECK_KINDS[kind].yaml.get("format") == "path" and isinstance(value, str):
-        value = beside(context, value)
     options = {name: value for name, value in given.items() if name in _OPTIONS}
-    make = partial(_check_of, kind, value, options)
+    make = partial(_check_of, kind, value, options, partial(beside, context))
     return CheckDeclaration(make, YamlPlace(context), kind, given.get("output") or "")
 
 
-def _check_of(kind: str, value: Any, options: Mapping[str, Any]) -> DeclaredCheck:
-    declare, yaml = CHECK_KINDS[kind]
+def _check_of(
+    kind: str, value: Any, options: Mapping[str, Any], absolute: Callable[[str], Path | str]
+) -> DeclaredCheck:
+    declare, yaml = check_kind_named(kind)
+    if yaml.get("format") == "path" and isinstance(value, str):
+        value = absolute(value)
     if "properties" in yaml:
         return declare(**value, **options)
     if "array" in yaml["type"]:

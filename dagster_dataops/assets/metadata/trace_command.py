@@ -6,10 +6,10 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS, fenced
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import TRACE
 from dagster_dataops.execution.run_report import RunReport
-
-_RECORDWISE = frozenset({"record", "selection"})
+from dagster_dataops.operators.kinds.kind import Tracing
+from dagster_dataops.operators.kinds.kind_table import kind_named
 
 
 def trace_metadata(report: RunReport) -> dict[str, Any]:
@@ -19,7 +19,8 @@ def trace_metadata(report: RunReport) -> dict[str, Any]:
     its column, and the end of other values would not be seen.
     """
     manifest = report.manifest
-    if not manifest.traced or not (manifest.kind in _RECORDWISE or manifest.combined):
+    traced = kind_named(manifest.kind).trace
+    if not manifest.traced or not (traced is Tracing.RECORD or manifest.combined):
         return {}
     command = f"python -m dagster_dataops trace {shlex.quote(str(report.dataset.path.parent))}"
     commands = f"{command} --line 1\n{command} --source-line 1"
@@ -27,4 +28,4 @@ def trace_metadata(report: RunReport) -> dict[str, Any]:
         "From which source line a record came, and what became of a source line:\n\n"
         f"{fenced(commands, '')}\n"
     )
-    return {f"{METADATA_PREFIX}/trace": dg.MetadataValue.md(text.ljust(INLINE_CHARACTERS))}
+    return {TRACE: dg.MetadataValue.md(text.ljust(INLINE_CHARACTERS))}

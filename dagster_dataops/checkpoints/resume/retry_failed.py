@@ -1,7 +1,5 @@
 """Decide which failed records are retried: those of a published result or an unfinished run."""
 
-from typing import Final
-
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
@@ -29,25 +27,18 @@ from dagster_dataops.checkpoints.resume.start_decision import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
+from dagster_dataops.operators.kinds.kind import OperatorKind
 from dagster_dataops.quantities import counted
 
-_WHOLE: Final = {
-    "dataset": "a dataset operator takes all records at once",
-    "selection": "a selection operator decides over all records at once",
-    "stream": "a stream is read as a whole; its failed items are not records of an input",
-    "artefact": "an artefact is built from all records at once",
-    "export": "an export is written from all records at once",
-}
 
-
-def refuse_whole(folder: NodeFolder, kind: str) -> None:
+def refuse_whole(folder: NodeFolder, kind: OperatorKind) -> None:
     """Check that single records of an operator of this kind can be retried.
 
     Raises:
         RetryRefusedError: The operator needs all records at once, and there is a result.
     """
-    if kind in _WHOLE and folder.result.exists():
-        raise RetryRefusedError(str(folder.result), _WHOLE[kind])
+    if kind.as_a_whole and folder.result.exists():
+        raise RetryRefusedError(str(folder.result), kind.as_a_whole)
 
 
 def retry_failed(request: StartRequest, dataset: JsonlDataset) -> StartDecision | None:

@@ -97,7 +97,7 @@ def _published_before(request: StartRequest) -> StartDecision | None:
     manifest = published_manifest(request.folder)
     if manifest is None or not request.complete():
         return None
-    unit = "files" if request.kind in {"artefact", "export"} else "records"
+    unit = "files" if request.kind.holds_files else "records"
     retries = request.policy is ResumePolicy.FAILED_RECORDS
     reused = request.reuse_finished and not retries and manifest.made_by(request.fingerprint)
     if reused or (manifest.finished_by(request.fingerprint) and _is_own(request, manifest.run)):

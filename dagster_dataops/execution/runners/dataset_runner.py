@@ -30,7 +30,7 @@ from dagster_dataops.errors import (
     StorageError,
     UnencodableError,
 )
-from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import (
     INVALID_LINE,
@@ -41,6 +41,7 @@ from dagster_dataops.execution.records.record_failures import (
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.kinds.kind import Inputs
 from dagster_dataops.operators.options.read_columns import ReadKey, check_keys
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.options.signature import parameters_of
@@ -63,7 +64,7 @@ class DatasetRunner(Runner):
         self.fingerprint = RunFingerprint.of(operator.__dataops__, identity)
 
     @override
-    def run(self, attempt: Attempt) -> Drafts:
+    def run(self, attempt: NodeAttempt) -> Drafts:
         """Run the operator and write its result and error file as drafts.
 
         Raises:
@@ -76,7 +77,7 @@ class DatasetRunner(Runner):
         attempt.check_inputs_unchanged()
         return made
 
-    def function(self, attempt: Attempt) -> Callable[..., Any]:
+    def function(self, attempt: NodeAttempt) -> Callable[..., Any]:
         """Return the function of the inputs that returns the elements of the result."""
         return plain_function(attempt.operator)
 
@@ -84,7 +85,7 @@ class DatasetRunner(Runner):
 def hint_of_list(operator: Operator) -> str:
     """Return how a plain function gets one record; empty if it is known to want all of them."""
     spec = operator.__dataops__.spec
-    if spec.group or spec.kind != "dataset" or inspect.isclass(spec.target):
+    if spec.group or spec.kind.inputs is not Inputs.DATASETS or inspect.isclass(spec.target):
         return ""
     first = next(iter(parameters_of(spec.target)), None)
     if first is None or first.annotation is not first.empty:
@@ -104,7 +105,9 @@ class _Call:
         function: Returns the elements of the result for the inputs.
     """
 
-    def __init__(self, attempt: Attempt, drafts: DraftWriter, function: Callable[..., Any]) -> None:
+    def __init__(
+        self, attempt: NodeAttempt, drafts: DraftWriter, function: Callable[..., Any]
+    ) -> None:
         self._attempt = attempt
         self._function = function
         self._operator = attempt.operator
@@ -177,7 +180,7 @@ class _Call:
         """Return the records of an input; those that lack a column that is read count, or fail."""
         rule = self._attempt.settings.missing
         keys = [] if rule == ALLOWED else self._operator.__dataops__.keys_read(number)
-        whole = self._operator.__dataops__.spec.kind == "export"  # it may read the file itself
+        whole = self._operator.__dataops__.spec.kind.exports  # it may read the file itself
         needed = keys if rule == FAILING and not whole else []
         records = self._read(dataset, needed)
         if rule == FAILING and whole:

@@ -14,6 +14,7 @@ from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.reader_base import Readable
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.kinds.kind_table import STREAM
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
@@ -78,7 +79,7 @@ def given_stream(name: str, make: Callable[..., object], target: object = None) 
     spec = OperatorSpec(
         group="stream",
         name=name,
-        kind="stream",
+        kind=STREAM,
         target=target or _given,
         options=(),
         any_option=False,

@@ -1,27 +1,17 @@
-"""Runner: runs the operators of one kind. A new kind is one module and one line of the table."""
+"""Runner: runs the operators of one kind. The description of the kind names its class."""
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final, Protocol
+from typing import Protocol
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.resume.start_decision import ResumableStream
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.operators.definition.spec import OperatorKind, OperatorSpec
-
-_MODULE: Final = "dagster_dataops.execution.runners."
-_RUNNERS: Final[dict[OperatorKind, tuple[str, str]]] = {
-    "reader": ("record_runner", "RecordRunner"),
-    "record": ("record_runner", "RecordRunner"),
-    "selection": ("selection_runner", "SelectionRunner"),
-    "dataset": ("dataset_runner", "DatasetRunner"),
-    "stream": ("stream_runner", "StreamRunner"),
-    "artefact": ("artefact_runner", "ArtefactRunner"),
-    "export": ("export_runner", "ExportRunner"),
-}
+from dagster_dataops.operators.definition.spec import OperatorSpec
+from dagster_dataops.operators.kinds.kind import Inputs
 
 
 class Runner(Protocol):
@@ -37,12 +27,12 @@ class Runner(Protocol):
     records: JsonlDataset | None = None
     stream: ResumableStream | None = None
 
-    def complete(self, attempt: Attempt) -> bool:  # noqa: ARG002 - subclasses use it
+    def complete(self, attempt: NodeAttempt) -> bool:  # noqa: ARG002 - subclasses use it
         """Return whether the files outside the node's folder are there and unchanged."""
         return True
 
-    def run(self, attempt: Attempt) -> Drafts:
-        """Settle the open records and return the drafts of the result."""
+    def run(self, attempt: NodeAttempt) -> Drafts:
+        """Process what is open and return the drafts of the result."""
         ...
 
 
@@ -53,12 +43,12 @@ def make_runner(operator: Operator, inputs: Sequence[JsonlDataset]) -> Runner:
         operator: The operator.
         inputs: The datasets that it reads.
     """
-    module, name = _RUNNERS[operator.__dataops__.spec.kind]
-    runner: Runner = getattr(import_module(_MODULE + module), name)(operator, inputs)
+    module, _, name = operator.__dataops__.spec.kind.runner.partition(":")
+    runner: Runner = getattr(import_module(module), name)(operator, inputs)
     return runner
 
 
 def takes_separately(spec: OperatorSpec, count: int) -> bool:
     """Return whether an operator takes ``count`` inputs one by one; else they are concatenated."""
-    whole = spec.kind in {"dataset", "artefact"}
-    return spec.kind == "stream" or (whole and spec.inputs == count)
+    kind = spec.kind
+    return kind.takes_streams or (kind.inputs is not Inputs.RECORDS and spec.inputs == count)

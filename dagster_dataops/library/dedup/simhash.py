@@ -59,6 +59,8 @@ class SimHash(dedup):
         max_memory_mb: Memory in MB before files are used.
     """
 
+    added_later = frozenset({"ignore_notices"})
+
     def __init__(
         self,
         input_key: str = "text",

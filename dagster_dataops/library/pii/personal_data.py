@@ -63,6 +63,8 @@ class Replace(TextOperator, pii):
         key_replacement: A text, or a list of texts.
     """
 
+    added_later = frozenset({"phone_region", "compat"})
+
     def __init__(
         self,
         *args: Any,
@@ -125,6 +127,8 @@ class RemoveEmails(TextOperator, pii):
             letters behind the ``@``.
     """
 
+    added_later = frozenset({"compat"})
+
     def __init__(self, *args: Any, repl: str = "", compat: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._replacement = repl
@@ -146,6 +150,8 @@ class RemoveIPs(TextOperator, pii):
         compat: Find addresses as ``clean_ip_mapper`` of Data-Juicer does: every four numbers,
             versions, too, and IPv6 addresses of eight groups.
     """
+
+    added_later = frozenset({"compat"})
 
     def __init__(self, *args: Any, repl: str = "", compat: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -18,6 +18,7 @@ from dagster_dataops.operators.definition.operator import (
     reconfigured,
 )
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.declared_columns import ColumnDeclarations, column_types
 from dagster_dataops.operators.options.read_columns import columns_needed
 from dagster_dataops.operators.options.secret_options import secrets_of
@@ -96,12 +97,23 @@ class ChainSpec(OperatorSpec):
     def code(self) -> CodeFacts:
         """A digest of the names of the parts, their operators and their source code."""
         named = list(zip(self.parts, self._specs, strict=True))
-        form = [[part.name, spec.qualified_name, spec.code_version] for part, spec in named]
         unknown = [
             f"{one} in part {part.name!r}" for part, spec in named for one in spec.code.unknown
         ]
-        rules = end_of_rules(spec.code_version for spec in self._specs)
-        return CodeFacts(digest_of_form(form) + rules, tuple(unknown))
+        codes = [spec.code_version for spec in self._specs]
+        return CodeFacts(self._digest_of(codes) + end_of_rules(codes), tuple(unknown))
+
+    @property
+    @override
+    def earlier_code(self) -> str:
+        codes = [spec.earlier_code for spec in self._specs]
+        return self._digest_of(codes) if all(codes) else ""
+
+    def _digest_of(self, codes: list[str]) -> str:
+        named = zip(self.parts, self._specs, codes, strict=True)
+        return digest_of_form(
+            [[part.name, spec.qualified_name, code] for part, spec, code in named]
+        )
 
     @property
     def _specs(self) -> list[OperatorSpec]:
@@ -112,16 +124,17 @@ class ChainSpec(OperatorSpec):
 class ChainInvocation(Invocation):
     """One configured use of a chain."""
 
-    @cached_property
     @override
-    def _known_options(self) -> tuple[str, tuple[str, ...]]:
+    def _options_by(self, *, older: bool) -> tuple[str, tuple[str, ...]]:
         parts = cast("ChainSpec", self.spec).parts
         found = [(part.name, part.operator.__dataops__) for part in parts]
         unknown = [f"{one} of part {name!r}" for name, use in found for one in use.unknown_options]
-        digests: list[Any] = [[name, use.options_digest] for name, use in found]
-        form = [*digests, self._batches] if self._batches else digests
-        rules = end_of_rules(use.options_digest for _, use in found)
-        return digest_of_form(form) + rules, tuple(unknown)
+        digests = [use.earlier_options if older else use.options_digest for _, use in found]
+        form: list[Any] = [[name, one] for (name, _), one in zip(found, digests, strict=True)]
+        digest = digest_of_form([*form, self._batches] if self._batches else form)
+        if older:
+            return digest if all(digests) else "", tuple(unknown)
+        return digest + end_of_rules(digests), tuple(unknown)
 
     @cached_property
     @override
@@ -206,7 +219,7 @@ def chain_of(name: str, parts: Sequence[Part], settings: ExecutionSettings) -> C
     spec = ChainSpec(
         group="",
         name=name,
-        kind="record",
+        kind=RECORD,
         target=Chain,
         options=tuple(map(_option_of, parts)),
         any_option=False,
@@ -264,7 +277,7 @@ def checked_part(chain: str, operator: Operator, *, last: bool = False) -> Opera
             exports a result.
     """
     use = operator.__dataops__
-    reason = _REFUSED.get(use.spec.kind)
+    reason = use.spec.kind.refused_in_chains
     if use.spec.batch == "forward_window":
         reason = f"returns records for whole batches, and a chain one outcome a record; {_WHOLE}"
     if use.spec.outputs:
@@ -274,27 +287,14 @@ def checked_part(chain: str, operator: Operator, *, last: bool = False) -> Opera
         )
     if use.artefacts:
         reason = f"takes the artefact of node {use.artefacts[0]!r} as an option; make it a node"
-    if use.output is not None and not last and use.spec.kind != "export":
+    if use.output is not None and not last and not use.spec.kind.exports:
         reason = f"exports to {use.output}, and a part has no result; call set_output on the chain"
-    if reason is not None:
+    if reason:
         raise ChainDefinitionError(chain, f"part {use.spec.qualified_name} {reason}")
     return operator
 
 
 _WHOLE: Final = "make it a node of its own, between two chains"
-_REFUSED: Final = {
-    "selection": "is a selection, which decides when it has seen all records of the part before "
-    f"it, and a chain takes one record after the other; {_WHOLE}",
-    "dataset": "is a dataset operator, which takes all records of the part before it at once, and "
-    f"a chain takes one record after the other; {_WHOLE}",
-    "stream": "is a stream operator, which takes whole inputs, and a chain takes one record after "
-    f"the other; {_WHOLE}",
-    "artefact": "builds an artefact, which needs all records of the part before it, and a chain "
-    f"takes one record after the other; {_WHOLE}",
-    "export": "exports the records of the part before it, and a part of a chain has no result; "
-    "make it a node after the chain",
-    "reader": "is a reader, which takes no records; give it as the source of the pipeline",
-}
 
 
 def merged_settings(

@@ -31,7 +31,7 @@ from dagster_dataops.operators.options.artefact_options import (
     referenced,
     with_references,
 )
-from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
 from dagster_dataops.operators.options.secret_options import holds_secret, secrets_of, shown
 from dagster_dataops.operators.options.settings import (
@@ -60,11 +60,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 OUTPUTS: Final = "__dataops_outputs__"  # the attribute with the outputs of a class statement
-_SAVED: Final = {  # kinds of operators whose result is always saved
-    "artefact": "an artefact is used by others and must be saved",
-    "export": "the result of an export lists its files, and tells whether they are current",
-}
-_UNPARTED: Final = {"artefact", "export"}  # kinds of operators whose result lists files
 
 
 class Registry(Protocol):
@@ -134,7 +129,7 @@ class OperatorMeta(type):
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is None:
             raise AttributeError("__signature__")
-        settings = () if spec.kind == "reader" else sorted(SETTING_NAMES)
+        settings = () if spec.kind.reads_source else sorted(SETTING_NAMES)
         return signature_of(spec.options, _positional(cls, spec).names, settings)
 
     @override
@@ -188,9 +183,9 @@ class OperatorMeta(type):
         _refuse_settings_among(spec, options)
         bound = bind_options(spec.qualified_name, spec.options, options, any_option=spec.any_option)
         to_init, to_forward = _further_options(cls, spec, options)
-        if spec.kind == "reader":
+        if spec.kind.reads_source:
             _check_reader(spec, options, settings)
-        if spec.kind == "reader" or spec.shipped:
+        if spec.kind.reads_source or spec.shipped:
             check_types(spec.qualified_name, spec.options, options)
             check_pairs(spec.qualified_name, options)
         if spec.outputs_of is not None:
@@ -206,7 +201,7 @@ class OperatorMeta(type):
             operator.__init__(*by_position, **arguments)
         merged = operator.__dataops__.settings.over(spec.settings)
         check_settings(spec, merged)
-        if spec.kind == "export":
+        if spec.kind.exports:
             _changed(operator, output=_path_of_export(operator.__dataops__))
         return _changed(operator, settings=merged)
 
@@ -218,6 +213,9 @@ class Operator(metaclass=OperatorMeta):
     new_records: ClassVar[bool] = False
     """Whether a result with fewer records than the input is made of new records, as an aggregation
     is. Then none of the input counts as dropped."""
+    added_later: ClassVar[frozenset[str]] = frozenset()
+    """The options that came after the first release of the operator. With their defaults they do
+    not count for its identity: the digest of the options is that of before there were these."""
 
     def __init__(self, **given: Any) -> None:
         """Accept arguments that a subclass's ``__init__`` passes on, as LazyLLM's base class does.
@@ -263,25 +261,24 @@ class Operator(metaclass=OperatorMeta):
 
         Args:
             path: A file if it ends in ``.jsonl``, ``.jsonl.gz``, ``.jsonl.zst``, ``.parquet``,
-                ``.csv`` or ``.tsv``, which is its format; otherwise a folder, in which a jsonl file
-                gets the name of the operator or node. The file is replaced atomically after the
-                result is published. Partitioned nodes need a folder and write
-                ``<node>/<partition>.jsonl`` in it. An operator with several results needs a folder,
-                too, and writes ``<node>/<output>.jsonl`` in it, with partitions in a folder for
-                each partition. Previews export nothing.
+                ``.csv``, ``.tsv`` or an ending that an installed package adds, which is its format;
+                otherwise a folder, in which a jsonl file gets the name of the operator or node. The
+                file is replaced atomically after the result is published. Partitioned nodes need a
+                folder and write ``<node>/<partition>.jsonl`` in it. An operator with several
+                results needs a folder, too, and writes ``<node>/<output>.jsonl`` in it, with
+                partitions in a folder for each partition. Previews export nothing.
 
         Raises:
             ConfigurationError: ``path`` is a URL, or a file for several results.
             OperatorOptionError: The operator builds an artefact, or is an export.
             MissingExtraError: The format needs a package that is not installed.
+            EntryPointError: What an installed package adds cannot write a file.
         """
         check_local("set_output", path)
         spec = self.__dataops__.spec
-        if spec.kind == "artefact":
-            reason = "exports records; copy the folder of the artefact instead"
-            raise OperatorOptionError(spec.qualified_name, "set_output", reason)
-        if spec.kind == "export":
-            reason = f"is for other operators; {spec.options[0].name!r} is the path of the export"
+        if reason := spec.kind.not_exported:
+            option = spec.options[0].name if spec.options else ""
+            reason = reason.format(option=option)
             raise OperatorOptionError(spec.qualified_name, "set_output", reason)
         if spec.outputs and names_file(Path(path)):
             names = ", ".join(spec.outputs)
@@ -334,7 +331,7 @@ def reconfigured(
         raise OperatorOptionError(before.spec.qualified_name, "outputs", reason)
     merged = settings.over(before.settings)
     check_settings(before.spec, merged)
-    renamed = options and before.spec.kind == "export"
+    renamed = options and before.spec.kind.exports
     output = made.__dataops__.output if renamed else before.output
     return _changed(made, settings=merged, output=output, columns=before.columns)
 
@@ -452,28 +449,28 @@ def check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
 
 def _unfit_settings(spec: OperatorSpec, settings: ExecutionSettings) -> Iterator[tuple[str, str]]:
     """Yield settings that do not fit an operator, each with the reason."""
-    if settings.reuse_outcomes and spec.kind != "record":
-        reason = f"a {spec.kind} operator has no outcome per record to keep"
+    if settings.reuse_outcomes and not spec.kind.returns_outcome:
+        reason = f"{spec.kind.one} operator has no outcome per record to keep"
         yield "reuse_outcomes", f"needs a record operator; {reason}"
-    if settings.save_data is False and spec.kind in _SAVED:
-        yield "save_data", f"is False; {_SAVED[spec.kind]}"
+    if settings.save_data is False and spec.kind.always_saved:
+        yield "save_data", f"is False; {spec.kind.always_saved}"
     if settings.batch_size is not None and not spec.batch:
         reason = "needs an operator with forward_batch or forward_window; this one has neither"
         yield "batch_size", reason
-    if settings.part_records and spec.kind in _UNPARTED:
+    if settings.part_records and spec.kind.holds_files:
         reason = (
             f"is {settings.part_records}; parts need an operator whose result is records, and this "
-            f"one is an {spec.kind}. Leave the setting out"
+            f"one is {spec.kind.one}. Leave the setting out"
         )
         yield "part_records", reason
     mode = settings.resolved(asynchronous=spec.asynchronous).concurrency_mode
-    if isinstance(settings.agents, Mapping) and spec.kind not in {"record", "selection"}:
+    if isinstance(settings.agents, Mapping) and not spec.kind.agents:
         reason = f"needs an operator that works record by record; this is a {spec.kind_text}"
         yield "agents", reason
     elif isinstance(settings.agents, Mapping) and mode != "process":
         reason = f"needs _concurrency_mode='process', which agents run; this one runs in {mode!r}"
         yield "agents", reason
-    if MODES[mode].only_coroutines and not spec.asynchronous:
+    if mode_named(mode).only_coroutines and not spec.asynchronous:
         reason = f"is {mode!r}, which needs an `async def` operator; use 'thread' for this one"
         yield "concurrency_mode", reason
 
@@ -522,7 +519,7 @@ def _positional(cls: type, spec: OperatorSpec) -> PositionalOptions:
     """Return the options that can be given by position."""
     if isinstance(spec.target, type):
         return positional_options(cls)
-    names = [option.name for option in spec.options] if spec.kind == "reader" else []
+    names = [option.name for option in spec.options] if spec.kind.reads_source else []
     return PositionalOptions(tuple(names))
 
 

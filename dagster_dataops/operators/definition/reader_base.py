@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import InputError, OperatorDefinitionError
+from dagster_dataops.operators.kinds.kind_table import methods_first
 from dagster_dataops.operators.options.declared_columns import Declaration, column_types
 
 if TYPE_CHECKING:
     from dagster_dataops.operators.definition.spec import Invocation
 
-_OF_RECORDS: Final = ("forward", "forward_batch_input", "sketch")
 _STREAMS: Final = frozenset({"DataPipeline", "DataPipelineBuilder"})
 
 
@@ -100,7 +100,7 @@ def gives_stream(cls: type) -> bool:
 
     In record operators a method of that name has no special meaning.
     """
-    if any(callable(getattr(cls, method, None)) for method in _OF_RECORDS):
+    if any(callable(getattr(cls, method, None)) for method in methods_first()):
         return False
     method = inspect.getattr_static(cls, "stream", None)
     return inspect.isfunction(method) and len(inspect.signature(method).parameters) == 1

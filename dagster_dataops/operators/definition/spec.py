@@ -1,16 +1,17 @@
 """`OperatorSpec`: a registered operator. `Invocation`: one configured use of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from dagster_dataops.datasets.artefact import path_form
 from dagster_dataops.hashing.code import CodeFacts, code_facts
 from dagster_dataops.hashing.exact_forms import EntryRules, ExactForms
 from dagster_dataops.hashing.operational import Operational, is_annotated_operational
-from dagster_dataops.hashing.values import digest_of_form
+from dagster_dataops.hashing.values import RULES, digest_of_form
+from dagster_dataops.operators.kinds.kind import OperatorKind, RecordOrigin
 from dagster_dataops.operators.options.artefact_options import referenced, with_references
 from dagster_dataops.operators.options.declared_columns import (
     NOTHING,
@@ -34,19 +35,7 @@ from dagster_dataops.operators.options.settings import (
 from dagster_dataops.operators.options.signature import OptionSpec
 from dagster_dataops.operators.outcomes.record_context import RunLink
 
-OperatorKind: TypeAlias = Literal[
-    "reader", "record", "dataset", "selection", "stream", "artefact", "export"
-]
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
-METHODS: Final[dict[OperatorKind, str]] = {
-    "reader": "stream",
-    "record": "forward",
-    "dataset": "forward_batch_input",
-    "selection": "sketch",
-    "stream": "stream",
-    "artefact": "build",
-    "export": "write",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +45,7 @@ class OperatorSpec:
     Attributes:
         group: The group, such as ``demo``; empty for a function outside any group.
         name: The name in the group.
-        kind: ``record`` (``forward``, one record in), ``dataset`` (``forward_batch_input``),
-            ``selection`` (``sketch`` of one record, then ``keep`` over all sketches), ``stream``
-            (``stream``, one stream per input dataset and one out), ``artefact`` (``build``, all
-            records in and a folder out), ``export`` (``write``, all records in and a file or folder
-            at a path out) or ``reader`` (``stream`` without input).
+        kind: What operators with its method take and give.
         target: The original function or class.
         options: The options of the constructor, in the order of the signature.
         any_option: Whether the function or ``forward`` accepts ``**kwargs``.
@@ -114,13 +99,13 @@ class OperatorSpec:
     @property
     def method(self) -> str:
         """The method that processes data, such as ``forward``."""
-        return self.batch or METHODS[self.kind]
+        return self.batch or self.kind.method
 
     @property
-    def kind_of_columns(self) -> OperatorKind:
-        """The kind by which columns are traced: a selection with ``change`` may write any."""
-        changing = self.kind == "selection" and hasattr(self.target, "change")
-        return "dataset" if changing else self.kind
+    def origin(self) -> RecordOrigin:
+        """How its records follow from those of the inputs: not known of one with ``change``."""
+        changing = self.kind.origin is RecordOrigin.SAME and hasattr(self.target, "change")
+        return RecordOrigin.UNKNOWN if changing else self.kind.origin
 
     @property
     def new_records(self) -> bool:
@@ -128,7 +113,7 @@ class OperatorSpec:
 
         The class of a dataset operator says so; of other kinds the outcome of each record is known.
         """
-        return self.kind == "dataset" and bool(getattr(self.target, "new_records", False))
+        return self.kind.may_sum_up and bool(getattr(self.target, "new_records", False))
 
     @property
     def place(self) -> str:
@@ -143,7 +128,7 @@ class OperatorSpec:
     @property
     def kind_text(self) -> str:
         """The kind in words."""
-        return f"{self.kind} operator"
+        return self.kind.text
 
     @property
     def targets(self) -> list[Any]:
@@ -166,6 +151,13 @@ class OperatorSpec:
     def code(self) -> CodeFacts:
         """The code version, and the constants that it cannot compare."""
         return _code_of(self.target, self.target.__module__)
+
+    @property
+    def earlier_code(self) -> str:
+        """The code version that version 0.2 had, see `code_facts`; empty if it left more out."""
+        if not self.code_version.endswith(RULES):
+            return self.code_version
+        return _code_of(self.target, self.target.__module__, older=True).digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,30 +238,59 @@ class Invocation:
         """
         return keys_of(self.names_read, number, optional=optional)
 
+    @property
+    def earlier_options(self) -> str:
+        """The digest of the options that version 0.2 had; empty if it left more out."""
+        present = self.options_digest
+        return self._options_by(older=True)[0] if present.endswith(RULES) else present
+
     @cached_property
     def _known_options(self) -> tuple[str, tuple[str, ...]]:
+        return self._options_by(older=False)
+
+    def _options_by(self, *, older: bool) -> tuple[str, tuple[str, ...]]:
+        """Return the digest of the options, and those that have none.
+
+        Args:
+            older: Whether the digest is that of version 0.2, see `code_facts`.
+        """
+        nodes = {node: {"artefact of": node} for node in self.artefacts}
+        forms: dict[str, Any] = {}
+        unknown: list[str] = []
+        rules, partial = "", False
+        for name, value in self._counting_options():
+            former = _OptionForms(self.spec.target.__module__, older=older)
+            form = former.named(name, with_references(value, nodes))
+            if self._is_later(name, form, older=older):
+                continue
+            forms[name] = form
+            unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
+            rules, partial = rules or former.rules, partial or former.partial
+        digest = digest_of_form(forms | self._batches)
+        if older:
+            return "" if partial else digest, tuple(unknown)
+        return digest + rules, tuple(unknown)
+
+    def _counting_options(self) -> Iterator[tuple[str, Any]]:
+        """Yield the options that affect the result, with their values."""
         marked = {
             option.name
             for option in self.spec.options
             if is_annotated_operational(option.annotation)
             or (option.many and not self.options.get(option.name))
         }
-        nodes = {node: {"artefact of": node} for node in self.artefacts}
-        forms: dict[str, Any] = {}
-        unknown: list[str] = []
-        rules = ""
         for name, value in {**self.options, **self.passed_up}.items():
-            if (
-                name in marked
-                or isinstance(value, Operational)
-                or is_operational_option(name, value)
-            ):
-                continue
-            former = _OptionForms(self.spec.target.__module__)
-            forms[name] = former.named(name, with_references(value, nodes))
-            unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
-            rules = rules or former.rules
-        return digest_of_form(forms | self._batches) + rules, tuple(unknown)
+            operational = isinstance(value, Operational) or is_operational_option(name, value)
+            if name not in marked and not operational:
+                yield name, value
+
+    def _is_later(self, name: str, form: Any, *, older: bool) -> bool:
+        """Return whether an option that came later has its default: as before there was it."""
+        if name not in getattr(self.spec.target, "added_later", ()):
+            return False
+        defaults = {option.name: option.default for option in self.spec.options}
+        former = _OptionForms(self.spec.target.__module__, older=older)
+        return name in defaults and bool(former.named(name, defaults[name]) == form)
 
     @property
     def _batches(self) -> dict[str, int]:
@@ -285,20 +306,22 @@ class _OptionForms(ExactForms):
 
     Args:
         home: The module of the operator.
+        older: Whether the forms are those of version 0.2.
     """
 
-    def __init__(self, home: str) -> None:
-        super().__init__(self._code, is_inner_credential, path_form, _ENTRIES)
+    def __init__(self, home: str, *, older: bool) -> None:
+        super().__init__(self._code, is_inner_credential, path_form, _ENTRIES, older=older)
         self._home = home
 
     def _code(self, target: Any) -> str:
-        found = _code_of(target, self._home)
+        found = _code_of(target, self._home, older=self._older)
         self.unknown.update(found.unknown)
+        self.partial = self.partial or not found.digest
         return found.digest
 
 
-def _code_of(target: Any, home: str) -> CodeFacts:
-    return code_facts(target, _is_operational, home, _ENTRIES)
+def _code_of(target: Any, home: str, *, older: bool = False) -> CodeFacts:
+    return code_facts(target, _is_operational, home, _ENTRIES, older=older)
 
 
 def _is_operational(name: str) -> bool:

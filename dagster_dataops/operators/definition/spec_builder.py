@@ -33,7 +33,7 @@ A class is of the kind whose methods it defines:
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.definition.operator import (
@@ -42,12 +42,14 @@ from dagster_dataops.operators.definition.operator import (
     positional_options,
 )
 from dagster_dataops.operators.definition.reader_base import Readable, gives_stream, returns_stream
-from dagster_dataops.operators.definition.spec import METHODS, OperatorKind, OperatorSpec
+from dagster_dataops.operators.definition.spec import OperatorSpec
+from dagster_dataops.operators.kinds.class_methods import checked_inputs, has_method, method_of
+from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind
+from dagster_dataops.operators.kinds.kind_table import READER, classes, function_methods, kinds
 from dagster_dataops.operators.options.declared_columns import NOTHING, ColumnDeclarations
 from dagster_dataops.operators.options.settings import SETTING_NAMES, parse_settings
 from dagster_dataops.operators.options.signature import (
     OptionSpec,
-    count_inputs,
     options_of,
     parameters_of,
     takes_any,
@@ -56,38 +58,9 @@ from dagster_dataops.operators.options.signature import (
 from dagster_dataops.operators.outcomes.named_outputs import checked_outputs
 from dagster_dataops.operators.outcomes.packed_window import add_forward_window
 
-Method = Literal["forward", "forward_batch", "forward_window", "forward_batch_input", "stream"]
-KINDS: dict[Method, OperatorKind] = {
-    "forward": "record",
-    "forward_batch": "record",
-    "forward_window": "record",
-    "forward_batch_input": "dataset",
-    "stream": "reader",
-}
-_CONTRACTS: Final[tuple[tuple[OperatorKind, tuple[str, ...]], ...]] = (
-    ("record", ("forward",)),
-    ("record", ("forward_batch",)),
-    ("record", ("forward_window",)),
-    ("dataset", ("forward_batch_input",)),
-    ("selection", ("sketch", "keep")),
-    ("selection", ("sketch_batch", "keep")),
-    ("stream", ("stream",)),
-    ("artefact", ("build",)),
-    ("export", ("write",)),
-)
-_BATCHES: Final = {"forward_batch", "forward_window", "sketch_batch"}
+Method: TypeAlias = str  # the name of a method that a function can implement
 CONTEXT: Final = "context"  # name of the parameter that gets an OperatorContext
 _CONTEXT_TYPE: Final = "OperatorContext"
-_WITH_CONTEXT: Final[frozenset[OperatorKind]] = frozenset({"record"})
-_OPENED: Final[frozenset[OperatorKind]] = frozenset({"record", "selection"})
-_INPUTS: Final[dict[OperatorKind, str]] = {
-    "record": "one record (a dict), or a batch of them (a list of dicts)",
-    "dataset": "the records (a list of dicts)",
-    "selection": "one record (sketch) or the sketches (keep)",
-    "stream": "a stream",
-    "artefact": "the records (an iterator of dicts)",
-    "export": "the records",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,10 +98,10 @@ def spec_of_function(
         OperatorOptionError: A setting has an invalid value.
     """
     name = checked_name(name or function.__name__, function)
-    kind = "reader" if returns_stream(function) else KINDS[terms.method]
+    kind = READER if returns_stream(function) else function_methods()[terms.method]
     _check_reader(name, kind, terms.settings)
     parameters = parameters_of(function)
-    inputs = _checked_inputs(name, parameters, kind)
+    inputs = checked_inputs(kind, name, parameters)
     given = _given(kind, parameters[inputs:])
     _check_reachable(name, parameters[inputs:], kind)
     spec = OperatorSpec(
@@ -144,7 +117,7 @@ def spec_of_function(
         asynchronous=_asynchronous(name, function, kind),
         declared=terms.declared.checked(name),
         takes_context=bool(given),
-        batch=terms.method if terms.method in _BATCHES else "",
+        batch=terms.method if terms.method in kind.batch_methods else "",
     )
     return _with_outputs(spec, terms.outputs)
 
@@ -163,12 +136,12 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
     name = checked_name(cls.__name__, cls)
     add_forward_window(cls)
     kind, method = _kind_of_class(name, cls)
-    unbound, parameters = _method_of(cls, method)
-    inputs = _checked_inputs(name, parameters, kind)
-    if kind == "selection":
-        _check_selection(name, cls, method, parameters)
-    if kind in {"artefact", "export"}:
-        parameters = parameters[:inputs]  # without the folder or place
+    unbound, parameters = method_of(cls, method)
+    inputs = checked_inputs(kind, name, parameters)
+    if kind.check is not None:
+        kind.check(kind, name, cls, method)
+    if kind.path_parameter:
+        parameters = parameters[:inputs]
     own = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
     settings = {**own, **terms.settings}
     _check_reader(name, kind, settings, cls)
@@ -176,7 +149,7 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
     positional = positional_options(cls)
     init = options_of(init_parameters(cls).values(), SETTING_NAMES, positional)
     _check_reachable(name, parameters[inputs:], kind)
-    if kind == "export":
+    if kind.exports:
         _check_export(name, cls, init)
     taken = {option.name for option in init} | SETTING_NAMES | given
     spec = OperatorSpec(
@@ -193,7 +166,7 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
         declared=terms.declared.checked(name),
         opens=_opens(name, cls, kind),
         takes_context=bool(given),
-        batch=method if method in _BATCHES else "",
+        batch=method if method in kind.batch_methods else "",
         positional_only=positional.only,
     )
     return _with_outputs(spec, terms.outputs)
@@ -207,7 +180,7 @@ def _check_reachable(name: str, parameters: list[inspect.Parameter], kind: Opera
     Raises:
         OperatorDefinitionError: One cannot.
     """
-    if kind == "stream":
+    if kind.takes_streams:
         return
     for one in parameters:
         rest = one.kind is one.VAR_POSITIONAL and not takes_any(parameters)
@@ -222,7 +195,7 @@ def _check_reachable(name: str, parameters: list[inspect.Parameter], kind: Opera
 
 def _given(kind: OperatorKind, parameters: list[inspect.Parameter]) -> frozenset[str]:
     """Return the names of the parameters that the engine gives; they are no options."""
-    if kind not in _WITH_CONTEXT:
+    if not kind.returns_outcome:
         return frozenset()
     return frozenset(one.name for one in parameters if one.name == CONTEXT and _is_given(one))
 
@@ -241,18 +214,18 @@ def _opens(name: str, cls: type, kind: OperatorKind) -> bool:
     Raises:
         OperatorDefinitionError: They take something else, or the kind of operator has none.
     """
-    methods = [method for method in ("open", "close") if _callable(cls, method)]
+    methods = [method for method in ("open", "close") if has_method(cls, method)]
     if not methods or issubclass(cls, Readable):
         return False
-    if kind not in _OPENED:
+    if not kind.by_record:
+        opened = " and ".join(one.name for one in kinds() if one.by_record)
         reason = (
-            f"it has {methods[0]}(), which a {kind} operator has not; record and selection "
-            "operators have"
+            f"it has {methods[0]}(), which {kind.one} operator has not; {opened} operators have"
         )
         raise OperatorDefinitionError(name, reason)
     for method, wanted in (("open", ["context"]), ("close", [])):
         if method in methods:
-            parameters = _method_of(cls, method)[1]
+            parameters = method_of(cls, method)[1]
             needed = [one.name for one in parameters if one.default is one.empty]
             if len(needed) != len(wanted):
                 shown = ", ".join(["self", *wanted])
@@ -273,42 +246,35 @@ def checked_name(name: str, target: Any) -> str:
 def _kind_of_class(name: str, cls: type) -> tuple[OperatorKind, str]:
     """Return the kind of a class, and its method that processes data."""
     if gives_stream(cls):
-        return "reader", METHODS["reader"]
-    has = {method for _, methods in _CONTRACTS for method in methods if _callable(cls, method)}
-    found = [(kind, methods[0]) for kind, methods in _CONTRACTS if has.issuperset(methods)]
-    # Other kinds may have methods named stream, build and write.
-    found = [one for one in found if one[0] not in {"stream", "artefact", "export"}] or found
-    found = [one for one in found if one[0] != "export"] or found
+        return READER, READER.method
+    ways = [(kind, way) for kind in classes() for way in kind.ways]
+    has = {method for _, way in ways for method in way if has_method(cls, method)}
+    found = [(kind, way[0]) for kind, way in ways if has.issuperset(way)]
+    lowest = min((kind.precedence for kind, _ in found), default=0)
+    found = [one for one in found if one[0].precedence == lowest]
     if len(found) > 1:
         (_, first), (_, second), *_ = found
         reason = f"it has both of {first} and {second}; define exactly one"
         raise OperatorDefinitionError(name, reason)
     if not found:
         half = f"; it has only {has.pop()}" if has else ""
-        reason = (
-            "it has neither of forward, forward_batch, forward_batch_input, build and write, nor "
-            f"sketch with keep; define exactly one{half}"
-        )
+        reason = f"it has {_none_of([way for _, way in ways])}; define exactly one{half}"
         raise OperatorDefinitionError(name, reason)
     return found[0]
 
 
-def _callable(cls: type, method: str) -> bool:
-    return callable(getattr(cls, method, None))
-
-
-def _method_of(cls: type, method: str) -> tuple[Any, list[inspect.Parameter]]:
-    """Return the original function of a method, and its parameters without ``self``."""
-    function = inspect.getattr_static(cls, method)
-    unbound = function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
-    return unbound, parameters_of(unbound)[0 if isinstance(function, staticmethod) else 1 :]
+def _none_of(ways: Sequence[Sequence[str]]) -> str:
+    """Return words for a class that has none of these methods."""
+    single = [way[0] for way in ways if len(way) == 1]
+    pairs = [f"nor {' with '.join(way)}" for way in ways if len(way) > 1]
+    return ", ".join([f"neither of {', '.join(single[:-1])} and {single[-1]}", *pairs])
 
 
 def _check_reader(
     name: str, kind: OperatorKind, settings: Mapping[str, Any], cls: type | None = None
 ) -> None:
     """Raise an error for ``stream`` in a class other than a reader, or for a reader's settings."""
-    if kind != "reader":
+    if not kind.reads_source:
         return
     if cls is not None and not issubclass(cls, Readable):
         reason = "it has stream(), as readers have: inherit from dagster_dataops.Reader first"
@@ -316,58 +282,6 @@ def _check_reader(
     if settings:
         reason = f"a reader is read in order by one process; leave out {', '.join(settings)}"
         raise OperatorDefinitionError(name, reason)
-
-
-def _check_selection(name: str, cls: type, method: str, sketch: list[inspect.Parameter]) -> None:
-    if len(sketch) != 1:
-        taken = "one record" if method == "sketch" else "a list of records"
-        reason = f"{method} must take {taken} and nothing else; options belong to __init__"
-        raise OperatorDefinitionError(name, reason)
-    function, keep = _method_of(cls, "keep")
-    if [parameter.name for parameter in keep[1:]] not in ([], ["scratch"]):
-        reason = "keep must take the sketches, then `scratch` or nothing; options go to __init__"
-        raise OperatorDefinitionError(name, reason)
-    _checked_inputs(name, keep, "selection")
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise OperatorDefinitionError(name, "keep cannot be `async def`; sketch can")
-    if _callable(cls, "change") and len(_method_of(cls, "change")[1]) != 2:
-        reason = "change must take the record and what keep yielded; options belong to __init__"
-        raise OperatorDefinitionError(name, reason)
-
-
-def _checked_inputs(name: str, parameters: list[inspect.Parameter], kind: OperatorKind) -> int:
-    if kind == "reader":
-        return 0
-    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-    if kind == "stream" and parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
-        return 0
-    if not parameters or parameters[0].kind not in positional:
-        what = _INPUTS[kind]
-        raise OperatorDefinitionError(name, f"its first parameter must take {what}")
-    if kind == "stream":
-        return sum(one.kind in positional and one.default is one.empty for one in parameters)
-    if kind in {"artefact", "export"}:
-        return _inputs_before_place(name, parameters, kind)
-    return max(1, count_inputs(parameters, dataset=kind == "dataset"))
-
-
-def _inputs_before_place(name: str, parameters: list[inspect.Parameter], kind: OperatorKind) -> int:
-    """Return the number of inputs before the folder of ``build``, or the place of ``write``."""
-    names = [one.name for one in parameters]
-    if kind == "export":
-        wanted, fits = "write must take (self, records, place)", names == ["records", "place"]
-    else:
-        wanted = "build must take (self, records, folder), or several inputs before the folder"
-        fits = len(names) > 1 and names[-1] == "folder" and all(map(_is_plain, parameters))
-    if not fits:
-        found = ", ".join(map(str, parameters))
-        reason = f"{wanted}; it takes (self, {found}); options belong to __init__"
-        raise OperatorDefinitionError(name, reason)
-    return len(names) - 1
-
-
-def _is_plain(one: inspect.Parameter) -> bool:
-    return one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty
 
 
 def _check_export(name: str, cls: type, options: Sequence[OptionSpec]) -> None:
@@ -381,9 +295,7 @@ def _check_export(name: str, cls: type, options: Sequence[OptionSpec]) -> None:
 
 
 def _streamed(inputs: list[inspect.Parameter], kind: OperatorKind) -> tuple[bool, ...]:
-    return tuple(
-        kind in {"artefact", "export"} or wants_iterator(parameter) for parameter in inputs
-    )
+    return tuple(kind.inputs is Inputs.ITERATORS or wants_iterator(one) for one in inputs)
 
 
 def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
@@ -394,9 +306,9 @@ def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
     """
     if outputs == ():
         return spec
-    if spec.kind != "record":
+    if not spec.kind.returns_outcome:
         reason = (
-            f"it is a {spec.kind} operator and has one result; outputs= needs an operator that "
+            f"it is {spec.kind.one} operator and has one result; outputs= needs an operator that "
             "gets one record at a time (forward)"
         )
         raise OperatorDefinitionError(spec.name, reason)
@@ -413,9 +325,9 @@ def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
 
 def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -> bool:
     asynchronous = inspect.iscoroutinefunction(function)
-    if asynchronous and kind in {"dataset", "stream", "artefact", "export"}:
-        raise OperatorDefinitionError(name, f"a {kind} operator cannot be `async def`")
-    if kind in {"artefact", "export"} and inspect.isgeneratorfunction(function):
-        writes = "build writes to its folder" if kind == "artefact" else "write writes to its place"
+    if asynchronous and not kind.by_record and not kind.reads_source:
+        raise OperatorDefinitionError(name, f"{kind.one} operator cannot be `async def`")
+    if kind.path_parameter and inspect.isgeneratorfunction(function):
+        writes = f"{kind.method} writes to its {kind.path_parameter}"
         raise OperatorDefinitionError(name, f"{writes}; it cannot `yield`")
     return asynchronous

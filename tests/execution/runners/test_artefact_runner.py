@@ -304,4 +304,4 @@ def test_a_record_operator_may_have_a_method_named_build() -> None:
         def build(self, record):
             return record
 
-    assert Record.__dataops_spec__.kind == "record"
+    assert Record.__dataops_spec__.kind.name == "record"

@@ -1,16 +1,18 @@
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dagster_dataops.execution.runners import runner
-from dagster_dataops.execution.runners.runner import make_runner, takes_separately
-from dagster_dataops.operators.definition.spec import METHODS
+from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
+from dagster_dataops.operators.kinds.kind_table import kinds
 from tests.execution.helpers import act, turn_around, write_input
 
 
 def test_every_kind_of_operator_has_a_runner() -> None:
-    assert set(runner._RUNNERS) == set(METHODS)
+    for kind in kinds():
+        module, _, name = kind.runner.partition(":")
+        assert Runner in getattr(import_module(module), name).__mro__
 
 
 @pytest.mark.parametrize(

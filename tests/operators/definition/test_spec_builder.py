@@ -19,7 +19,7 @@ def test_a_function_is_a_record_operator_by_default(registry):
         return data
 
     spec = spec_of(step.operator)
-    assert (spec.kind, spec.inputs, spec.asynchronous) == ("record", 1, False)
+    assert (spec.kind.name, spec.inputs, spec.asynchronous) == ("record", 1, False)
     assert spec.qualified_name == "definitions.step"
     assert spec.description == "Do it."
     assert [option.name for option in spec.options] == ["key"]
@@ -30,7 +30,7 @@ def test_rewrite_func_makes_a_dataset_operator(registry):
     def step(data: list[dict]):
         return data
 
-    assert spec_of(step.operator).kind == "dataset"
+    assert spec_of(step.operator).kind.name == "dataset"
 
 
 @pytest.mark.parametrize("method", ["forward", "forward_batch_input"])
@@ -39,7 +39,7 @@ def test_the_methods_of_a_class_determine_its_kind(registry, method):
 
     cls = type(group)("Step", (group,), {"__qualname__": "Step", method: lambda self, data: data})
 
-    assert spec_of(cls).kind == ("record" if method == "forward" else "dataset")
+    assert spec_of(cls).kind.name == ("record" if method == "forward" else "dataset")
 
 
 def test_a_class_with_both_methods_is_refused(registry):
@@ -188,7 +188,7 @@ def test_sketch_and_keep_make_a_selection_operator(registry):
             yield from map(bool, sketches)
 
     spec = spec_of(Choose)
-    assert (spec.kind, spec.inputs, spec.asynchronous) == ("selection", 1, True)
+    assert (spec.kind.name, spec.inputs, spec.asynchronous) == ("selection", 1, True)
     assert [option.name for option in spec.options] == ["limit"]
 
 
@@ -207,7 +207,7 @@ def test_a_helper_method_of_that_name_is_allowed(registry):
         def keep(self, record):
             return record
 
-    assert spec_of(Step).kind == "record"
+    assert spec_of(Step).kind.name == "record"
 
 
 def test_a_selection_with_other_methods_is_refused(registry):
@@ -251,3 +251,12 @@ def test_a_keep_method_cannot_be_asynchronous(registry):
 
             async def keep(self, sketches):
                 yield True
+
+
+@pytest.mark.parametrize("method", ["forward", "forward_batch", "forward_window", "sketch_batch"])
+def test_a_method_named_stream_makes_no_reader_of_an_operator_of_records(registry, method):
+    members = {method: lambda self, records: records, "stream": lambda self: None}
+    if method == "sketch_batch":
+        members["keep"] = lambda self, sketches: sketches
+    made = registry("data.definitions")(type("Step", (), members))
+    assert made.__dataops_spec__.kind.by_record

@@ -25,7 +25,7 @@ from dagster_dataops.assets.metadata.columns.column_values import (
 )
 from dagster_dataops.assets.metadata.key_options import column_of, written_keys
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.operators.definition.spec import OperatorKind
+from dagster_dataops.operators.kinds.kind import RecordOrigin
 
 KeyedDatasets: TypeAlias = Sequence[tuple[dg.AssetKey, JsonlDataset]]
 
@@ -62,8 +62,7 @@ class ColumnTracer:
         options: The options of the operator; ``input_key`` and ``output_key`` are used.
         upstream: The inputs with their asset keys; several with one key are partitions.
         result: The dataset that the operator wrote.
-        kind: The kind of the operator: a selection changes no record, and a record operator keeps
-            their order.
+        origin: How the records of the result follow from those of the inputs.
     """
 
     def __init__(
@@ -71,18 +70,18 @@ class ColumnTracer:
         options: Mapping[str, Any],
         upstream: KeyedDatasets,
         result: JsonlDataset,
-        kind: OperatorKind = "record",
+        origin: RecordOrigin = RecordOrigin.EACH,
     ) -> None:
         parts: dict[dg.AssetKey, list[JsonlDataset]] = {}
         for key, dataset in upstream:
             parts.setdefault(key, []).append(dataset)
         datasets = [dataset for _, dataset in upstream]
-        seen = inputs_to_see(result, datasets) if kind == "record" else INPUT_RECORDS
+        seen = inputs_to_see(result, datasets) if origin is RecordOrigin.EACH else INPUT_RECORDS
         self._inputs = {key: values_of(found, seen) for key, found in parts.items()}
         self._found = compared_values(result, datasets)
-        self._kind = kind
+        self._records = origin
         self._known = dict.fromkeys(name for one in self._inputs.values() for name in one.values)
-        self._written = {} if kind == "selection" else written_keys(options)
+        self._written = {} if origin is RecordOrigin.SAME else written_keys(options)
         self._read = list(dict.fromkeys(key for keys in self._written.values() for key in keys))
 
     def trace(self, columns: Iterable[str] = ()) -> list[ColumnOrigin]:
@@ -121,7 +120,9 @@ class ColumnTracer:
         return [*before, *self._located(self._reads_of(written) if written else self._read)]
 
     def _changed(self, holders: Sequence[dg.AssetKey]) -> str:
-        certain = self._kind == "record" or all(self._inputs[key].whole for key in holders)
+        certain = self._records is RecordOrigin.EACH or all(
+            self._inputs[key].whole for key in holders
+        )
         note = CHANGED if certain else CHANGED_OR_MOVED
         return note if self._read else f"{note}; {UNKNOWN_ORIGIN}"
 
@@ -139,10 +140,10 @@ class ColumnTracer:
 
     def _passing(self, column: str, holders: list[dg.AssetKey]) -> list[dg.AssetKey]:
         """Return those of ``holders`` from which a column was passed through unchanged."""
-        if self._kind == "stream" and self._agrees(column, column, *holders):
+        if self._records is RecordOrigin.MIXED and self._agrees(column, column, *holders):
             return holders
         same = [key for key in holders if self._agrees(column, column, key)]
-        return same or (holders if self._kind == "selection" else [])
+        return same or (holders if self._records is RecordOrigin.SAME else [])
 
     def _renamed_from(self, column: str, gone: Sequence[str]) -> list[tuple[dg.AssetKey, str]]:
         if len(self._found.get(column, ())) < 2:  # one value proves nothing

@@ -13,6 +13,7 @@ from dagster_dataops.assets.metadata.columns.column_lineage import (
 )
 from dagster_dataops.assets.metadata.key_options import written_keys
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.operators.kinds.kind import RecordOrigin
 from tests.assets.metadata.upstream import dataset
 
 UPSTREAM = dg.AssetKey(["docs", "before"])
@@ -20,9 +21,12 @@ OTHER = dg.AssetKey(["docs", "other"])
 
 
 def column_lineage(
-    options: dict, upstream: KeyedDatasets, result: JsonlDataset, kind: Any = "record"
+    options: dict,
+    upstream: KeyedDatasets,
+    result: JsonlDataset,
+    records: RecordOrigin = RecordOrigin.EACH,
 ) -> dg.TableColumnLineage:
-    return as_dagster(ColumnTracer(options, upstream, result, kind).trace())
+    return as_dagster(ColumnTracer(options, upstream, result, records).trace())
 
 
 def deps_of(lineage: dg.TableColumnLineage) -> dict[str, list[str]]:
@@ -31,11 +35,15 @@ def deps_of(lineage: dg.TableColumnLineage) -> dict[str, list[str]]:
 
 
 def traced(
-    folder: Path, options: dict, before: list[Any], after: list[Any], kind: Any = "record"
+    folder: Path,
+    options: dict,
+    before: list[Any],
+    after: list[Any],
+    records: RecordOrigin = RecordOrigin.EACH,
 ) -> dict[str, tuple[list[str], str]]:
     """Return the origin keys and the note of each column."""
     upstream = [(UPSTREAM, dataset(folder, "before", *before))]
-    tracer = ColumnTracer(options, upstream, dataset(folder, "after", *after), kind)
+    tracer = ColumnTracer(options, upstream, dataset(folder, "after", *after), records)
     return {o.column: ([key for _, key in o.origins], o.note) for o in tracer.trace()}
 
 
@@ -105,7 +113,7 @@ def test_an_operator_that_only_filters_passes_all_through(tmp_path: Path) -> Non
 
 def test_a_selection_passes_all_columns_through_for_any_sample(tmp_path: Path) -> None:
     before = [{"id": n} for n in range(5000)]
-    found = traced(tmp_path, {"input_key": "id"}, before, before[-2:], "selection")
+    found = traced(tmp_path, {"input_key": "id"}, before, before[-2:], RecordOrigin.SAME)
     assert found == {"id": (["id"], "passed through")}
 
 
