@@ -65,8 +65,9 @@ def joined_outputs(
                 yield rows, b"".join(joined)
                 joined.clear()
                 rows = size = 0
-            if length >= _BLOCK and not size:  # not kept: the next one takes its memory
+            if length >= _BLOCK and not size:
                 yield emitted, output
+                del output  # before the next one is read, which takes its memory
                 continue
             joined.append(output)
             rows += emitted

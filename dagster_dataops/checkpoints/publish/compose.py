@@ -130,6 +130,7 @@ def _compose_plainly(checkpoint: Checkpoint, drafts: DraftWriter) -> Drafts | li
     for rows, output in joined_outputs(checkpoint.folder, checkpoint.table, damaged):
         if not damaged:  # else the remaining spans are only checked
             drafts.write(output, rows)
+        del output  # before the next one is read, which takes its memory
     return damaged or _finish(drafts, checkpoint)
 
 
