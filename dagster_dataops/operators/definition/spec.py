@@ -240,18 +240,20 @@ class Invocation:
             or (option.many and not self.options.get(option.name))
         }
         nodes = {node: {"artefact of": node} for node in self.artefacts}
+        first = {option.name: option.former[0] for option in self.spec.options if option.former}
         forms: dict[str, Any] = {}
         unknown: list[str] = []
         rules = ""
         for name, value in {**self.options, **self.passed_up}.items():
+            counted = first.get(name, name)
             if (
                 name in marked
                 or isinstance(value, Operational)
-                or is_operational_option(name, value)
+                or is_operational_option(counted, value)
             ):
                 continue
             former = _OptionForms(self.spec.target.__module__)
-            forms[name] = former.named(name, with_references(value, nodes))
+            forms[counted] = former.named(counted, with_references(value, nodes))
             unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
             rules = rules or former.rules
         return digest_of_form(forms | self._batches) + rules, tuple(unknown)
