@@ -19,7 +19,7 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
     "decontaminate.Overlap": {"benchmark": [{"query": "a " * 20, "label": "b"}]},
     "dedup.Against": {"reference": [{"text": "a"}]},
     "filters.Blocklist": {"words": ["bad", "a b", "("]},
-    "filters.C4BadWords": {"words": ["bad", "http"], "keep_fraction": 0.5},
+    "filters.C4BadWords": {"words": ["bad", "http"], "keep_ratio": 0.5},
     "filters.CharacterShare": {"characters": "{}", "max_ratio": 0.1},
     "filters.Field": {"key": "text", "op": "matches", "value": "a.b"},
     "filters.FlaggedWords": {"words": ["bad"]},

@@ -83,7 +83,7 @@ class WordCount(WordFilter, filters):
 
 
 class AverageLineLength(TextFilter, filters):
-    """Keep texts whose lines have ``min_mean_line_length`` to ``max_mean_line_length`` characters on average.
+    """Keep texts whose lines have 10 characters or more on average.
 
     Reads ``input_key``. Line ends count; an empty text has 0. Signal ``avg_line_length``; reasons
     ``low_avg_line_length``, ``high_avg_line_length``. ``None`` is no limit.

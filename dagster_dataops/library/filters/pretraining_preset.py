@@ -91,7 +91,7 @@ class Pretraining(Filter, filters):
 
             self._languages = wanted_languages(languages)
             self._identify = Identify(
-                input_key, language_key=language_key, score_key=language_score_key
+                input_key, language_key=language_key, language_score_key=language_score_key
             )
         self._column = FieldKey(input_key)
         split: Any = {"words": words, "language": language}

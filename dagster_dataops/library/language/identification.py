@@ -88,7 +88,7 @@ class Identify(language):
 
 
 class Filter(language):
-    """Keep records whose text is in one of ``languages`` with a score of ``min_language_score`` or more.
+    """Keep records whose text is in one of ``languages`` with a score that is high enough.
 
     Reads ``input_key``. Reasons to drop a record, in this order: ``empty`` for a blank text,
     ``language``, ``language_score``. Signals: ``lang`` and ``lang_score``, as `language.Identify`

@@ -187,7 +187,7 @@ class Reservoir(sample):
 
 
 class Balance(sample):
-    """Keep at most ``max_per_group`` records of each group, so that frequent groups do not dominate.
+    """Keep at most ``max_per_group`` records of each group, so that none dominates.
 
     The groups are the values of ``group_key``, one column or several. Without ``max_per_group`` it
     is the size of the smallest group. By default the first records of a group stay; with ``seed`` a

@@ -15,7 +15,7 @@ _SUBSTRINGS: Final = ("http", "www", ".com", "href", "//")
 
 
 class RemoveLongWords(TextOperator, text):
-    """Remove words that are longer than ``max_word_length`` or shorter than ``min_word_length`` characters.
+    """Remove words that have too many characters, or too few.
 
     Words are separated by newlines, tabs and spaces. A word whose length does not fit stays if it
     fits without the special characters at its ends (`SPECIAL_CHARACTERS`: punctuation, digits,

@@ -47,4 +47,4 @@ def test_there_are_stop_words_of_twenty_languages():
 
     assert all(len(stop_words_of(language)) >= 50 for language in languages)
     with pytest.raises(DefinitionError, match="No stop words for language 'xx'"):
-        data.filters.StopWordRatio(lang="xx")
+        data.filters.StopWordRatio(language="xx")

@@ -30,7 +30,7 @@ def test_nested_entities_are_decoded_in_one_pass():
 
 def test_an_unknown_profile_is_refused():
     with pytest.raises(DefinitionError, match="fineweb"):
-        data.text.FixUnicode(profile="x")
+        data.text.FixUnicode(preset="x")
 
 
 @pytest.mark.parametrize("profile", ["fineweb", "ftfy"])
@@ -39,6 +39,6 @@ def test_an_unknown_profile_is_refused():
     ["a\nÃ©\nb", "<b>\n&lt;é\n", "é\n\n&amp;lt;", "＜\n&lt;", "\r\nÃ©", "a<b\n＆lt;", "\n", ""],
 )
 def test_lines_that_are_left_alone_change_nothing(text, profile):
-    operator = data.text.FixUnicode(profile=profile)
+    operator = data.text.FixUnicode(preset=profile)
 
     assert operator._fixed_lines(text) == operator._fix_text(text, operator._config)
