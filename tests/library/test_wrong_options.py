@@ -55,7 +55,7 @@ def test_a_number_has_a_range_and_is_refused_outside(name: str) -> None:
 
 @pytest.mark.parametrize("value", [math.nan, "0.1", None, True, [0.1]])
 def test_a_share_is_a_number(value: Any) -> None:
-    with pytest.raises(OperatorOptionError, match=r"sample.Rate: option 'rate' must be float"):
+    with pytest.raises(OperatorOptionError, match=r"sample.Rate: option 'ratio' must be float"):
         data.sample.Rate(ratio=value)
 
 
@@ -95,7 +95,7 @@ def test_keys_may_be_a_tuple() -> None:
         ("join.Merge", {"on": "id", "right_on": ["a", "b"]}, "give as many columns"),
         ("llm.Judge", {"rubric": "good?", "scale": [1]}, r"'scale' is \[1\]; give the lowest"),
         ("sample.Split", {"ratios": {}}, "'ratios' must have shares by 2 to 64"),
-        ("sample.TopK", {"key": "a", "k": -1}, "'k' must be at least 0"),
+        ("sample.TopK", {"sort_key": "a", "count": -1}, "'count' must be at least 0"),
         (
             "stats.Threshold",
             {"key": "a", "sigma": -1},

@@ -290,6 +290,6 @@ class Mix(sample):
         if empty:
             msg = (
                 f"no record has {self._column.name!r} = {', '.join(map(repr, empty))}, so these "
-                "shares cannot be kept; remove these groups from weights, or correct key"
+                "shares cannot be kept; remove these groups from weights, or correct group_key"
             )
             raise ValueError(msg)

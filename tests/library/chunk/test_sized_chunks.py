@@ -67,7 +67,9 @@ def test_options_of_characters_that_do_not_fit_are_refused() -> None:
 
 
 def test_hostile_texts_are_cut_by_characters() -> None:
-    survives(data.chunk.Characters(max_chars=100, split_pattern=r"[.!?]\s+", overlap_chars=10).forward)
+    survives(
+        data.chunk.Characters(max_chars=100, split_pattern=r"[.!?]\s+", overlap_chars=10).forward
+    )
 
 
 @pytest.mark.parametrize("name", ["o200k_base", "bytes", "whitespace"])

@@ -32,7 +32,7 @@ def test_shares_of_characters(name, text, expected):
 
 
 def test_the_set_of_datajuicer_has_letters():
-    assert stats("SpecialCharacterRatio", "काम上", set="datajuicer") == 0.5
+    assert stats("SpecialCharacterRatio", "काम上", character_set="datajuicer") == 0.5
 
 
 @pytest.mark.parametrize(

@@ -121,11 +121,14 @@ class TestGopherRepetition:
 
     def test_rules_can_be_chosen(self):
         assert reason("GopherRepetition", TWICE, duplicate_ngrams=[[12, 0.5]]) is None
-        assert reason("GopherRepetition", TWICE, duplicate_ngrams=[[12, 0.2]]) == "duplicated_12_n_grams"
-        assert reason("GopherRepetition", "two words", top_ngrams=[]) is None
-        assert reason("GopherRepetition", "one\none", max_duplicate_line_ratio=None, top_ngrams=[]) == (
-            "dup_line_char_frac"
+        assert (
+            reason("GopherRepetition", TWICE, duplicate_ngrams=[[12, 0.2]])
+            == "duplicated_12_n_grams"
         )
+        assert reason("GopherRepetition", "two words", top_ngrams=[]) is None
+        assert reason(
+            "GopherRepetition", "one\none", max_duplicate_line_ratio=None, top_ngrams=[]
+        ) == ("dup_line_char_frac")
 
     def test_all_signals_are_written(self):
         assert len(signals("GopherRepetition", "")) == 13

@@ -80,7 +80,9 @@ def test_limits_are_inclusive_and_none_is_no_limit():
 
 
 def test_zero_is_a_limit():
-    assert data.filters.TextLength(min_chars=0, max_chars=0)([SHORT, {"text": ""}]) == [{"text": ""}]
+    assert data.filters.TextLength(min_chars=0, max_chars=0)([SHORT, {"text": ""}]) == [
+        {"text": ""}
+    ]
 
 
 def test_drops_are_counted_by_reason(root):

@@ -91,7 +91,10 @@ def test_groups_are_capped(root: Path) -> None:
 def test_groups_are_mixed_by_weight(root: Path) -> None:
     mixed = data.sample.Mix({"a": 3, "b": 1}, group_key="g")(ROWS)
     assert sizes(mixed) == {"a": sizes(ROWS)["a"], "b": sizes(ROWS)["a"] // 3}
-    assert sizes(data.sample.Mix({"a": 3, "b": 1}, group_key="g", count=40)(ROWS)) == {"a": 30, "b": 10}
+    assert sizes(data.sample.Mix({"a": 3, "b": 1}, group_key="g", count=40)(ROWS)) == {
+        "a": 30,
+        "b": 10,
+    }
     assert data.sample.Mix({"a": 3, "b": 1}, group_key="g")([]) == []
 
 

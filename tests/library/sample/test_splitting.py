@@ -54,7 +54,7 @@ def test_the_outputs_are_results_in_pipelines_and_assets(root: Path, tmp_path: P
         ({"ratios": {"a": 1.5, "b": -0.5}}, DefinitionError, "positive"),
         ({"ratios": {"a": 1}}, OperatorOptionError, "2 to 64 different names"),
         ({"ratios": {"a b": 0.5, "b": 0.5}}, OperatorOptionError, "no plain identifier"),
-        ({"key": "id", "group_key": "user"}, DefinitionError, "not both"),
+        ({"hash_key": "id", "group_key": "user"}, DefinitionError, "not both"),
     ],
 )
 def test_wrong_options_of_a_split_are_refused(given: Any, error: Any, message: str) -> None:
@@ -72,7 +72,7 @@ def test_a_rate_keeps_that_share_and_a_higher_one_the_same_and_more(root: Path) 
     assert data.sample.Rate(0)(RECORDS) == []
     assert data.sample.Rate(1)(RECORDS) == RECORDS
     assert data.sample.Rate(0.25, seed=1)(RECORDS) != few
-    with pytest.raises(DefinitionError, match="'rate' must be between 0 and 1"):
+    with pytest.raises(DefinitionError, match="'ratio' must be between 0 and 1"):
         data.sample.Rate(1.1)
 
 

@@ -34,7 +34,8 @@ def test_limits_may_be_off() -> None:
     options = {"min_tokens": None, "tokenizer": "bytes"}
     assert data.tokens.Filter(**options).forward({"text": "a"}) == {"text": "a"}
     assert (
-        data.tokens.Filter(**options, max_tokens=0).forward({"text": "a"}).reason == "high_num_token"
+        data.tokens.Filter(**options, max_tokens=0).forward({"text": "a"}).reason
+        == "high_num_token"
     )
     with pytest.raises(DefinitionError, match="mode"):
         data.tokens.Filter(mode="mark")
