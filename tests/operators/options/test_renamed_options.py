@@ -1,5 +1,5 @@
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -31,7 +31,11 @@ def group_with_classes() -> Any:
     group: Any = registry().new_group("demo")
 
     class Shorten(group):
-        renamed_options = {"len": "max_chars", "max_len": "max_chars", "field": "input_key"}
+        renamed_options: ClassVar = {
+            "len": "max_chars",
+            "max_len": "max_chars",
+            "field": "input_key",
+        }
 
         def __init__(self, max_chars: int = 80, input_key: str = "text", **kwargs: Any) -> None:
             super().__init__(**kwargs)
@@ -45,7 +49,7 @@ def group_with_classes() -> Any:
 
 @pytest.mark.parametrize("old", ["len", "max_len"])
 def test_a_former_name_is_accepted_with_a_warning_that_has_the_present_one(old: str) -> None:
-    with pytest.warns(DeprecationWarning) as caught:
+    with pytest.warns(DeprecationWarning, match="is named") as caught:
         operator = group_with_classes().Shorten(**{old: 3})
 
     (warning,) = caught
@@ -93,7 +97,7 @@ def test_two_former_names_are_refused() -> None:
 
 def test_a_former_name_and_a_position_are_refused() -> None:
     with (
-        pytest.warns(DeprecationWarning),
+        pytest.warns(DeprecationWarning, match="is named"),
         pytest.raises(OperatorOptionError, match="'max_chars' was given twice"),
     ):
         group_with_classes().Shorten(3, max_len=3)
