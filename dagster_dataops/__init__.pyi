@@ -30,6 +30,9 @@ from dagster_dataops.tracing.trail import Trace as Trace
 
 # Configuration
 from dagster_dataops.configuration import config as config
+from dagster_dataops.operators.options.concurrency_modes import (
+    register_workplace as register_workplace,
+)
 from dagster_dataops.cluster.ray_cluster import RayCluster as RayCluster
 from dagster_dataops.cluster.local_cluster import LocalCluster as LocalCluster
 
@@ -148,6 +151,9 @@ from dagster_dataops.cooking.metadataset.metadataset_leaves import (
 )
 from dagster_dataops.assets.components.metadataset_component import (
     MetadatasetComponent as MetadatasetComponent,
+)
+from dagster_dataops.assets.components.listed_component import (
+    ListedPipelineComponent as ListedPipelineComponent,
 )
 from dagster_dataops.filestores.store_opening import file_store as file_store
 from dagster_dataops.filestores.store import FileStore as FileStore

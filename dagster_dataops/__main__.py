@@ -79,6 +79,18 @@ def _prune(given: argparse.Namespace) -> str:
     return text
 
 
+def _run(given: argparse.Namespace) -> str:
+    from dagster_dataops.assets.external_run import run_assets  # imports Dagster
+
+    return run_assets(
+        given.module_name,
+        given.python_file,
+        given.asset,
+        partition=given.partition,
+        checks=given.checks,
+    )
+
+
 def _folder(given: str, root: str | None) -> Path:
     """Return the folder as given, or below the root of the results."""
     if root is None and Path(given).expanduser().exists():
@@ -101,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_prepare(commands)
     _add_clean(commands)
     _add_prune(commands)
+    _add_run(commands)
     text = "Batches of requests that wait for the server of a model."
     batches = commands.add_parser("batches", help=text, description=text)
     text = "Cancel the batches of a node. What the server has answered is paid and used."
@@ -163,6 +176,34 @@ def _add_prune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     what = command.add_mutually_exclusive_group()
     what.add_argument("--dry-run", action="store_true", help="only list them, the default")
     what.add_argument("--yes", action="store_true", help="delete them")
+
+
+def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = (
+        "Materialize assets in this process. If a client of Dagster Pipes has started it, the "
+        "results are reported to the asset that it was started for."
+    )
+    command = commands.add_parser("run", help=text, description=text)
+    command.set_defaults(run=_run)
+    command.add_argument(
+        "asset",
+        nargs="*",
+        metavar="ASSET",
+        help="key of an asset; by default those of the step that started this process, else all",
+    )
+    command.add_argument(
+        "-m", "--module-name", action="append", default=[], help="module with definitions"
+    )
+    command.add_argument(
+        "-f", "--python-file", action="append", default=[], help="Python file with definitions"
+    )
+    command.add_argument("--partition", help="its key; by default that of the step")
+    command.add_argument(
+        "--checks",
+        action="store_true",
+        help="also report the checks of the assets, which the launching asset must declare; "
+        "`dataops.run_by_pipes` asks for them itself",
+    )
 
 
 def _add_folder(command: argparse.ArgumentParser) -> None:

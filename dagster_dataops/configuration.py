@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from dagster_dataops.errors import ConfigurationError
 
 _DEFAULT_ROOT: Final = "data_pipeline_res"
-Resume: TypeAlias = bool | Literal["failed_records"]
+Resume: TypeAlias = bool | Literal["failed_records", "across_code"]
 
 # One letter is a drive of Windows. pathlib makes one slash of two.
 _URL: Final = re.compile(r"([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
@@ -38,8 +38,8 @@ class Configuration:
             default ``data_pipeline_res`` in the working directory.
         data_process_resume: Whether a call resumes from an unfinished checkpoint and reuses
             finished results of the same operator, options, code and input; "failed_records"
-            retries only the failed records of finished results. Environment
-            DATAOPS_DATA_PROCESS_RESUME, default False.
+            retries only the failed records of finished results; "across_code" resumes even if the
+            operator's code has changed. Environment DATAOPS_DATA_PROCESS_RESUME, default False.
         data_process_progress: Whether to draw progress bars: True, False, or None for "when
             standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
         data_process_scratch: Folder for working copies of results on object stores. Environment
@@ -116,11 +116,15 @@ class Configuration:
 
     @property
     def data_process_resume(self) -> Resume:
-        """Whether calls resume an earlier run, or retry its failed records."""
+        """Whether and how calls resume an earlier run, or that they retry its failed records."""
         value = self._read("data_process_resume")
-        if str(value).strip().lower() == "failed_records":
-            return "failed_records"
-        return self._read_bool("data_process_resume", "true or false, or failed_records") or False
+        match str(value).strip().lower():
+            case "failed_records":
+                return "failed_records"
+            case "across_code":
+                return "across_code"
+        allowed = "true or false, or failed_records or across_code"
+        return self._read_bool("data_process_resume", allowed) or False
 
     @data_process_resume.setter
     def data_process_resume(self, value: Resume | None) -> None:

@@ -73,6 +73,7 @@
  |   `-- LostError                    another run has taken over the results of a node
  |-- FolderLockedError            another run is using the folder
  |-- ResultMissingError           a result was never published, or is damaged
+ |-- NewerVersionError            files are those of a newer version of this package
  |-- RetryRefusedError            failed records cannot be retried alone
  |   `-- RetryOutdatedError           because the input has changed
  |-- TraceError                   a record cannot be traced
@@ -81,6 +82,7 @@
  |   `-- UnprocessedError             because a run ended before all records were processed
  |-- ClusterError                 agents on a cluster cannot run an operator
  |   `-- EnvironmentDiffersError      because a node has another Python, package or operator
+ |-- ExternalRunError             an external process and the asset that started it do not fit
  |-- RunStoppedError              a stop was requested; finished records are kept
  |   `-- RunWaitingError              the operator waits for something that takes long
  `-- MissingExtraError            an optional package is not installed
@@ -393,6 +395,22 @@ class ResultMissingError(DataOpsError):
     reason: str
 
 
+class NewerVersionError(DataOpsError):
+    """A newer version of this package has written files that this one does not read.
+
+    Nothing was changed.
+    """
+
+    sentence = (
+        "{path} has format {found}, of a newer version of dagster-dataops; this version reads "
+        "{reads}. Nothing was changed. Use that version, or put this out of the way to work "
+        "without it."
+    )
+    path: str
+    found: str
+    reads: str
+
+
 class RetryRefusedError(DataOpsError):
     """The failed records of a result cannot be retried alone; the result is unchanged."""
 
@@ -618,6 +636,13 @@ class RunWaitingError(RunStoppedError):
     """
 
     sentence = "Operator {operator} waits: {reason}."
+
+
+class ExternalRunError(DataOpsError):
+    """Assets cannot be made in an external process, or for the asset that launched it."""
+
+    sentence = "External run: {reason}"
+    reason: str
 
 
 class MissingExtraError(DataOpsError):

@@ -21,6 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from dagster_dataops import OperatorPipelineComponent
 from dagster_dataops.assets.launchpad.config_schema import COMMON_FIELDS
+from dagster_dataops.operators.options.settings import execution_settings
 
 # Dagster's resolver of this field takes no description.
 TRANSLATION = "Changes the asset specs: the group, tags, owners and others, with templates."
@@ -53,8 +54,10 @@ def fields_of(title: str, fields: dict[str, Any], required: Iterable[str]) -> It
 def launchpad() -> Iterator[str]:
     """Yield a table of the launchpad fields that every operator has."""
     yield from ("| field | meaning |", "|---|---|")
+    settings = execution_settings()
     for name, field in COMMON_FIELDS.items():
-        yield f"| `{name}` | {' '.join((field.description or '').split())} |"
+        text = settings[name].description if name in settings else field.description or ""
+        yield f"| `{name}` | {' '.join(text.split())} |"
 
 
 TABLES: dict[str, Callable[..., Iterator[str]]] = {

@@ -13,6 +13,7 @@ _WITHOUT_THE_SHARED_SERVER: Final = (
     "tests/end_to_end/test_celery.py",
     "tests/end_to_end/test_dg.py",
     "tests/end_to_end/test_failure_table.py",
+    "tests/end_to_end/test_kubernetes.py",
     "tests/end_to_end/test_postgres.py",
     "tests/end_to_end/test_report_page.py",
     "tests/end_to_end/test_restarts.py",

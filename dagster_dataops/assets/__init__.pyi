@@ -6,9 +6,14 @@ from dagster_dataops.assets.automation.preview_job import build_preview_job as b
 from dagster_dataops.assets.decorator import (
     build_operator_asset_specs as build_operator_asset_specs,
 )
+from dagster_dataops.assets.inputs.forms import DataForm as DataForm
+from dagster_dataops.assets.inputs.forms import register_form as register_form
 from dagster_dataops.assets.ops import build_operator_job as build_operator_job
 from dagster_dataops.assets.ops import build_operator_ops as build_operator_ops
 from dagster_dataops.assets.planning.asset_options import AssetOptions as AssetOptions
+from dagster_dataops.assets.planning.translator import (
+    DataOpsCheckData as DataOpsCheckData,
+)
 from dagster_dataops.assets.planning.translator import (
     DataOpsTranslatorData as DataOpsTranslatorData,
 )

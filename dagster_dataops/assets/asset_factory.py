@@ -8,6 +8,7 @@ import dagster as dg
 from typing_extensions import Doc
 
 from dagster_dataops.assets.planning.asset_options import AssetOptions, step_tags_of
+from dagster_dataops.assets.planning.execute_hook import execute_hook
 from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.steps.pipeline_step import pipeline_steps
@@ -78,7 +79,7 @@ def lay_out(
     planned: PlannedPipeline, options: LayoutOptions
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Return the assets of a planned pipeline; errors as `build_operator_assets`."""
-    step = StepOptions.of(options)
+    step = StepOptions.of(options, execute_hook(options, planned.graph.name))
     by_node = pools_by_node(planned.graph, options.get("pools") or {})
     tags = tags_by_node(planned, options.get("op_tags") or {})
     if options.get("layout") == "single_step":

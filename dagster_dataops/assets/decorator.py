@@ -9,9 +9,10 @@ import dagster as dg
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.steps.operator_step import StepOptions
-from dagster_dataops.assets.steps.pipeline_step import Body, pipeline_step
+from dagster_dataops.assets.steps.pipeline_step import pipeline_step
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
+from dagster_dataops.assets.steps.step_body import Body
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.pipelines.pipeline import Pipeline
 

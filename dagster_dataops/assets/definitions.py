@@ -25,10 +25,10 @@ from dagster_dataops.assets.automation.schedules import PipelineSchedule, pipeli
 from dagster_dataops.assets.automation.sensors import NewFiles, new_files_sensor
 from dagster_dataops.assets.executors import Executor, executor_of
 from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager
-from dagster_dataops.assets.planning.asset_options import DATAOPS, io_manager_key, resource_key_of
+from dagster_dataops.assets.planning.asset_options import DATAOPS, resource_key_of
 from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.runtime.llm_resource import with_clients
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import DataOpsResource, io_manager_key
 from dagster_dataops.assets.steps.check_steps import Checks, check_steps, hold_within_step
 from dagster_dataops.assets.steps.planned_pipeline import planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
@@ -102,15 +102,21 @@ def build_definitions(
 ) -> dg.Definitions:
     """Return definitions with one asset per node, jobs, checks and resources.
 
-    The jobs are:
+    The job ``<pipeline>_pipeline`` materializes everything. ``jobs`` names those to make:
 
-    - ``<pipeline>_pipeline`` materializes everything.
-    - ``<pipeline>_refresh`` materializes stale assets and everything downstream of them.
-    - ``<pipeline>_retry_failed_records`` retries only failed records.
-    - ``<pipeline>_preview`` previews the pipeline, or one partition of it.
-    - ``<pipeline>_estimate`` estimates the cost, if operators ask language models.
+    - ``pipeline`` makes that job.
+    - ``refresh`` makes ``<pipeline>_refresh``, which materializes stale assets and everything
+      downstream of them.
+    - ``retry`` makes ``<pipeline>_retry_failed_records``, which retries only failed records.
+    - ``preview`` makes ``<pipeline>_preview``, which previews the pipeline, or one partition of it.
+    - ``estimate`` makes ``<pipeline>_estimate``, which estimates the cost, if operators ask
+      language models.
 
-    ``jobs`` says which of them are made. Merge the definitions of several pipelines with
+    Each job costs time and memory in every process that loads the definitions. A launch of any
+    assets with the tag ``dagster_dataops/refresh: true`` or
+    ``dagster_dataops/retry_failed_records: true`` does what the jobs of these names do.
+
+    Merge the definitions of several pipelines with
     ``dg.Definitions.merge``. They set no executor of the code location: only the jobs of the
     pipeline have one.
 

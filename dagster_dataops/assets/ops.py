@@ -14,7 +14,10 @@ from dagster_dataops.assets.launchpad.config_schema import config_schema
 from dagster_dataops.assets.launchpad.operator_config import checked, resume_policy
 from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
+from dagster_dataops.assets.metadata.metadata_keys import COLUMN_LINEAGE
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, argument_of
+from dagster_dataops.assets.planning.descriptions import described
+from dagster_dataops.assets.planning.translator import description_of
 from dagster_dataops.assets.runtime.asset_paths import key_of
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.preview_step import limit_over, run_preview
@@ -95,7 +98,7 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
 
     @dg.op(
         name=node.name,
-        description=spec.description or None,
+        description=description_of(spec),
         ins={
             **{argument_of(upstream): dg.In() for upstream in node.inputs},
             **{f"artefact_{name}": dg.In() for name in node.artefacts},
@@ -123,7 +126,7 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
         upstream = list(zip(keys, given, strict=True))
         for output, one in (report.outputs or {"result": report}).items():
             columns = column_metadata(operator, upstream, one.dataset)
-            columns.pop("dagster/column_lineage", None)  # ops have no asset keys
+            columns.pop(COLUMN_LINEAGE, None)  # ops have no asset keys
             metadata = {**report_metadata(one), **columns}
             yield dg.Output(one.dataset, output_name=output, metadata=metadata)
 
@@ -141,7 +144,7 @@ def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefin
         raise PipelineDefinitionError(pipeline, reason)
     name = function_name(source)
 
-    @dg.op(name=name, description=source.__doc__)
+    @dg.op(name=name, description=described(source.__doc__))
     def _source(context: dg.OpExecutionContext, dataops: DataOpsResource) -> JsonlDataset:
         folder = dataops.folder(key_of(pipeline, name))
         made = source_result(context, dataops, source, folder)

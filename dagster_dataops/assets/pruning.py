@@ -1,18 +1,15 @@
 """prune: folders below a root that belong to no asset or partition of some definitions."""
 
-import importlib
-import importlib.util
 import os
 import shutil
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 import dagster as dg
 
+from dagster_dataops.assets.loaded_definitions import loaded_definitions
 from dagster_dataops.assets.runtime.asset_paths import PARTITIONS, folder_of, safe_part
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder_lock import FolderLock
@@ -22,14 +19,6 @@ from dagster_dataops.quantities import counted
 from dagster_dataops.reporting.html_report import FILE_NAME
 
 _LOCK_SECONDS: Final = 0.0  # a run that works in a folder keeps it
-
-
-@dg.definitions
-def _none() -> dg.Definitions:
-    return dg.Definitions()
-
-
-_Lazy: Final[Any] = type(_none)  # of functions with ``@dg.definitions``; it has no public name
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +90,7 @@ def prune(
             assets, or no asset has a folder below the root.
     """
     place = _root(root)
-    known = _known(place, [*map(_module, modules), *map(_file, files)])
+    known = _known(place, loaded_definitions(modules, files))
     if not any(folder.exists() for folder in known.partitions):
         raise ConfigurationError("ROOT", root, "the root of these definitions: no asset is there")
     found = [UnusedFolder(path, _size(path)) for path in _unused(place, known)]
@@ -119,48 +108,14 @@ def _root(root: str) -> Path:
     return place.absolute()
 
 
-def _module(name: str) -> ModuleType:
-    _add_working_folder()
-    return importlib.import_module(name)
-
-
-def _file(name: str) -> ModuleType:
-    _add_working_folder()
-    path = Path(name).absolute()
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ConfigurationError("--python-file", name, "a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _add_working_folder() -> None:
-    """Make modules of the working folder importable, as Dagster's commands do."""
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-
-
-def _definitions_in(module: ModuleType) -> list[dg.Definitions]:
-    """Return the definitions at the module's scope, also of a function with ``@dg.definitions``."""
-    values: list[Any] = list(vars(module).values())
-    values = [one() if isinstance(one, _Lazy) else one for one in values]
-    found = {id(one): one for one in values if isinstance(one, dg.Definitions)}
-    if not found:
-        raise ConfigurationError("module", module.__name__, "a module with dg.Definitions")
-    return list(found.values())
-
-
-def _known(root: Path, modules: Sequence[ModuleType]) -> _Known:
+def _known(root: Path, found: Sequence[dg.Definitions]) -> _Known:
     known = _Known()
-    for module in modules:
-        for definitions in _definitions_in(module):
-            graph = definitions.resolve_asset_graph()
-            for key in graph.get_all_asset_keys():
-                known.add(root, key, _partitions_of(graph.get(key).to_asset_spec()))
+    for definitions in found:
+        graph = definitions.resolve_asset_graph()
+        for key in graph.get_all_asset_keys():
+            known.add(root, key, _partitions_of(graph.get(key).to_asset_spec()))
     if not known.partitions:
-        raise ConfigurationError("definitions", modules, "with assets, given by -m or -f")
+        raise ConfigurationError("definitions", len(found), "with assets, given by -m or -f")
     return known
 
 

@@ -13,12 +13,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint
-from dagster_dataops.checkpoints.journal.frames import FORMAT
+from dagster_dataops.checkpoints.folder.run_fingerprint import (
+    CHANGEABLE,
+    RunFingerprint,
+    other_parts,
+)
 from dagster_dataops.checkpoints.journal.journal_reader import (
     AttemptEntry,
     format_in,
     format_of,
+    is_read,
     read_journal,
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
@@ -63,7 +67,7 @@ class CheckpointContent:
     @property
     def foreign(self) -> bool:
         """Whether another version of this package wrote it, in a format that is not read."""
-        return self.format not in {"", FORMAT}
+        return self.format != "" and not is_read(self.format)
 
     @classmethod
     def read(cls, folder: Path, name: str = "journal") -> "CheckpointContent":
@@ -86,7 +90,7 @@ class CheckpointContent:
 
     def add_attempt(self, entry: AttemptEntry) -> None:
         """Add an attempt. A malformed one makes the fingerprint unknown."""
-        self.format = format_in(entry.content) or self.format
+        self.format = self._format_of(entry.content or {})
         if self.foreign:
             self.fingerprint, self.attempts = None, _runs_in(entry.content or {})
             return
@@ -100,6 +104,14 @@ class CheckpointContent:
             add_counts(self.table.counts, attempt.get("counts", {}))
         except (ValueError, KeyError, TypeError, AttributeError):
             self.fingerprint = None
+
+    def _format_of(self, attempt: dict[str, Any]) -> str:
+        """Return the format after an attempt. One that is not read stays that of the journal."""
+        if self.foreign:
+            return self.format
+        others = other_parts(attempt.get("fingerprint"))
+        more = f" with {', '.join(others)}" if others else ""
+        return format_in(attempt) + more or self.format
 
     def attempt_entry(self, result: str = "") -> dict[str, Any]:
         """Return the attempts as the journal holds them.
@@ -220,7 +232,7 @@ class Checkpoint:
         """Return the writer of a new segment."""
         return SegmentWriter(self.folder, self.take_segment_number())
 
-    def settle(self, entry: SpansEntry) -> None:
+    def journal(self, entry: SpansEntry) -> None:
         """Journal spans whose outputs are stored."""
         self._journal.spans(entry)
         self.table.add(entry)

@@ -10,7 +10,7 @@ export to the same target.
 import os
 import shutil
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Final, Self
 
@@ -65,13 +65,17 @@ class Exported:
 
     @classmethod
     def load(cls, receipt: Path) -> "Exported | None":
-        """Return the export of a receipt; ``None`` without a valid one."""
+        """Return the export of a receipt; ``None`` without a valid one.
+
+        Facts that are not known are ignored. A new one needs a default for receipts before it.
+        """
         data = read_if_there(receipt, "read the receipt of the export")
         with suppress(ValueError, TypeError, KeyError, AttributeError):
             facts = orjson.loads(data)
             for row in facts["files"]:  # that of an empty folder ends with a slash
                 confined(row["path"].removesuffix("/"), receipt)
-            return cls(**{**facts, "target": Path(facts["target"])})
+            known = {field.name: facts[field.name] for field in fields(cls)}
+            return cls(**{**known, "target": Path(facts["target"])})
         return None
 
     def save(self, receipt: Path) -> None:

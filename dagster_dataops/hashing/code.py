@@ -134,6 +134,8 @@ def code_facts(
     ignored: Ignored = ignore_nothing,
     home: str = "",
     entries: EntryRules = COUNT_ALL,
+    *,
+    older: bool = False,
 ) -> CodeFacts:
     """Return the code version of a function or class, and what it does not cover.
 
@@ -142,9 +144,11 @@ def code_facts(
         ignored: As for `code_digest`.
         home: As for `code_digest`.
         entries: How the entries and attributes of constants count.
+        older: Whether the digest is that of version 0.2; it is empty if that version left more out
+            than the class and the order of containers.
     """
     at_home = ProjectScope.of_package(home) if home else ProjectScope((), _module_of(target))
-    forms = _CodeForms(ignored, at_home, entries)
+    forms = _CodeForms(ignored, at_home, entries, older=older)
     return CodeFacts(forms.digest(target), tuple(sorted(forms.reported)))
 
 
@@ -158,8 +162,10 @@ class _CodeForms(ExactForms):
         reported: The constants that cannot be compared.
     """
 
-    def __init__(self, ignored: Ignored, home: ProjectScope, entries: EntryRules) -> None:
-        super().__init__(self._reference, ignored, entries=entries)
+    def __init__(
+        self, ignored: Ignored, home: ProjectScope, entries: EntryRules, *, older: bool
+    ) -> None:
+        super().__init__(self._reference, ignored, entries=entries, older=older)
         self.reported: set[str] = set()
         self._home = home
         self._locks = 0
@@ -178,6 +184,8 @@ class _CodeForms(ExactForms):
             )
             found += self.rest()
         found += [self._module_form(name) for name in self._modules]
+        if self._older:
+            return "" if self.partial else digest_of_form(found)
         return digest_of_form(found) + self.rules
 
     def _reference(self, target: Any) -> str:
@@ -221,8 +229,7 @@ class _CodeForms(ExactForms):
 
     def _text_of(self, function: types.FunctionType) -> str:
         text = text_of(function)
-        self.rules = RULES if text.endswith(RULES) else self.rules
-        return text
+        return self._exactly(text) if text.endswith(RULES) else text
 
     def _defaults(self, function: types.FunctionType) -> list[Any]:
         """Return the forms of the defaults; their places and names are part of the text."""

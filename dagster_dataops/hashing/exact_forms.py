@@ -6,7 +6,9 @@ counts: the class of each value, the order of a dict, the factory of a ``default
 nested without limit. Hidden values count by a digest that is expensive to guess from.
 
 Forms that `FormBuilder` makes without ambiguity are kept, so that checkpoints of version 0.2 are
-still found. `ExactForms.rules` tells whether a form is another one than version 0.2 made.
+still found. `ExactForms.rules` tells whether a form is another one than version 0.2 made. With
+``older``, the forms are those of version 0.2: the class and the order of containers do not count.
+If that version left more than this out, `ExactForms.partial` tells so, and the form is of no use.
 """
 
 import copyreg
@@ -88,9 +90,11 @@ class ExactForms(FormBuilder):
         ignored: Returns whether a name of a public attribute does not count.
         paths: Returns the form of a path whose content counts; ``None`` for other paths.
         entries: How entries and attributes count.
+        older: Whether containers count as in version 0.2.
 
     Attributes:
         rules: The end of a digest of the forms: `RULES` if version 0.2 made other forms.
+        partial: Whether version 0.2 left something out that counts.
     """
 
     def __init__(
@@ -99,9 +103,13 @@ class ExactForms(FormBuilder):
         ignored: Ignored = ignore_nothing,
         paths: PathForm = text_alone,
         entries: EntryRules = COUNT_ALL,
+        *,
+        older: bool = False,
     ) -> None:
         super().__init__(functions, ignored, paths)
         self.rules = ""
+        self.partial = False
+        self._older = older
         self._entry_rules = entries
         self._within: dict[int, int] = {}  # ids of the objects around a value, with their depths
         self._place = ""  # the name of the nearest value around that has one
@@ -124,6 +132,12 @@ class ExactForms(FormBuilder):
 
     def _exactly(self, form: Any) -> Any:
         """Return a form that version 0.2 did not make."""
+        self.rules = RULES
+        self.partial = True
+        return form
+
+    def _ordered(self, form: Any) -> Any:
+        """Return a form that version 0.2 made of other containers, too."""
         self.rules = RULES
         return form
 
@@ -197,7 +211,8 @@ class ExactForms(FormBuilder):
         if kind is list:
             return {"list": self._items_digest(value, depth)}
         if kind is tuple:
-            return self._exactly({"tuple": self._items_digest(value, depth)})
+            name = "list" if self._older else "tuple"
+            return self._ordered({name: self._items_digest(value, depth)})
         if kind is dict:
             return self._dict_form(value, depth)
         if kind is set or kind is frozenset:
@@ -221,8 +236,8 @@ class ExactForms(FormBuilder):
 
     def _dict_form(self, value: Mapping[Any, Any], depth: int, *, attributes: bool = False) -> Any:
         entries = self._entries(value.items(), depth, attributes=attributes)
-        if len(entries) > 1:
-            return self._exactly({"dict": digest_of_form(entries)})
+        if len(entries) > 1 and not self._older:
+            return self._ordered({"dict": digest_of_form(entries)})
         return {"mapping": unordered_digest(entries)}
 
     def _entries(
@@ -250,7 +265,7 @@ class ExactForms(FormBuilder):
         if type(value) is set:
             return super()._container_form(value, depth)
         form = super()._container_form(set(value), depth)
-        return self._exactly({"frozenset": form})
+        return form if self._older else self._ordered({"frozenset": form})
 
     # ------------------------------------------------------------ hidden values
 

@@ -74,6 +74,8 @@ class LLMOperator(ModelOperator):
     response_format: Any = None
     _publishes_text: bool = False  # so that replies that call tools are of no use
 
+    added_later = frozenset({"empty", "thinking"})
+
     def __init__(  # noqa: PLR0913 - the options of an operator
         self,
         model: str = "gpt-5-mini",

@@ -205,8 +205,8 @@ def plain_context() -> RunContext:
 
 
 def _policy(resume: Resume) -> ResumePolicy:
-    if resume == "failed_records":
-        return ResumePolicy.FAILED_RECORDS
+    if isinstance(resume, str):
+        return ResumePolicy(resume)
     return ResumePolicy.AUTO if resume else ResumePolicy.NEVER
 
 

@@ -30,9 +30,11 @@ from dagster_dataops.streams.identity.held_objects import HeldObjects
 from dagster_dataops.streams.identity.stream_identity import (
     VERSION,
     changed_since_seen,
+    earlier_codes,
     fingerprint,
     see_code,
     unwrap_state,
+    with_present_code,
 )
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.taking import Take
@@ -407,6 +409,21 @@ class PositionedStream(Operations):
                 place,
             )
 
+    def as_present(self, stages: Any) -> Any:
+        """Return stored stages, with the present code where version 0.2 would have stored theirs.
+
+        Args:
+            stages: The stages in a state.
+        """
+        if stages == self.parts:
+            return stages
+        return with_present_code(stages, self.parts, self.earlier_codes)
+
+    @property
+    def earlier_codes(self) -> list[str]:
+        """The code of each stage as version 0.2 has compared it, see `stream_identity`."""
+        return earlier_codes(self.stage, self.held_objects)
+
     def load_state_dict(
         self, state_dict: Mapping[str, Any], *, across_weights: bool = False
     ) -> None:
@@ -422,7 +439,9 @@ class PositionedStream(Operations):
         """
         check_unbroken("stream", self._failure)
         self._check_idle("load_state_dict()")
-        content = unwrap_state(state_dict, self.parts, across_weights=across_weights)
+        content = unwrap_state(
+            state_dict, self.parts, across_weights=across_weights, present=self.as_present
+        )
         failures, cursor = self._opened()
         failures.kept = self.quarantined
         try:

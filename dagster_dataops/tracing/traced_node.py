@@ -19,7 +19,7 @@ from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.configuration import bucket_of, input_object
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT
 from dagster_dataops.datasets.remote_input import place_of
-from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
+from dagster_dataops.errors import InputError, NewerVersionError, TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
@@ -158,8 +158,11 @@ def _loaded(path: Path) -> Manifest | None:
     Raises:
         TraceError: It is of another version of this package.
     """
-    manifest = Manifest.load(path)
-    if found := other_format(path):
+    try:
+        manifest, found = Manifest.load(path), other_format(path)
+    except NewerVersionError as error:
+        manifest, found = None, error.found
+    if found:
         reason = f"the manifest has format {found}; this version reads {FORMAT}; run the node again"
         raise TraceError(str(path), reason)
     return manifest

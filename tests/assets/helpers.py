@@ -8,6 +8,7 @@ import dagster as dg
 import orjson
 
 from dagster_dataops import DataOpsResource, Operator, Pipeline, build_definitions, pipeline
+from dagster_dataops.assets.automation.jobs import JOB_KINDS
 
 LOCK_SECONDS = 0.2
 
@@ -27,7 +28,8 @@ def resource_at(root: Path) -> DataOpsResource:
 def definitions_of(
     ppl: Pipeline, source: Any, root: Path, *, others: Sequence[Any] = (), **keywords: Any
 ) -> dg.Definitions:
-    """Return the pipeline's definitions, with further assets of the test."""
+    """Return the pipeline's definitions with all its jobs, and with further assets of the test."""
+    keywords.setdefault("jobs", JOB_KINDS)
     ours = build_definitions(ppl, source=source, resource=resource_at(root), **keywords)
     return dg.Definitions.merge(ours, dg.Definitions(assets=list(others)))
 

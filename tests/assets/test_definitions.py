@@ -212,15 +212,21 @@ def test_the_executor_of_the_code_location_is_left_alone(upper: Any, records: Re
         assert implicit.executor_def.name == name
 
 
-def test_assets_show_their_result_paths_if_the_definitions_set_the_root(
+def test_partitioned_assets_show_their_folders_if_the_definitions_set_the_root(
     upper: Any, records: Records, root: Path
 ) -> None:
-    def uri(resource: DataOpsResource) -> Any:
+    days = dg.StaticPartitionsDefinition(["a"])
+
+    def uri(resource: DataOpsResource, partitions_def: Any = days) -> Any:
         ppl = pipeline_of(first=upper())
-        made = build_definitions(ppl, source=records(3), resource=resource)
+        source = root / "{partition}.jsonl" if partitions_def else records(3)
+        made = build_definitions(
+            ppl, source=source, resource=resource, partitions_def=partitions_def
+        )
         return spec_of(made, "docs", "first").metadata.get("dagster/uri")
 
-    result = root / "docs" / "first" / "first_results.jsonl"
-    assert uri(resource_at(root)) == result.as_uri()
+    folder = root / "docs" / "first" / "partitions"
+    assert uri(resource_at(root)) == folder.as_uri()
+    assert uri(resource_at(root), None) is None  # its materializations have it
     assert uri(DataOpsResource()) is None
     assert uri(DataOpsResource(root=dg.EnvVar("SOMEWHERE"))) is None

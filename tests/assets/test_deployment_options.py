@@ -182,6 +182,7 @@ def test_pipelines_with_their_own_resource_keys_have_their_own_roots(
             resource_key=f"{name}_results",
             layout=layout,
             report=True,
+            jobs=["pipeline", "preview"],
             checks={"second": [checks.row_count(min=1)], "source": [checks.row_count(min=1)]},
         )
         for name in ("one", "other")

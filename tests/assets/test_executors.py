@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import build_definitions
+from dagster_dataops.assets.automation.jobs import JOB_KINDS
 from dagster_dataops.assets.executors import executor_of
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import numbered, pipeline_of, read_jsonl, write_jsonl
@@ -106,7 +107,7 @@ def test_all_jobs_of_assets_have_the_executor_that_was_chosen(
         return record
 
     ppl = pipeline_of(same=same())
-    definitions = build_definitions(ppl, source=records(1), executor="multiprocess")
+    definitions = build_definitions(ppl, source=records(1), executor="multiprocess", jobs=JOB_KINDS)
     found = {
         job.name: definitions.resolve_job_def(job.name).executor_def.name
         for job in definitions.jobs or ()

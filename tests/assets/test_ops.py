@@ -154,7 +154,7 @@ def test_ops_resume_after_a_failure_and_report_the_same_as_assets(
     assert said["rows_resumed"] == 3
     # Times, places and runs differ, and only assets have keys for the origins of columns.
     of_asset.pop("dagster/column_lineage", None)
-    differing = {"seconds", "records_per_second", "path", "dagster/uri", "notes"}
+    differing = {"records_per_second", "path", "dagster/uri", "notes"}
     differing |= {"resumed_from", "trace"}
     assert {name: said[name] for name in said.keys() - differing} == {
         name: of_asset[name] for name in of_asset.keys() - differing

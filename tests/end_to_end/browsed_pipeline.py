@@ -57,6 +57,7 @@ defs = build_definitions(
     source=HOME / "texts.jsonl",
     **SETTINGS,
     max_error_rate={"judged": 0.01},
+    jobs=["pipeline", "preview", "retry"],
     checks={
         "judged": [checks.no_nulls("verdict"), checks.max_dropped(0.5)],
         "marked": [checks.row_count(min=100, max=1000), checks.unique("id")],

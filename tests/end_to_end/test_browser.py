@@ -18,7 +18,7 @@ GROUP = "browsed"
 NODES = ("texts", "loud", "judged", "marked")
 PROGRESS = re.compile(r"loud: ([\d,]+) of .* records/s")
 PROGRESS_BAR = re.compile(r"█*░+ [\d,]+ of .* records/s", re.DOTALL)
-NULLS = re.compile(r"in all records, [\d.]+ % null")  # records of a sample
+NULLS = re.compile(r"[\d.]+ % null")  # records of a sample
 SECONDS = 0.2  # seconds per record, four at once
 
 

@@ -106,6 +106,10 @@ class Machines:
         (path,) = self.folder.glob(f"results/**/{shard}/shouted_results.jsonl")
         return [json.loads(line)["text"] for line in path.read_bytes().splitlines()]
 
+    def received(self, worker: str) -> bool:
+        """Return whether a worker has received a step."""
+        return "received" in (self.folder / worker).read_text()
+
     def settled(self) -> list[Path]:
         """Return the files with settled records of unfinished results."""
         found = self.folder.glob("results/**/checkpoints/*/segment*")
@@ -153,6 +157,28 @@ def test_two_workers_process_two_partitions_at_once_and_a_killed_one_resumes(
     assert machines.result(failed) == expected[failed]
     said = "".join((machines.folder / name).read_text() for name in ("one", "two"))
     assert "resuming: " in said
+
+
+def test_a_lost_machine_leaves_its_run_waiting_and_the_next_run_resumes(
+    machines: Machines,
+) -> None:
+    expected = [f"TEXT 0 {n}" for n in range(RECORDS)]
+    waiting = machines.run("s0")
+    until(lambda: len(machines.settled()) == 1, "settled records")
+    (number,) = (n for n, name in enumerate(("one", "two")) if machines.received(name))
+    lost = psutil.Process(machines.workers[number].pid)
+    for process in [lost, *lost.children(recursive=True)]:
+        process.send_signal(signal.SIGKILL)
+    machines.release()
+
+    assert machines.run("s1").wait(600) == 0  # the other machine goes on
+    assert waiting.poll() is None  # Celery does not tell Dagster that a machine is gone
+    waiting.kill()
+    waiting.wait(60)
+
+    assert machines.run("s0").wait(600) == 0
+    assert machines.result("s0") == expected
+    assert "resuming: " in (machines.folder / ("two", "one")[number]).read_text()
 
 
 def _descendants(process: psutil.Process) -> list[psutil.Process]:

@@ -1,10 +1,11 @@
 """Tests of exact_forms: values whose records can differ have other forms."""
 
 import itertools
+import re
 import types
 import warnings
 from collections import OrderedDict, UserDict, defaultdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,6 +22,23 @@ class Words(list):
 class Open:
     def __init__(self, **attributes: Any) -> None:
         vars(self).update(attributes)
+
+
+class Text(str):
+    """A text of its own class."""
+
+    __slots__ = ()
+
+
+class Pair(NamedTuple):
+    one: int
+    two: int
+
+
+def _recursive() -> Any:
+    found: list[Any] = []
+    found.append(found)
+    return found
 
 
 def _form(value: Any) -> Any:
@@ -58,6 +76,40 @@ def test_another_form_than_that_of_version_0_2_is_marked(value: Any) -> None:
     forms = ExactForms()
     assert forms.named("value", value) != FormBuilder().form(value)
     assert forms.rules == RULES
+
+
+@each(
+    "value",
+    [
+        *(1, "a", [1, [2]], {"a": [1]}, {1, 2}, {}, None, 1.5, b"a", Open(a=1), len),
+        *((1,), {"a": 1, "b": 2}, {"b": 2, "a": 1}, frozenset({1}), Open(a=1, b=2), [(1,)]),
+        *({"a": ({"b": 1, "c": (2,)},)}, [Open(a=(1,), b={1: 2, 3: 4})], ()),
+    ],
+)
+def test_older_forms_are_those_of_version_0_2(value: Any) -> None:
+    forms = ExactForms(older=True)
+    assert forms.named("value", value) == FormBuilder().form(value)
+    assert not forms.partial
+
+
+@each(
+    "value",
+    [
+        *(bytearray(b"a"), re.compile(b"a"), Text("a"), Pair(1, 2)),
+        *(_recursive(), {"a": [bytearray(b"a")]}, [Open(a=Pair(1, 2))]),
+    ],
+)
+def test_older_forms_tell_what_version_0_2_has_left_out(value: Any) -> None:
+    forms = ExactForms(older=True)
+    forms.named("value", value)
+    assert forms.partial
+
+
+@each("names", [{"hidden": lambda name, _: name == "password"}])
+def test_older_forms_of_secrets_are_of_no_use(names: dict[str, Any]) -> None:
+    forms = ExactForms(entries=EntryRules(**names), older=True)
+    forms.named("password", "x")
+    assert forms.partial
 
 
 @pytest.mark.parametrize("depth", [29, 30, 31, 100, 101, 3000])

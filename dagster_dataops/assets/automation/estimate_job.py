@@ -8,6 +8,12 @@ import dagster as dg
 
 from dagster_dataops.assets.automation.preview_source import PreviewSource
 from dagster_dataops.assets.metadata.markdown import table
+from dagster_dataops.assets.metadata.metadata_keys import (
+    ESTIMATE_CALLS,
+    ESTIMATE_COST,
+    ESTIMATE_COST_AT_MOST,
+    ESTIMATE_TABLE,
+)
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
@@ -104,10 +110,10 @@ def _show(
             description=f"{counted(estimate.calls, 'calls')}, ${cost.expected:,.4f} expected. "
             "An estimate; no model was called.",
             metadata={
-                "estimate/table": dg.MetadataValue.md(table(["", "expected", "at most"], rows)),
-                "estimate/cost": round(cost.expected, 6),
-                "estimate/cost_at_most": round(cost.high, 6),
-                "estimate/calls": estimate.calls,
+                ESTIMATE_TABLE: dg.MetadataValue.md(table(["", "expected", "at most"], rows)),
+                ESTIMATE_COST: round(cost.expected, 6),
+                ESTIMATE_COST_AT_MOST: round(cost.high, 6),
+                ESTIMATE_CALLS: estimate.calls,
             },
             partition=None if spec.partitions_def is None else partition,
         )

@@ -17,6 +17,7 @@ from dagster_dataops.errors import ConfigurationError
 AssetJob: TypeAlias = Any
 JobKind: TypeAlias = Literal["pipeline", "refresh", "retry", "preview", "estimate"]
 JOB_KINDS: Final[tuple[JobKind, ...]] = get_args(JobKind)
+DEFAULT_JOBS: Final[tuple[JobKind, ...]] = ("pipeline",)
 
 
 class JobOptions(TypedDict, total=False):
@@ -25,10 +26,12 @@ class JobOptions(TypedDict, total=False):
     jobs: Annotated[
         Collection[JobKind],
         Doc(
-            "Jobs of the pipeline; by default all five. `pipeline` materializes everything, "
-            "`refresh` what is stale, `retry` calls operators only for failed records, `preview` "
-            "previews all operators, `estimate` estimates the cost of models. A schedule or a "
-            "sensor has the job `pipeline` in any case."
+            "Jobs of the pipeline; by default `pipeline` alone, which materializes everything. "
+            "`refresh` materializes what is stale, `retry` calls operators only for failed "
+            "records, `preview` previews all operators, `estimate` estimates the cost of models. "
+            "A schedule or a sensor has the job `pipeline` in any case. Any launch does what "
+            "`refresh` and `retry` do if it has the tag `dagster_dataops/refresh: true` or "
+            "`dagster_dataops/retry_failed_records: true`."
         ),
     ]
     job_tags: Annotated[
@@ -96,7 +99,7 @@ def job_kinds(options: JobOptions) -> Collection[JobKind]:
     Raises:
         ConfigurationError: One is unknown.
     """
-    kinds = options.get("jobs", JOB_KINDS)
+    kinds = options.get("jobs", DEFAULT_JOBS)
     unknown = [kind for kind in kinds if kind not in JOB_KINDS]
     if isinstance(kinds, str) or unknown:
         raise ConfigurationError("jobs", kinds, f"a list with some of {', '.join(JOB_KINDS)}")

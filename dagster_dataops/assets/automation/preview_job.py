@@ -5,7 +5,8 @@ steps of the assets cannot pass previews to each other. Therefore one op runs th
 the other. The job is not an asset job, so no asset is shown as running or failed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Unpack
 
 import dagster as dg
@@ -15,11 +16,13 @@ from dagster_dataops.assets.inputs.artefact_inputs import with_loaded
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.config_schema import LazyField
 from dagster_dataops.assets.launchpad.operator_config import checked
+from dagster_dataops.assets.metadata.metadata_keys import PREVIEW_PROMPT
 from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.planning.asset_options import AssetOptions
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.runtime.resource import resource_of
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.step_context import StepEvent, run_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.preview_step import (
     observe_preview,
@@ -27,6 +30,7 @@ from dagster_dataops.assets.steps.preview_step import (
     run_preview,
 )
 from dagster_dataops.assets.steps.source_assets import Source
+from dagster_dataops.assets.steps.step_body import step_function
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.operators.definition.operator import Operator
@@ -80,19 +84,12 @@ def preview_job(
     first = PreviewSource.of(planned, source)
     origin, plans, title = planned.origin, planned.plans, planned.title
 
-    @dg.op(
-        name=f"preview_{title}",
-        description=f"Previews pipeline {title}.",
-        config_schema=LazyField(lambda: dg.Field({**_schema(plans), **first.fields()})),
-        required_resource_keys={planned.resource_key},
-    )
-    def _preview(context: dg.OpExecutionContext) -> None:
-        dataops = resource_of(context, planned.resource_key)
+    def run(context: dg.OpExecutionContext, dataops: DataOpsResource) -> None:
         limit = context.op_config["limit"]
         operators = _operators(plans, context.op_config)  # check all before the first run
         partition = first.partition(context, dataops)
         place = preview_folder(dataops.folder(origin.key.path, partition))
-        with StepInputs(place, 1, context.run.run_id) as upstream:
+        with StepInputs(place, 1, run_of(context).run_id) as upstream:
             upstream.add(origin.key, [first.records(context, dataops, limit, partition)])
             results = {SOURCE: upstream.datasets}
             for plan in plans:
@@ -101,13 +98,19 @@ def preview_job(
                 inputs = [dataset for name in plan.node.inputs for dataset in results[name]]
                 folders = {each: NodeFolder.at(results[each][0].path) for each in plan.artefacts}
                 operator = with_loaded(plan.node.name, operators[plan.node.name], folders)
-                asked = prompt_metadata(operator, inputs, "preview")
+                asked = prompt_metadata(operator, inputs, PREVIEW_PROMPT)
                 report = run_preview(context, dataops, operator, inputs, folder, limit)
                 made = zip(plan.results.items(), report.results.values(), strict=True)
                 for (result, spec), one in made:
                     observe_preview(context, spec.key, one, limit, part, asked)
                     results[result] = [one.dataset]
 
+    _preview = dg.op(
+        name=f"preview_{title}",
+        description=f"Previews pipeline {title}.",
+        out={},
+        config_schema=LazyField(lambda: dg.Field({**_schema(plans), **first.fields()})),
+    )(step_function(planned.body, lambda _, __: _Preview(run)))
     made = dg.GraphDefinition(
         name=name or f"{title}_preview",
         description=f"The first records of the source through every operator of {title}. "
@@ -115,6 +118,18 @@ def preview_job(
         node_defs=[_preview],
     )
     return made.to_job(resource_defs=resources, executor_def=dg.in_process_executor, tags=tags)
+
+
+@dataclass(frozen=True)
+class _Preview:
+    """The work of the job: a function that runs the previews, and yields no event."""
+
+    function: Callable[[dg.OpExecutionContext, DataOpsResource], None]
+
+    def run(self, context: Any, dataops: DataOpsResource) -> Iterator[StepEvent]:
+        """Run the previews."""
+        self.function(context, dataops)
+        yield from ()
 
 
 def _schema(plans: Sequence[AssetPlan]) -> dict[str, dg.Field]:

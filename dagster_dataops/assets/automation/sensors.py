@@ -11,7 +11,8 @@ from typing import Any, Final
 import dagster as dg
 
 from dagster_dataops.assets.inputs.path_pattern import matching
-from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.assets.metadata.metadata_keys import PATH, SIZE_BYTES
+from dagster_dataops.errors import ConfigurationError, NewerVersionError
 from dagster_dataops.quantities import counted
 
 _VERSION: Final = 1
@@ -94,7 +95,7 @@ def new_files_sensor(
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         files, unsettled = _settled(pattern, options.settle_seconds)
-        known, problem = _taken(context.cursor)
+        known, problem = _taken(context.cursor, pattern)
         if problem:
             context.log.warning("%s: %s", pattern, problem)
         gone = known.keys() - {file.key for file in files} - unsettled
@@ -147,13 +148,20 @@ def _settled(pattern: str, settle_seconds: float) -> tuple[list[_File], set[str]
     return sorted(settled, key=lambda file: (file.modified_ns, file.key)), unsettled
 
 
-def _taken(cursor: str | None) -> tuple[dict[str, str], str]:
-    """Return the processed files of a cursor, and why there are none if it cannot be read."""
+def _taken(cursor: str | None, pattern: str) -> tuple[dict[str, str], str]:
+    """Return the processed files of a cursor, and why there are none if it cannot be read.
+
+    Raises:
+        NewerVersionError: A newer version has written it: all files would be processed again.
+    """
     if not cursor:
         return {}, ""
     try:
         content = json.loads(cursor)
-        version, files = content["version"], content["files"]
+        version = content["version"]
+        if isinstance(version, int) and version > _VERSION:
+            raise NewerVersionError(f"the cursor of the sensor of {pattern}", version, _VERSION)
+        files = content["files"]
     except (ValueError, TypeError, KeyError):
         return {}, f"the cursor is damaged, so {_ALL_NEW}; it was {cursor:.200}"
     if version != _VERSION or not isinstance(files, dict):
@@ -198,8 +206,8 @@ def _event(source: dg.AssetKey, file: _File) -> dg.AssetMaterialization:
         asset_key=source,
         partition=file.key,
         metadata={
-            "dagster/size_bytes": file.size_bytes,
-            "dagster_dataops/path": dg.MetadataValue.path(file.path),
+            SIZE_BYTES: file.size_bytes,
+            PATH: dg.MetadataValue.path(file.path),
         },
         tags={"dagster/data_version": f"stat:{file.stamp}"},
     )

@@ -37,7 +37,7 @@ def with_partitions(
         spec: The spec without partitions.
         partitions_def: Partitions as of `partitions_of_checks`.
     """
-    if partitions_def is None or not _TAKES_PARTITIONS:
+    if partitions_def is None or not _TAKES_PARTITIONS or spec.partitions_def is not None:
         return spec
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.PreviewWarning)
@@ -45,8 +45,10 @@ def with_partitions(
             spec.name,
             asset=spec.asset_key,
             description=spec.description,
+            additional_deps=spec.additional_deps,
             blocking=spec.blocking,
             metadata=spec.metadata,
+            automation_condition=spec.automation_condition,
             partitions_def=partitions_def,
         )
 

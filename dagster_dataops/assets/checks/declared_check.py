@@ -11,6 +11,7 @@ from dagster_dataops.assets.checks.inspectors import Inspector
 from dagster_dataops.assets.checks.severity import Severity, severity_of
 from dagster_dataops.errors import ConfigurationError, DefinitionError
 
+NAMES: Final = "made of ASCII letters, digits and underscores"
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]+")
 
 
@@ -24,6 +25,7 @@ class DeclaredCheck:
         inspector: Makes the inspector of one file.
         severity: Severity if the check fails.
         blocking: Whether a failed check stops the assets downstream.
+        given_spec: The spec on the only asset that it is a check of, from a translator.
     """
 
     name: str
@@ -31,9 +33,12 @@ class DeclaredCheck:
     inspector: Callable[[], Inspector]
     severity: dg.AssetCheckSeverity
     blocking: bool
+    given_spec: dg.AssetCheckSpec | None = None
 
     def spec(self, key: dg.AssetKey) -> dg.AssetCheckSpec:
         """Return the spec of the check on an asset."""
+        if self.given_spec is not None:
+            return self.given_spec
         return dg.AssetCheckSpec(
             self.name, asset=key, description=self.description, blocking=self.blocking
         )
@@ -91,9 +96,8 @@ def declared(
     Raises:
         ConfigurationError: The name or the severity is invalid.
     """
-    if not name or _NOT_IN_NAMES.search(name):
-        wanted = "made of ASCII letters, digits and underscores"
-        raise ConfigurationError("name of a check", name, wanted)
+    if not is_name(name):
+        raise ConfigurationError("name of a check", name, NAMES)
     return DeclaredCheck(
         name=name,
         description=description,
@@ -101,6 +105,11 @@ def declared(
         severity=severity_of(severity, blocking=blocking, default="ERROR"),
         blocking=blocking,
     )
+
+
+def is_name(name: str) -> bool:
+    """Return whether a text may name a check."""
+    return bool(name) and not _NOT_IN_NAMES.search(name)
 
 
 def columns_schema(description: str, *example: str) -> Mapping[str, Any]:

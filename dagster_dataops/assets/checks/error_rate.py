@@ -11,9 +11,15 @@ from typing import Any, Final, Literal, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.checks.check_partitions import partitions_text
-from dagster_dataops.assets.checks.severity import Severity, severity_of
+from dagster_dataops.assets.checks.severity import Severity, severity_in, severity_of
 from dagster_dataops.assets.metadata.failure_summary import failure_groups, failure_table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import (
+    ERROR_PATH,
+    ERROR_PATHS,
+    FAILED_SHARE,
+    FAILURES,
+    ROWS_FAILED,
+)
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
@@ -61,10 +67,18 @@ class ErrorRateCheck:
             text = f"Passes if at most {percentage(self.max_error_rate)} of the records fail."
         else:
             text = "Passes if no record fails."
-        if self.severity is None and not self.blocking:
-            limit = percentage(_MAX_WARN_SHARE)
-            text += f" The assets downstream are stopped only if more than {limit} fail."
+        if self.blocking:
+            text += " Blocks the assets downstream if it fails."
+        elif self.blocks:
+            text += f" Blocks downstream if over {percentage(_MAX_WARN_SHARE)} fail."
         return dg.AssetCheckSpec(FAILED_RECORDS, asset=key, description=text, blocking=self.blocks)
+
+    @property
+    def fixed_severity(self) -> dg.AssetCheckSeverity | None:
+        """The severity of every failure; ``None`` if it depends on the share of failed records."""
+        if self.severity is None and not self.blocking:
+            return None
+        return severity_of(self.severity, blocking=self.blocking, default="ERROR")
 
     @property
     def blocks(self) -> bool:
@@ -123,7 +137,7 @@ def _check_of(operator: Operator, rate: ErrorRate) -> ErrorRateCheck | None:
 
 def error_rate_results(
     context: StepContext,
-    key: dg.AssetKey,
+    spec: dg.AssetCheckSpec | None,
     rate: ErrorRateCheck | None,
     results: Sequence[RunResult],
     partitions: Sequence[str | None] = (),
@@ -132,12 +146,12 @@ def error_rate_results(
 
     Args:
         context: The context of the operator's step.
-        key: The key of the operator's asset.
+        spec: The spec of the check on the operator's asset.
         rate: The check.
         results: The results of the run, one for each partition.
         partitions: The keys of the partitions of the results.
     """
-    if rate is None or not is_selected(context, key):
+    if rate is None or spec is None or not is_selected(context, spec.key):
         return
     failed = sum(manifest.failed for manifest, _ in results)
     records = sum(manifest.rows_in for manifest, _ in results)
@@ -146,39 +160,37 @@ def error_rate_results(
     if failed:
         text = f"{failed:,} of {counted(records, 'records')} failed, {percentage(share)}."
     text += partitions_text("failed records", partitions, [one.failed > 0 for one, _ in results])
-    severity = rate.severity_at(share)
-    if share > rate.max_error_rate and rate.blocks and severity is dg.AssetCheckSeverity.ERROR:
+    severity = severity_in(spec, rate.severity_at(share))
+    if share > rate.max_error_rate and spec.blocking and severity is dg.AssetCheckSeverity.ERROR:
         text += _HELD_UP
     yield dg.AssetCheckResult(
         passed=share <= rate.max_error_rate,
-        asset_key=key,
-        check_name=FAILED_RECORDS,
+        asset_key=spec.asset_key,
+        check_name=spec.name,
         severity=severity,
         description=text,
         metadata={
-            f"{METADATA_PREFIX}/failed_share": share,
-            f"{METADATA_PREFIX}/max_error_rate": rate.max_error_rate,
-            f"{METADATA_PREFIX}/rows_failed": failed,
-            f"{METADATA_PREFIX}/rows_in": records,
+            FAILED_SHARE: share,
+            ROWS_FAILED: failed,
             **_failure_metadata(results),
         },
     )
 
 
-def is_selected(context: StepContext, key: dg.AssetKey, name: str = FAILED_RECORDS) -> bool:
-    """Return whether the run selected a check of an asset, by default ``failed_records``."""
+def is_selected(context: StepContext, check: dg.AssetCheckKey) -> bool:
+    """Return whether the run selected a check of an asset."""
     if not isinstance(context, dg.AssetExecutionContext):
         return True
-    return dg.AssetCheckKey(key, name) in context.selected_asset_check_keys
+    return check in context.selected_asset_check_keys
 
 
 def _failure_metadata(results: Sequence[RunResult]) -> dict[str, Any]:
     paths = [error_path for _, error_path in results if error_path is not None]
     if not paths:
         return {}
-    metadata: dict[str, Any] = {f"{METADATA_PREFIX}/failures": failure_table(failure_groups(paths))}
+    metadata: dict[str, Any] = {FAILURES: failure_table(failure_groups(paths))}
     if len(paths) == 1:
-        metadata[f"{METADATA_PREFIX}/error_path"] = dg.MetadataValue.path(paths[0])
+        metadata[ERROR_PATH] = dg.MetadataValue.path(paths[0])
     else:
-        metadata[f"{METADATA_PREFIX}/error_paths"] = dg.MetadataValue.json(list(map(str, paths)))
+        metadata[ERROR_PATHS] = dg.MetadataValue.json(list(map(str, paths)))
     return metadata

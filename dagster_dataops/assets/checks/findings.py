@@ -9,7 +9,7 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.partitions import named
 from dagster_dataops.assets.metadata.markdown import plain
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import EXAMPLE_RECORDS, own_key
 from dagster_dataops.byte_ranges import FileState, Readable, opened
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.errors import InputError
@@ -116,13 +116,13 @@ def check_result(
         text = f"{len(bad):,} of {len(findings):,} partitions did not pass{which}, {first}"
     rows = [row for finding in bad[:EXAMPLES] for row in finding.rows()][:EXAMPLES]
     metadata: dict[str, dg.RawMetadataValue] = {
-        f"{METADATA_PREFIX}/{name}": value for name, value in numbers.items()
+        own_key(name): value for name, value in numbers.items()
     }
     if rows:
         records = [dg.TableRecord(row) for row in rows]
         columns = [dg.TableColumn(n, "int" if n == "line" else "string") for n in rows[0]]
         table = dg.MetadataValue.table(records, dg.TableSchema(columns=columns))
-        metadata[f"{METADATA_PREFIX}/examples"] = table
+        metadata[EXAMPLE_RECORDS] = table
     return dg.AssetCheckResult(
         passed=not bad,
         asset_key=key.asset_key,

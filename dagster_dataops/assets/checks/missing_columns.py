@@ -10,7 +10,8 @@ import dagster as dg
 
 from dagster_dataops.assets.checks.check_partitions import partitions_text
 from dagster_dataops.assets.checks.error_rate import RunResult, is_selected
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.checks.severity import severity_in
+from dagster_dataops.assets.metadata.metadata_keys import MISSING_COLUMN_COUNTS
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.execution.column_presence import lacking_text
 from dagster_dataops.operators.chains.chain import Chain
@@ -21,10 +22,7 @@ from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import count_tables
 
 MISSING_COLUMNS: Final = "missing_columns"
-_DESCRIPTION: Final = (
-    "Passes if every record has the columns that the operator reads. If none has one of them, the "
-    "run stops before anything is published."
-)
+_DESCRIPTION: Final = "Passes if every record has the columns that the operator reads."
 
 
 def needs_columns(operator: Operator) -> bool:
@@ -42,7 +40,7 @@ def missing_columns_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
 
 def missing_columns_results(
     context: StepContext,
-    key: dg.AssetKey,
+    spec: dg.AssetCheckSpec | None,
     results: Sequence[RunResult],
     partitions: Sequence[str | None] = (),
 ) -> Iterator[dg.AssetCheckResult]:
@@ -50,11 +48,11 @@ def missing_columns_results(
 
     Args:
         context: The context of the operator's step.
-        key: The key of the operator's asset.
+        spec: The spec of the check on the operator's asset; ``None`` if it has none.
         results: The results of the run, one for each partition.
         partitions: The keys of the partitions of the results.
     """
-    if not is_selected(context, key, MISSING_COLUMNS):
+    if spec is None or not is_selected(context, spec.key):
         return
     lacking: dict[str, int] = {}
     tables = [count_tables(manifest.counts).get(MISSING_TABLE, {}) for manifest, _ in results]
@@ -68,12 +66,9 @@ def missing_columns_results(
         text += f".{where}"
     yield dg.AssetCheckResult(
         passed=not lacking,
-        asset_key=key,
-        check_name=MISSING_COLUMNS,
-        severity=dg.AssetCheckSeverity.WARN,
+        asset_key=spec.asset_key,
+        check_name=spec.name,
+        severity=severity_in(spec, dg.AssetCheckSeverity.WARN),
         description=text,
-        metadata={
-            f"{METADATA_PREFIX}/rows_in": records,
-            f"{METADATA_PREFIX}/{MISSING_COLUMNS}": dg.MetadataValue.json(lacking),
-        },
+        metadata={MISSING_COLUMN_COUNTS: dg.MetadataValue.json(lacking)},
     )

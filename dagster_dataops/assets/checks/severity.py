@@ -1,11 +1,13 @@
 """The severity of a failed check: ``WARN`` or ``ERROR``."""
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import dagster as dg
 
+from dagster_dataops.assets.metadata.metadata_keys import own_key
 from dagster_dataops.errors import ConfigurationError
 
+SEVERITY: Final = own_key("severity")  # of a check spec: the severity of a failure
 Severity: TypeAlias = Literal["WARN", "ERROR"] | dg.AssetCheckSeverity
 
 
@@ -32,3 +34,9 @@ def severity_of(
     if blocking and severity is dg.AssetCheckSeverity.WARN:
         raise ConfigurationError("severity", "WARN", "ERROR for a check that blocks")
     return severity
+
+
+def severity_in(spec: dg.AssetCheckSpec, default: dg.AssetCheckSeverity) -> dg.AssetCheckSeverity:
+    """Return the severity that the metadata of a spec names, else ``default``."""
+    given = spec.metadata.get(SEVERITY)
+    return default if given is None else dg.AssetCheckSeverity(given)

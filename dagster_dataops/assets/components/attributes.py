@@ -125,6 +125,7 @@ class PipelineAttributes(dg.Resolvable):
             "checks": self._checks(),
             "pools": self._pools(given["pools"]),
             "op_tags": self._op_tags(given["op_tags"] or {}),
+            "columns": self._columns(given["columns"] or {}),
         }
         rates = self._error_rates(given.pop("max_error_rate"))  # rates of None mean: no check
         found: Any = {name: value for name, value in given.items() if value not in (None, [], {})}
@@ -142,6 +143,12 @@ class PipelineAttributes(dg.Resolvable):
         """Return the tags by node: those of the pipeline's field, and over them the node's own."""
         own = {node.name: node.op_tags for node in self.operators if node.op_tags}
         return {**given, **{name: {**given.get(name, {}), **tags} for name, tags in own.items()}}
+
+    def _columns(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the texts of columns: those of the pipeline's field, and the nodes' own."""
+        own = {node.name: node.columns for node in self.operators if node.columns}
+        before = {name: texts for name, texts in given.items() if isinstance(texts, Mapping)}
+        return {**given, **{name: {**before.get(name, {}), **own[name]} for name in own}}
 
     def _checks(self) -> dict[str, list[DeclaredCheck]]:
         """Return the checks, by node, or by result for those of one output."""

@@ -32,9 +32,28 @@ class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Compon
     """A pipeline of data operators. Each operator is an asset whose result is a jsonl file.
 
     The definitions equal those of `build_definitions` for the same pipeline in Python.
-    Override `get_asset_spec` to change keys and groups beyond the options of ``translation``.
+    Override methods in a subclass, whose name is then the ``type``: `get_asset_spec` changes keys
+    and groups beyond the options of ``translation``, `get_asset_check_spec` checks, and `execute`
+    runs a step.
 
     Example:
+        .. code-block:: python
+
+            @dataclass(kw_only=True)
+            class AnnouncedPipeline(OperatorPipelineComponent):
+                channel: str = "#data"
+
+                def get_asset_check_spec(self, data):
+                    spec = super().get_asset_check_spec(data)
+                    return spec.with_metadata({**spec.metadata, "channel": self.channel})
+
+                def execute(self, context, dataops):
+                    try:
+                        yield from super().execute(context, dataops)
+                    except Exception as error:
+                        context.log.error(f"tell {self.channel}: {error}")
+                        raise
+
         .. code-block:: yaml
 
             type: dagster_dataops.OperatorPipelineComponent
@@ -104,18 +123,21 @@ class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Compon
     def _place_of(self, setting: str) -> YamlPlace:
         """Return the position of an option, such as ``schedule.timezone`` or ``op_tags.embed``."""
         option, _, part = setting.partition(".")
-        own = next((node for node in self.operators if node.name == part), None)
-        if option == "op_tags" and own is not None and own.op_tags:
-            return own.place.at(option)
-        return self._place.at(option, *filter(None, [part]))
+        name, _, inner = part.partition(".")
+        for node in self.operators:
+            own = getattr(node, option, None) if node.name == name else None
+            if own and (not inner or inner in own):  # a field of the operator
+                return node.place.at(option)
+        return self._place.at(option, *filter(None, [name]))
 
     def _blamed(self, name: str, error: DefinitionError) -> Exception:
         """Return an error of the pipeline with the position of the checks that it names."""
         for node in self.operators:
             if f"{node.subject} " in str(error) and node.checks:
                 return node.place.at("checks").error(node.subject, error)
-        if "op_tags" in str(error) and getattr(self, "op_tags", None):
-            return self._place.at("op_tags").error("op_tags", error)
+        for option in ("op_tags", "columns"):
+            if option in str(error) and getattr(self, option, None):
+                return self._place.at(option).error(option, error)
         if SOURCE in str(error) and self.source_checks:
             return self._place.at("source_checks").error(SOURCE, error)
         return self._place.error(f"pipeline {name!r}", error)

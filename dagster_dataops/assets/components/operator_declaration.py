@@ -39,7 +39,7 @@ from dagster_dataops.operators.definition.operator import (
     unknown_operator,
 )
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
-from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.concurrency_modes import MODE_NAME, MODES
 from dagster_dataops.operators.options.renamed_options import by_present_names
 from dagster_dataops.operators.options.secret_options import without_secrets
 from dagster_dataops.operators.options.settings import (
@@ -55,7 +55,10 @@ from dagster_dataops.pipelines.chaining import chain
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 _OWN: Final = " To use your own operators, name the file that registers them in `modules`."
-_MODE: Final = WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(MODES)})$|{TEMPLATE}"})
+# Modules that the file names may register further modes; they are checked when these are loaded.
+_MODE: Final = WithJsonSchema(
+    {"type": "string", "pattern": rf"^{MODE_NAME}$|{TEMPLATE}", "examples": list(MODES)}
+)
 _MISSING: Final = WithJsonSchema(
     {"type": "string", "pattern": f"^({'|'.join(MISSING_RULES)})$|{TEMPLATE}"}
 )
@@ -127,6 +130,11 @@ class _OperatorModel(dg.Model):
         description="Tags of its step, which executors and launchers read: resources of a pod, "
         "the queue of Celery, priorities.",
         examples=[{"dagster-celery/queue": "gpu"}],
+    )
+    columns: dict[str, str] = Field(
+        default={},
+        description="What columns of its result are, by name, for the column schema on its page.",
+        examples=[{"score": "Between 0 and 1; higher is better."}],
     )
     max_error_rate: ErrorRateField = Field(
         default=None,
@@ -201,6 +209,7 @@ class OperatorDeclaration:
         output: File or folder that its result is exported to.
         pool: Concurrency pool of its step.
         op_tags: Tags of its step.
+        columns: What columns of its result are, by name.
         max_error_rate: Share of its records that may fail before its check fails, or that check.
         checks: Checks of its result.
         unpartitioned: Whether it takes all partitions at once.
@@ -216,6 +225,7 @@ class OperatorDeclaration:
     output: str | os.PathLike[str] | None = None
     pool: str | None = None
     op_tags: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
     max_error_rate: YamlErrorRate = None
     checks: YamlChecks = ()
     unpartitioned: bool = False

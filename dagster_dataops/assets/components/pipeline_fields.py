@@ -18,7 +18,7 @@ from typing import (
 )
 
 import dagster as dg
-from pydantic import BaseModel, Field, create_model, model_validator
+from pydantic import BaseModel, Field, WithJsonSchema, create_model, model_validator
 
 from dagster_dataops.assets.automation.jobs import JobKind
 from dagster_dataops.assets.components.check_fields import (
@@ -234,9 +234,19 @@ class YamlField:
 
 # Options whose type YAML cannot express. Other options are fields with their own types, if YAML can
 # express the type. An option that exists only by node is a field of the operator.
+_TEXT: Final[Mapping[str, Any]] = {"type": "string", "minLength": 1}
+_COLUMNS: Final[dict[str, Any]] = {
+    "type": "object",
+    "additionalProperties": {"type": ["string", "object"], "minLength": 1}
+    | {"additionalProperties": _TEXT},
+}
 _WRITTEN: Final[Mapping[str, YamlField]] = {
     "automation_condition": YamlField(str, examples=("{{ dg.AutomationCondition.eager() }}",)),
     "backfill_policy": YamlField(BackfillPolicyModel, resolve_backfill_policy),
+    "columns": YamlField(
+        Annotated[dict[str, Any], WithJsonSchema(_COLUMNS)],
+        examples=({"text": "The text of the page."},),
+    ),
     "clients": YamlField(dict[str, ClientModel], resolve_clients),
     "freshness_policy": YamlField(str),
     "job_hooks": YamlField(str, examples=("{{ hooks }}",)),

@@ -108,6 +108,22 @@ class OperatorPipelineScaffolder(dg.Scaffolder):
         _write_new(folder / "records.jsonl", _RECORDS)
 
 
+class ListedPipelineScaffolder(OperatorPipelineScaffolder):
+    """Writes the files of a pipeline with a partition for each file of a folder."""
+
+    @override
+    def scaffold(self, request: dg.ScaffoldRequest) -> None:
+        """Write the files into the folder of the request; existing files are kept."""
+        super().scaffold(request)
+        folder = request.target_path
+        inbox = folder / "inbox"
+        inbox.mkdir(exist_ok=True)
+        (folder / "records.jsonl").rename(inbox / "first.jsonl")
+        file = folder / ("component.py" if request.scaffold_format == "python" else "defs.yaml")
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace("records.jsonl", "inbox/{partition}.jsonl"), encoding="utf-8")
+
+
 def name_of(folder: Path) -> str:
     """Return the pipeline name for the folder of a component, an identifier."""
     name = re.sub(r"\W", "_", folder.name, flags=re.ASCII)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import dagster as dg
 
 from dagster_dataops.assets.inputs.external_files import INPUT_VERSION, VERSION, reported_tags
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import NAMED_IN, ROW_COUNT, URI
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.runners.given_stream import GivenStream
@@ -53,8 +53,8 @@ def dataset_specs(leaves: Iterable["MetadatasetLeaf"], group: str) -> tuple[dg.A
             group_name=group,
             kinds={"file"},
             metadata={
-                "dagster/uri": leaf.path if is_url(leaf.path) else f"file://{leaf.path}",
-                f"{METADATA_PREFIX}/named_in": f"{leaf.file}, line {leaf.line}",
+                URI: leaf.path if is_url(leaf.path) else f"file://{leaf.path}",
+                NAMED_IN: f"{leaf.file}, line {leaf.line}",
             },
         )
         for key, leaf in found.items()
@@ -90,6 +90,6 @@ def report_datasets(context: StepContext, operator: Operator) -> dict[str, str]:
 
 def _report(context: StepContext, key: dg.AssetKey, version: str, source: "CrudeSource") -> None:
     if reported_tags(context.instance, key).get(VERSION) != version:
-        metadata = {"dagster/row_count": source.size()}
+        metadata = {ROW_COUNT: source.size()}
         tags = {VERSION: version}
         context.log_event(dg.AssetMaterialization(asset_key=key, metadata=metadata, tags=tags))

@@ -12,6 +12,7 @@ tagged with the version that the step really read.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import dagster as dg
@@ -19,7 +20,7 @@ import xxhash
 
 from dagster_dataops.assets.metadata.columns.column_metadata import schema_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import IDENTITY, LAST_UPDATED
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.configuration import input_object, shown_place
@@ -29,7 +30,6 @@ from dagster_dataops.hashing.file_digests import content_digest
 
 VERSION: Final = "dagster/data_version"
 INPUT_VERSION: Final = "dagster/input_data_version"
-_IDENTITY: Final = f"{METADATA_PREFIX}/identity"
 
 
 class ExternalFiles:
@@ -38,11 +38,16 @@ class ExternalFiles:
     Args:
         inputs: All inputs of the step, as in an `AssetPlan`; only paths are used.
         dataops: The resource.
+        texts: What columns of the files are, by name.
     """
 
     def __init__(
-        self, inputs: Sequence[tuple[dg.AssetKey, object]], dataops: DataOpsResource
+        self,
+        inputs: Sequence[tuple[dg.AssetKey, object]],
+        dataops: DataOpsResource,
+        texts: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        self._texts = texts
         self._files = {key: dataops.place(path) for key, path in inputs if isinstance(path, Path)}
         self._alone = len(inputs) == 1
         # `None` for a missing file: the step raises a better error.
@@ -81,25 +86,25 @@ class ExternalFiles:
         dataset = replace(JsonlDataset.of_file(path), rows=rows, fingerprint=content_digest(path))
         if _identity(path) != identity:
             return None
-        context.log_event(_event(key, dataset, identity))
+        context.log_event(_event(key, dataset, identity, self._texts))
         return dataset.fingerprint
 
 
 def _event(
-    key: dg.AssetKey, dataset: JsonlDataset, identity: str | None
+    key: dg.AssetKey, dataset: JsonlDataset, identity: str | None, texts: Mapping[str, str]
 ) -> dg.AssetMaterialization:
     times = {}
     if input_object(dataset.path) is None:
         modified = dataset.path.stat().st_mtime
-        times["dagster/last_updated_timestamp"] = dg.MetadataValue.timestamp(modified)
+        times[LAST_UPDATED] = dg.MetadataValue.timestamp(modified)
     return dg.AssetMaterialization(
         asset_key=key,
         metadata={
             **dataset_metadata(dataset),
-            **schema_metadata(dataset),
+            **schema_metadata(dataset, texts),
             **times,
         },
-        tags={VERSION: dataset.fingerprint or "", _IDENTITY: identity or ""},
+        tags={VERSION: dataset.fingerprint or "", IDENTITY: identity or ""},
     )
 
 
@@ -117,7 +122,7 @@ def _last_version(
 ) -> str | None:
     """Return the last reported version if the file has not changed since."""
     tags = reported_tags(instance, key)
-    same = identity is not None and tags.get(_IDENTITY) == identity
+    same = identity is not None and tags.get(IDENTITY) == identity
     return tags.get(VERSION) if same else None
 
 

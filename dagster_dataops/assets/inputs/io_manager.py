@@ -1,29 +1,28 @@
 """DataOpsIOManager: store results as jsonl and load them as handles, lists or DataFrames."""
 
+import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
 from typing_extensions import override
 
+from dagster_dataops.assets.inputs.forms import loadable, loading_form, storing_form
 from dagster_dataops.assets.inputs.partitions import named, ordered
 from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.checkpoints.folder.manifest import (
     NodeFolder,
     is_published,
-    load_artefact,
     load_result,
     result_by_range,
     write_result,
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.errors import InputError, MissingExtraError, ResultMissingError
+from dagster_dataops.errors import InputError, ResultMissingError
 from dagster_dataops.quantities import counted
-from dagster_dataops.records import Record
 
 OPERATOR_INPUT: Final = dg.DagsterType(
     lambda _, __: True,
@@ -36,13 +35,24 @@ OPERATOR_INPUT: Final = dg.DagsterType(
 class DataOpsIOManager(dg.ConfigurableIOManager):
     """Stores the values that assets return, and loads them by the annotation of the input.
 
-    The annotation ``JsonlDataset``, or no annotation, loads the handle; ``list[dict]`` the records;
-    ``pandas.DataFrame`` and ``polars.DataFrame`` a frame; ``pathlib.Path`` the folder of an
-    artefact. Several partitions are joined in their order; ``dict[str, ...]``, or no annotation,
-    loads them as a dict by partition key.
+    The annotation of an input is one of these:
 
-    An asset may return any of these forms, or any iterable of records. The value is written as
-    jsonl, unless it is a handle of the asset's own result.
+    - ``JsonlDataset``, or none: the handle.
+    - ``list[dict]``, ``Iterator``: the records, all at once or one at a time.
+    - ``pandas.DataFrame``, ``polars.DataFrame``: a frame. ``polars.LazyFrame``: one that polars
+      reads when it is collected.
+    - ``pyarrow.Table``, ``pyarrow.RecordBatchReader``, ``pyarrow.dataset.Dataset``: with the types
+      of an export to Parquet. The reader holds one batch at a time.
+    - ``datasets.Dataset``, ``datasets.IterableDataset`` of Hugging Face.
+    - ``pathlib.Path``: the folder of an artefact, or the file of a result.
+
+    Several partitions are joined in their order. Columns are joined by name: a column that a
+    partition lacks is missing or null there. ``dict[str, ...]``, or no annotation, loads them as a
+    dict by partition key, and ``list[JsonlDataset]``, ``list[Path]`` and lists of frames one after
+    the other.
+
+    An asset may return any of these forms except a path, or any iterable of records. The value is
+    written as jsonl, unless it is a handle of the asset's own result. `register_form` adds forms.
     """
 
     dataops: dg.ResourceDependency[DataOpsResource]
@@ -79,6 +89,7 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
                 skipped if the input has ``metadata={"allow_missing_partitions": True}``.
         """
         wanted = _known(context.dagster_type.typing_type)
+        _check_form(_inner_form(wanted) or wanted, context)
         key = context.asset_key.path
         if not context.has_asset_partitions:
             return as_form(_loader(context)(self.dataops.folder(key)), wanted)
@@ -126,20 +137,17 @@ def _inner_form(wanted: Any) -> Any:
 
 
 def _joined_form(datasets: Mapping[str, JsonlDataset], wanted: Any, asset: str) -> Any:
-    """Return partitions in their order as one list or DataFrame; without annotation as a dict.
+    """Return partitions in their order as one value; without annotation as a dict.
 
     Raises:
         InputError: The annotation is one handle, and there are several partitions.
     """
-    origin = typing.get_origin(wanted) or wanted
-    library = _library(origin)
-    if origin in {list, Sequence} or library:
-        records = [record for dataset in datasets.values() for record in dataset]
-        return _frame(records, library) if library else records
+    if wanted is Any:
+        return dict(datasets)
+    if not _takes_handle(wanted) or len(datasets) == 1:
+        return in_form(list(datasets.values()), wanted)
     if wanted is not JsonlDataset:
         return dict(datasets)
-    if len(datasets) == 1:
-        return next(iter(datasets.values()))
     reason = (
         f"has {len(datasets):,} partitions, which cannot be one JsonlDataset; annotate the input "
         "as dict[str, JsonlDataset], list[dict] or DataFrame"
@@ -159,41 +167,58 @@ def _known(wanted: Any) -> Any:
     return wanted
 
 
-def _library(kind: Any) -> str:
-    """Return the library of a DataFrame class: pandas, polars, or empty for another class."""
-    module = getattr(kind, "__module__", "").split(".")[0]
-    ours = getattr(kind, "__name__", "") == "DataFrame" and module in {"pandas", "polars"}
-    return str(module) if ours else ""
-
-
 def as_form(dataset: JsonlDataset, wanted: Any) -> Any:
-    """Return ``dataset`` in the form of an annotation; by default the handle.
+    """Return one dataset in the form of an annotation, as `in_form`."""
+    return in_form([dataset], wanted)
+
+
+def in_form(datasets: Sequence[JsonlDataset], wanted: Any) -> Any:
+    """Return datasets, in order, in the form of an annotation; by default one handle.
 
     Raises:
-        ResultMissingError: The annotation is a path, and the result is no artefact.
+        InputError: The records do not fit into the form, or it cannot hold several partitions.
+        MissingExtraError: A package of the form is missing.
     """
     wanted = _known(wanted)
-    origin = typing.get_origin(wanted) or wanted
-    if origin in {list, Sequence}:
-        return dataset.read()
-    if wanted is Path:
-        return load_artefact(NodeFolder.at(dataset.path)).path
-    library = _library(origin)
-    return _frame(dataset.read(), library) if library else dataset
+    inner = _listed_form(wanted)
+    if inner is not None:
+        return [in_form([dataset], inner) for dataset in datasets]
+    load = loading_form(typing.get_origin(wanted) or wanted)
+    if load is not None:
+        return load(datasets)
+    return datasets[0]
 
 
-def _frame(records: list[Record], library: str) -> Any:
-    if library == "pandas":
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingExtraError("a pandas.DataFrame input", "pandas") from None
-        return pd.DataFrame(records)
-    try:
-        import polars as pl
-    except ImportError:
-        raise MissingExtraError("a polars.DataFrame input", "polars") from None
-    return pl.DataFrame(records, infer_schema_length=None)
+def _check_form(wanted: Any, context: dg.InputContext) -> None:
+    """Check that an input with an annotation can be loaded.
+
+    Raises:
+        InputError: No form has this class.
+    """
+    kind = typing.get_origin(wanted) or wanted
+    if isinstance(kind, type) and not _takes_handle(kind) and loading_form(kind) is None:
+        name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+        reason = (
+            f"is annotated as {name}, which no form loads. Forms: JsonlDataset, dict by partition, "
+            f"{', '.join(loadable())}. Add others by dagster_dataops.assets.register_form"
+        )
+        raise InputError(f"{context.name!r} of {context.asset_key.to_user_string()}", reason)
+
+
+def _takes_handle(wanted: Any) -> bool:
+    """Return whether a handle fits an annotation for which there is no form."""
+    if wanted is Any or not isinstance(wanted, type):
+        return loading_form(typing.get_origin(wanted)) is None
+    return loading_form(wanted) is None and issubclass(JsonlDataset, wanted)
+
+
+def _listed_form(wanted: Any) -> Any:
+    """Return the form of each partition in a list of handles, paths or frames; else ``None``."""
+    if typing.get_origin(wanted) not in {list, Sequence}:
+        return None
+    (inner,) = typing.get_args(wanted)
+    kind = typing.get_origin(inner) or inner
+    return inner if kind is JsonlDataset or loading_form(kind) is not None else None
 
 
 def records_of(value: Any) -> Iterable[object]:
@@ -204,15 +229,12 @@ def records_of(value: Any) -> Iterable[object]:
     """
     if isinstance(value, Mapping):
         return [dict(value)]
-    library = _library(type(value))
-    if library == "pandas":
-        known = value.astype(object).where(value.notna(), None)  # JSON has no NaN
-        rows: list[object] = known.to_dict(orient="records")
-        return rows
-    if library == "polars":
-        named: Iterable[object] = value.iter_rows(named=True)
-        return named
+    store = storing_form(type(value))
+    if store is not None:
+        return store(value)
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
         return value
     reason = "an asset stored by DataOpsIOManager returns a JsonlDataset, records or a DataFrame"
+    if isinstance(value, os.PathLike):
+        reason += "; for a file of records return JsonlDataset.of_file(path)"
     raise InputError(f"of type {type(value).__name__}", reason)

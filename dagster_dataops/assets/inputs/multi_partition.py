@@ -8,7 +8,7 @@ import dagster as dg
 import xxhash
 
 from dagster_dataops.assets.inputs.partitions import ResultsByPartition, named, partitions_of
-from dagster_dataops.assets.runtime.step_context import StepContext, selects
+from dagster_dataops.assets.runtime.step_context import StepContext, is_direct, selects
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PartitionsFailedError, RunStoppedError
 
@@ -105,7 +105,7 @@ def _result_of(
             data_version=dg.DataVersion(one.dataset.fingerprint or ""),
             tags=one.tags,
         )
-    if isinstance(context, dg.AssetExecutionContext):
+    if isinstance(context, dg.AssetExecutionContext) and not is_direct(context):
         for key, one in made.items():
             context.add_asset_metadata(one.metadata, asset_key=spec.key, partition_key=key)
     return dg.MaterializeResult(

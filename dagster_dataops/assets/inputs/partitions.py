@@ -13,8 +13,9 @@ import dagster as dg
 from dagster_dataops.assets.inputs.path_pattern import PathPattern, dimensions_of
 from dagster_dataops.assets.inputs.source_files import exists, source_file
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.assets.runtime.step_context import StepContext, is_direct
 from dagster_dataops.configuration import shown_place
+from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
 from dagster_dataops.quantities import counted
 
@@ -89,6 +90,8 @@ def loaded_parts(
     """
     if isinstance(value, ResultsByPartition):
         return [*value.values()] if partition is None else [value[partition]]
+    if is_direct(context):
+        return _given_parts(value, partition, several=context.has_partition_key_range)
     upstream = _partitions_of_input(context, argument, value)
     if upstream is None or not isinstance(value, Mapping):
         return [value]
@@ -101,6 +104,18 @@ def loaded_parts(
         reason = f"has nothing for partition {partition!r}; it has {named(list(value))}"
         raise InputError(f"{asset}", reason)
     return [value[key] for key in wanted]
+
+
+def _given_parts(value: object, partition: str | None, *, several: bool) -> list[object]:
+    """Return the parts of an input that a direct call passes: one, or a dict of handles by key."""
+    by_key = isinstance(value, Mapping) and value and all(map(_is_handle, value.values()))
+    if not by_key or not isinstance(value, Mapping):
+        return [value]
+    return [value[partition]] if several and partition in value else list(value.values())
+
+
+def _is_handle(value: object) -> bool:
+    return isinstance(value, JsonlDataset)
 
 
 def _partitions_of_input(

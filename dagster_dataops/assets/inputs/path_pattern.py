@@ -3,7 +3,7 @@
 import glob
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
@@ -112,22 +112,38 @@ def matching(pattern: str) -> Iterator[tuple[str, Path]]:
         ConfigurationError: The pattern has another placeholder than ``{partition}``.
     """
     text = _absolute(pattern)
-    pieces = list(string.Formatter().parse(text))
-    if set(_fields(text)) != {PLACEHOLDER} or any(spec for _, _, spec, _ in pieces):
-        raise ConfigurationError("pattern", pattern, "a path with {partition}, without a format")
+    fits = key_finder(text)
     wildcards = "".join(
-        glob.escape(literal) + ("" if name is None else "*") for literal, name, _, _ in pieces
+        glob.escape(literal) + ("" if name is None else "*")
+        for literal, name, _, _ in string.Formatter().parse(text)
     )
+    for found in glob.iglob(wildcards):  # noqa: PTH207 - Path.glob would show hidden files
+        key = fits(found)
+        if key is not None:
+            yield key, Path(found)
+
+
+def key_finder(pattern: str) -> Callable[[str], str | None]:
+    """Return a function that returns the partition key of a path, if it matches the pattern.
+
+    Raises:
+        ConfigurationError: The pattern has another placeholder than ``{partition}``.
+    """
+    pieces = list(string.Formatter().parse(pattern))
+    if set(_fields(pattern)) != {PLACEHOLDER} or any(spec for _, _, spec, _ in pieces):
+        raise ConfigurationError("pattern", pattern, "a path with {partition}, without a format")
     expression, group = "", f"(?P<{PLACEHOLDER}>[^/]+)"
     for literal, name, _, _ in pieces:
         expression += re.escape(literal)
         if name is not None:
             expression, group = expression + group, f"(?P={PLACEHOLDER})"
     fits = re.compile(expression, re.DOTALL).fullmatch
-    for found in glob.iglob(wildcards):  # noqa: PTH207 - Path.glob would show hidden files
-        match = fits(found)
-        if match is not None:
-            yield key_of_name(match[PLACEHOLDER]), Path(found)
+
+    def key_of(path: str) -> str | None:
+        match = fits(path)
+        return None if match is None else key_of_name(match[PLACEHOLDER])
+
+    return key_of
 
 
 def key_of_name(name: str) -> str:

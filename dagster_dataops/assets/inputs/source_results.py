@@ -1,6 +1,7 @@
 """Results of source functions: written once, and reused if a call would repeat a query."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -9,13 +10,37 @@ from dagster_dataops.assets.inputs.multi_partition import PartitionResult, mater
 from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import StepContext, refreshes, runs_back
+from dagster_dataops.assets.runtime.step_context import (
+    StepContext,
+    refreshes,
+    run_of,
+    runs_back,
+)
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published, write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.runners.given_stream import given_stream, is_stream
 from dagster_dataops.hashing.code import code_digest
 from dagster_dataops.quantities import counted
+
+
+@dataclass(frozen=True)
+class SourceWork:
+    """The work of a step that materializes the asset of a source function.
+
+    Attributes:
+        function: As for `source_result`.
+        spec: The spec of the asset; its key and partitions are used.
+    """
+
+    function: Callable[..., Any]
+    spec: dg.AssetSpec
+
+    def run(
+        self, context: StepContext, dataops: DataOpsResource
+    ) -> Iterator[dg.MaterializeResult[Any]]:
+        """Call the function and yield the result."""
+        return materialize_source(context, dataops, self.function, self.spec)
 
 
 def materialize_source(
@@ -61,7 +86,7 @@ def source_result(
             records = function() if partition is None else function(partition)
             if is_stream(records):
                 return _stream_result(context, dataops, function, records, folder, partition)
-            dataset = write_result(folder, records, context.run.run_id, made_from)
+            dataset = write_result(folder, records, run_of(context).run_id, made_from)
     return PartitionResult(dataset, dataset_metadata(dataset))
 
 

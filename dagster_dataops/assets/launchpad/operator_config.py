@@ -78,4 +78,4 @@ def _settings(operator: Operator, config: OperatorConfig) -> ExecutionSettings:
 
 def resume_policy(config: OperatorConfig) -> ResumePolicy:
     """Return the resume policy of the launch."""
-    return ResumePolicy(config.get("resume", "auto"))
+    return ResumePolicy(config.get("resume") or "auto")

@@ -23,7 +23,7 @@ from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.chains.chain import PartOptions
 from dagster_dataops.operators.kinds.kind_table import data_methods
 from dagster_dataops.operators.options.artefact_options import referenced
-from dagster_dataops.operators.options.docstrings import option_descriptions
+from dagster_dataops.operators.options.docstrings import option_descriptions, without_rst
 from dagster_dataops.operators.options.secret_names import is_secret
 from dagster_dataops.operators.options.secret_options import holds_secret
 
@@ -107,7 +107,7 @@ _shared_field = functools.lru_cache(maxsize=4096, typed=True)(option_field)
 
 def _typed(kind: OptionType, value: Any, description: str) -> dg.Field | str:
     """Return the field of an option of a known type."""
-    text = _with_allowed(description or kind.description, kind.allowed)
+    text = _with_allowed(description or without_rst(kind.description), kind.allowed)
     if value is None:
         return default_field(kind.config, None, text)
     dumped = _dumped(kind, value)
@@ -134,7 +134,7 @@ def _fields(kind: OptionType, dumped: Any) -> dict[str, dg.Field]:
         name: default_field(
             config_type(schema),
             dumped[name],
-            _with_allowed(schema.get("description", ""), phrase(schema)),
+            _with_allowed(without_rst(schema.get("description", "")), phrase(schema)),
         )
         for name, schema in schemas.items()
     }

@@ -8,6 +8,8 @@ from typing import Any
 
 import dagster as dg
 
+from dagster_dataops.assets.metadata.metadata_keys import CODE_REFERENCES
+
 
 def code_references(*targets: Any) -> dict[str, Any]:
     """Return the source positions of functions or classes as definition metadata.
@@ -16,7 +18,7 @@ def code_references(*targets: Any) -> dict[str, Any]:
     from ``exec``, or built into the interpreter.
     """
     places = tuple(place for place in map(source_place, targets) if place is not None)
-    return {"dagster/code_references": _references(places)} if places else {}
+    return {CODE_REFERENCES: _references(places)} if places else {}
 
 
 @functools.lru_cache(maxsize=1024)

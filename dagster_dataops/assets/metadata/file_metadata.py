@@ -6,7 +6,20 @@ from typing import Any, Final
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import (
+    DIGEST,
+    EXPORT_BYTES,
+    EXPORT_FILES,
+    EXPORT_FORMAT,
+    EXPORTED_TO,
+    FILES,
+    LISTING,
+    PARTITION_ROW_COUNT,
+    PATH,
+    ROW_COUNT,
+    SIZE_BYTES,
+    URI,
+)
 from dagster_dataops.datasets.artefact import Artefact
 from dagster_dataops.exporters.delivery import Exported
 from dagster_dataops.records import Record
@@ -22,27 +35,26 @@ def artefact_metadata(artefact: Artefact, partition: str | None = None) -> dict[
         partition: The key of its partition, if the asset has partitions.
     """
     place: dict[str, Any] = (
-        {"dagster/uri": artefact.path.as_uri()}
+        {URI: artefact.path.as_uri()}
         if partition is None
-        else {f"{METADATA_PREFIX}/path": dg.MetadataValue.path(artefact.path)}
+        else {PATH: dg.MetadataValue.path(artefact.path)}
     )
     return {
-        f"{METADATA_PREFIX}/files": artefact.files,
-        f"{METADATA_PREFIX}/digest": artefact.digest,
-        f"{METADATA_PREFIX}/listing": dg.MetadataValue.md(_listing(artefact.listing())),
+        FILES: artefact.files,
+        DIGEST: artefact.digest,
+        LISTING: dg.MetadataValue.md(_listing(artefact.listing())),
         **place,
-        "dagster/size_bytes": artefact.size_bytes,
+        SIZE_BYTES: artefact.size_bytes,
     }
 
 
 def delivery_metadata(export: Exported) -> dict[str, Any]:
-    """Return path, format, records, bytes and number of files of an export."""
+    """Return path, format, bytes and, of several, number of files of an exported result."""
     return {
-        f"{METADATA_PREFIX}/exported_to": dg.MetadataValue.path(export.target),
-        f"{METADATA_PREFIX}/export_format": export.format,
-        f"{METADATA_PREFIX}/export_rows": export.rows,
-        f"{METADATA_PREFIX}/export_bytes": export.size_bytes,
-        f"{METADATA_PREFIX}/export_files": len(export.files),
+        EXPORTED_TO: dg.MetadataValue.path(export.target),
+        EXPORT_FORMAT: export.format,
+        EXPORT_BYTES: export.size_bytes,
+        **({EXPORT_FILES: len(export.files)} if len(export.files) > 1 else {}),
     }
 
 
@@ -53,13 +65,18 @@ def export_metadata(export: Exported, partition: str | None = None) -> dict[str,
         export: The export.
         partition: The key of its partition; the row count then counts the partition only.
     """
-    count = "dagster/row_count" if partition is None else "dagster/partition_row_count"
-    place = {"dagster/uri": export.target.as_uri()} if partition is None else {}
+    count = ROW_COUNT if partition is None else PARTITION_ROW_COUNT
+    place: dict[str, Any] = (
+        {URI: export.target.as_uri()}
+        if partition is None
+        else {EXPORTED_TO: dg.MetadataValue.path(export.target)}
+    )
     return {
         count: export.rows,
-        f"{METADATA_PREFIX}/listing": dg.MetadataValue.md(_listing(export.files)),
+        EXPORT_FORMAT: export.format,
+        LISTING: dg.MetadataValue.md(_listing(export.files)),
         **place,
-        "dagster/size_bytes": export.size_bytes,
+        SIZE_BYTES: export.size_bytes,
     }
 
 

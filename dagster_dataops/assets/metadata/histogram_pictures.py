@@ -12,7 +12,7 @@ from typing import Any, Final
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS, cell
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import own_key
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
 
@@ -45,7 +45,7 @@ def histogram_metadata(dataset: JsonlDataset, operator: str) -> dict[str, Any]:
         if isinstance(column, dict) and (text := histogram(column))
     ]
     return {
-        f"{METADATA_PREFIX}/histogram_{number}": dg.MetadataValue.md(text)
+        own_key(f"histogram_{number}"): dg.MetadataValue.md(text)
         for number, text in enumerate(drawn[:_MOST_COLUMNS], 1)
     }
 

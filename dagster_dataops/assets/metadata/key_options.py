@@ -25,8 +25,8 @@ def written_keys(options: Mapping[str, Any]) -> dict[str, list[str]]:
     """
     if isinstance(options, ChainOptions):
         return _written_by_parts([written_keys(one) for one in options.values()])
-    read = _names(options.get("input_key"))
-    written = _names(options.get("output_key")) or read
+    read = names_in(options.get("input_key"))
+    written = names_in(options.get("output_key")) or read
     if len(read) == len(written):
         return {to: [source] for source, to in zip(read, written, strict=True)}
     return dict.fromkeys(written, read) if read else {}
@@ -45,7 +45,8 @@ def _written_by_parts(parts: list[dict[str, list[str]]]) -> dict[str, list[str]]
     return written
 
 
-def _names(value: object) -> list[str]:
+def names_in(value: object) -> list[str]:
+    """Return the keys in the value of an option: none, one or several."""
     given = value if isinstance(value, (list, tuple)) else [value]
     return [path for name in given if isinstance(name, str) for path in _paths(name)]
 

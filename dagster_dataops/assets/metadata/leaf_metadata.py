@@ -6,7 +6,7 @@ from typing import Any, Final
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import DATASETS, LEAVES, own_key
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.quantities import percentage
 
@@ -33,10 +33,10 @@ def leaf_metadata(manifest: Manifest) -> dict[str, Any]:
         header = [*header, "cooker"]
         rows = [[*row, leaf["cooker"] or ""] for row, leaf in zip(rows, leaves, strict=True)]
     shown = {
-        f"{METADATA_PREFIX}/share_{leaf['name']}": round(share_of(leaf, total), 6)
+        own_key(f"share_{leaf['name']}"): round(share_of(leaf, total), 6)
         for leaf in leaves[:_MAX_PLOTTED]
     }
-    return {f"{METADATA_PREFIX}/leaves": dg.MetadataValue.md(table(header, rows)), **shown}
+    return {LEAVES: dg.MetadataValue.md(table(header, rows)), **shown}
 
 
 def share_of(leaf: Mapping[str, Any], total: int) -> float:
@@ -60,7 +60,7 @@ def planned_leaves(leaves: Sequence[Any]) -> dict[str, Any]:
         ]
         for leaf in leaves
     ]
-    return {f"{METADATA_PREFIX}/datasets": dg.MetadataValue.md(table(header, rows))}
+    return {DATASETS: dg.MetadataValue.md(table(header, rows))}
 
 
 def _percent(share: float | None) -> str:

@@ -15,21 +15,36 @@ from dagster_dataops.assets.metadata.file_metadata import (
 from dagster_dataops.assets.metadata.histogram_pictures import histogram_metadata
 from dagster_dataops.assets.metadata.leaf_metadata import leaf_metadata
 from dagster_dataops.assets.metadata.markdown import cell, table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
-from dagster_dataops.assets.metadata.record_counts import count_metadata
+from dagster_dataops.assets.metadata.metadata_keys import (
+    ERRORS,
+    KEPT_FROM,
+    NOTES,
+    PARTITION_ROW_COUNT,
+    PATH,
+    PREVIEW,
+    RECORDS_PER_SECOND,
+    RESUMED_FROM,
+    ROW_COUNT,
+    ROWS_DROPPED,
+    ROWS_FAILED,
+    ROWS_IN,
+    ROWS_RESUMED,
+    SEEDS,
+    SIZE_BYTES,
+    URI,
+)
+from dagster_dataops.assets.metadata.record_counts import count_metadata, drop_metadata
 from dagster_dataops.assets.metadata.trace_command import trace_metadata
-from dagster_dataops.checkpoints.folder.manifest import published_uri
+from dagster_dataops.checkpoints.folder.manifest import Manifest, published_uri
 from dagster_dataops.configuration import bucket_of
 from dagster_dataops.datasets.artefact import Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
-from dagster_dataops.execution.progress import duration
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.quantities import counted
 
 _PREVIEW_ROWS: Final = 5
 _PREVIEW_COLUMNS: Final = 8
-_LONG_SECONDS: Final = 60
 
 
 def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dict[str, Any]:
@@ -42,24 +57,27 @@ def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dic
         dataset: The dataset that was written.
         partition: The key of its partition; the row count then counts the partition only.
     """
-    count = "dagster/row_count" if partition is None else "dagster/partition_row_count"
+    count = ROW_COUNT if partition is None else PARTITION_ROW_COUNT
     counted = {} if dataset.rows is None else {count: dataset.rows}
     return {
         **counted,
-        f"{METADATA_PREFIX}/preview": dg.MetadataValue.md(_preview_of(dataset)),
+        PREVIEW: dg.MetadataValue.md(_preview_of(dataset)),
         **_place_of(dataset, partition),
-        "dagster/size_bytes": dataset.size_bytes,
+        SIZE_BYTES: dataset.size_bytes,
     }
 
 
-def written_once(context: dg.AssetExecutionContext, events: Iterable[Any]) -> Iterator[Any]:
+def written_once(
+    context: dg.AssetExecutionContext, events: Iterable[Any], *, direct: bool = False
+) -> Iterator[Any]:
     """Yield the events of a step, with metadata moved from the results to the context.
 
     Dagster stores metadata on a result twice: in the step's output and in the materialization.
-    `add_asset_metadata` stores it once.
+    `add_asset_metadata` stores it once. In a direct call, such as in a unit test, it stays on the
+    results, where the caller sees it.
     """
     for event in events:
-        if not isinstance(event, dg.MaterializeResult) or not event.metadata:
+        if direct or not isinstance(event, dg.MaterializeResult) or not event.metadata:
             yield event
             continue
         context.add_asset_metadata(event.metadata, asset_key=event.asset_key)
@@ -82,56 +100,67 @@ def with_metadata(
 
 def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
     if partition is None:
-        return {"dagster/uri": published_uri(dataset.path)}
+        return {URI: published_uri(dataset.path)}
     if bucket_of(dataset.path) is None:
-        return {f"{METADATA_PREFIX}/path": dg.MetadataValue.path(dataset.path)}
-    return {f"{METADATA_PREFIX}/path": dg.MetadataValue.text(published_uri(dataset.path))}
+        return {PATH: dg.MetadataValue.path(dataset.path)}
+    return {PATH: dg.MetadataValue.text(published_uri(dataset.path))}
 
 
 def report_metadata(report: RunReport, partition: str | None = None) -> dict[str, Any]:
     """Return counts, failures, speed and location of a result, starting with the most important.
 
+    Nothing is said twice: the number of emitted records is Dagster's row count, and Dagster shows
+    the duration of the step.
+
     Args:
         report: The report of the run.
         partition: The key of the partition, if the asset has partitions.
     """
-    manifest = report.manifest
-    metadata: dict[str, Any] = {
-        f"{METADATA_PREFIX}/rows_in": manifest.rows_in,
-        **_emitted(report),
-        f"{METADATA_PREFIX}/rows_failed": manifest.failed,
-        **resumed_metadata(report),
-        **leaf_metadata(manifest),
-        **count_metadata(manifest),
+    return {
+        **outcome_metadata(report),
+        **({NOTES: "; ".join(report.notes)} if report.notes else {}),
+        **_result_metadata(report, partition),
+        **trace_metadata(report),
+        **leaf_metadata(report.manifest),
+        **count_metadata(report.manifest),
+        **_delivered(report),
+        RECORDS_PER_SECOND: round(report.records_per_second, 1),
+        **_made_from(report.manifest),
     }
-    if manifest.seeds:  # a text, because the UI rounds large numbers
+
+
+def outcome_metadata(report: RunReport) -> dict[str, Any]:
+    """Return what became of the records: counts, drops by reason and failures by exception."""
+    manifest = report.manifest
+    counts_drops = not report.lists_files and not manifest.new_records
+    errors = None if report.error_path is None else failures(report.error_path)
+    return {
+        ROWS_IN: manifest.rows_in,
+        **({ROWS_DROPPED: manifest.dropped} if counts_drops else {}),
+        ROWS_FAILED: manifest.failed,
+        **resumed_metadata(report),
+        **drop_metadata(manifest),
+        **({} if errors is None else {ERRORS: dg.MetadataValue.md(errors)}),
+    }
+
+
+def _delivered(report: RunReport) -> dict[str, Any]:
+    """Return the metadata of the export of a result; an asset that is an export has its own."""
+    if report.export is None or report.lists_files:
+        return {}
+    return delivery_metadata(report.export)
+
+
+def _made_from(manifest: Manifest) -> dict[str, Any]:
+    """Return seeds, as texts because the UI rounds large numbers, and runs whose records stay."""
+    metadata: dict[str, Any] = {}
+    if manifest.seeds:
         seeds = {stage: str(seed) for stage, seed in manifest.seeds.items()}
-        metadata[f"{METADATA_PREFIX}/seeds"] = dg.MetadataValue.json(seeds)
+        metadata[SEEDS] = dg.MetadataValue.json(seeds)
     if manifest.kept_from:
         runs = [run.get("run", "") for run in manifest.kept_from]
-        metadata[f"{METADATA_PREFIX}/kept_from"] = ", ".join(dict.fromkeys(runs))
-    if report.notes:
-        metadata[f"{METADATA_PREFIX}/notes"] = "; ".join(report.notes)
-    if report.error_path is not None:
-        metadata[f"{METADATA_PREFIX}/errors"] = dg.MetadataValue.md(failures(report.error_path))
-    if report.export is not None:
-        metadata |= delivery_metadata(report.export)
-    metadata[f"{METADATA_PREFIX}/seconds"] = round(report.seconds, 3)  # a number, for plots
-    if report.seconds >= _LONG_SECONDS:
-        metadata[f"{METADATA_PREFIX}/duration"] = duration(report.seconds)
-    metadata[f"{METADATA_PREFIX}/records_per_second"] = round(report.records_per_second, 1)
-    return metadata | _result_metadata(report, partition) | trace_metadata(report)
-
-
-def _emitted(report: RunReport) -> dict[str, int | str]:
-    """Return how many records the operator emitted and dropped; files are no records."""
-    if report.lists_files:
-        return {}
-    manifest = report.manifest
-    out = {f"{METADATA_PREFIX}/rows_out": manifest.rows_out}
-    if manifest.new_records:
-        return {**out, f"{METADATA_PREFIX}/new_records": manifest.made_text}
-    return {**out, f"{METADATA_PREFIX}/rows_dropped": manifest.dropped}
+        metadata[KEPT_FROM] = ", ".join(dict.fromkeys(runs))
+    return metadata
 
 
 def _result_metadata(report: RunReport, partition: str | None) -> dict[str, Any]:
@@ -162,13 +191,15 @@ def preview(rows: list[dict[str, Any]]) -> str:
 
 
 def resumed_metadata(report: RunReport) -> dict[str, Any]:
-    """Return the number of resumed records and, if there are any, the runs that settled them.
+    """Return the number of resumed records and the runs that settled them, if there are any.
 
     A single run is a link; several runs are listed by id, the latest last.
     """
-    metadata: dict[str, Any] = {f"{METADATA_PREFIX}/rows_resumed": report.rows_resumed}
-    if report.rows_resumed and report.resumed_from:
-        metadata[f"{METADATA_PREFIX}/resumed_from"] = _runs(report.resumed_from)
+    if not report.rows_resumed:
+        return {}
+    metadata: dict[str, Any] = {ROWS_RESUMED: report.rows_resumed}
+    if report.resumed_from:
+        metadata[RESUMED_FROM] = _runs(report.resumed_from)
     return metadata
 
 

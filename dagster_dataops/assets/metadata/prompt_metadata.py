@@ -6,7 +6,7 @@ from typing import Any, Final
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import cell, fenced
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import PROMPT
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.operators.definition.operator import Operator
@@ -15,7 +15,7 @@ _MAX_CHARACTERS: Final = 4000
 
 
 def prompt_metadata(
-    operator: Operator, inputs: Sequence[JsonlDataset], prefix: str = METADATA_PREFIX
+    operator: Operator, inputs: Sequence[JsonlDataset], key: str = PROMPT
 ) -> dict[str, Any]:
     """Return the messages to the model for the first record, as Markdown.
 
@@ -34,7 +34,7 @@ def prompt_metadata(
     if not any(one.get("content") for one in given):
         return {}
     text = "\n\n".join(f"**{cell(one.get('role'))}**\n\n{_content_of(one)}" for one in given)
-    return {f"{prefix}/prompt": dg.MetadataValue.md(text)}
+    return {key: dg.MetadataValue.md(text)}
 
 
 def _content_of(message: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import DROP_EXAMPLES, DROPS, FUNNEL, own_key
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.models.replies.latency import LATENCY, latency_quantile
 from dagster_dataops.models.replies.reply import CALL_COUNTS
@@ -16,24 +16,30 @@ from dagster_dataops.quantities import percentage
 _MOST_ROWS: Final = 20
 
 
-def count_metadata(manifest: Manifest) -> dict[str, Any]:
-    """Return the drops by reason as a table, and each sum as a number, to be plotted.
+def drop_metadata(manifest: Manifest) -> dict[str, Any]:
+    """Return the drops by reason as a table; of a chain also what became of them in its parts."""
+    metadata: dict[str, Any] = {}
+    if manifest.drops:
+        metadata[DROPS] = dg.MetadataValue.md(_drops(manifest))
+    if manifest.funnel:
+        metadata[FUNNEL] = dg.MetadataValue.md(_funnel(manifest))
+    return metadata
 
-    The keys are ``funnel``, for the parts of a chain, ``drops``, which the asset page has room for,
-    ``drop_examples``, the sums of calls of models (`CALL_COUNTS`), ``counted_`` with the name of
-    any other sum of the operator, the names of its tables, and ``latency_p50`` and ``latency_p95``
-    in seconds, of calls of models.
+
+def count_metadata(manifest: Manifest) -> dict[str, Any]:
+    """Return examples of drops, and each sum as a number, to be plotted.
+
+    The keys are ``drop_examples``, the sums of calls of models (`CALL_COUNTS`), ``counted_`` with
+    the name of any other sum of the operator, the names of its tables, and ``latency_p50`` and
+    ``latency_p95`` in seconds, of calls of models.
     """
     metadata: dict[str, Any] = {}
-    if manifest.funnel:
-        metadata[f"{METADATA_PREFIX}/funnel"] = dg.MetadataValue.md(_funnel(manifest))
     if manifest.drops:
-        metadata[f"{METADATA_PREFIX}/drops"] = dg.MetadataValue.md(_drops(manifest))
-        metadata[f"{METADATA_PREFIX}/drop_examples"] = dg.MetadataValue.md(_examples(manifest))
+        metadata[DROP_EXAMPLES] = dg.MetadataValue.md(_examples(manifest))
     for name, number in plain_counts(manifest.counts).items():
         shown = round(number, 9) if isinstance(number, float) else number
         key = name if name in CALL_COUNTS else f"counted_{name}"
-        metadata[f"{METADATA_PREFIX}/{key}"] = shown
+        metadata[own_key(key)] = shown
     for name, rows in count_tables(manifest.counts).items():
         metadata |= _latency(rows) if name == LATENCY else _counted_table(name, rows)
     return metadata
@@ -43,14 +49,14 @@ def _counted_table(name: str, rows: Mapping[str, float]) -> dict[str, Any]:
     """Return a row for every sum of a table, the largest first."""
     shown = sorted(rows.items(), key=lambda row: (-row[1], row[0]))
     text = table([name.replace("_", " "), "count"], [list(row) for row in shown[:_MOST_ROWS]])
-    return {f"{METADATA_PREFIX}/{name}": dg.MetadataValue.md(text)}
+    return {own_key(name): dg.MetadataValue.md(text)}
 
 
 def _latency(rows: Mapping[str, float]) -> dict[str, Any]:
     """Return two quantiles of the seconds of calls, as numbers, to be plotted."""
     return {
-        f"{METADATA_PREFIX}/{LATENCY}_p50": latency_quantile(rows, 0.5),
-        f"{METADATA_PREFIX}/{LATENCY}_p95": latency_quantile(rows, 0.95),
+        own_key(f"{LATENCY}_p50"): latency_quantile(rows, 0.5),
+        own_key(f"{LATENCY}_p95"): latency_quantile(rows, 0.95),
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS, fenced
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import TRACE
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
@@ -28,4 +28,4 @@ def trace_metadata(report: RunReport) -> dict[str, Any]:
         "From which source line a record came, and what became of a source line:\n\n"
         f"{fenced(commands, '')}\n"
     )
-    return {f"{METADATA_PREFIX}/trace": dg.MetadataValue.md(text.ljust(INLINE_CHARACTERS))}
+    return {TRACE: dg.MetadataValue.md(text.ljust(INLINE_CHARACTERS))}

@@ -84,6 +84,16 @@ class AssetOptions(TypedDict, total=False):
             "`dg.AutomationCondition.eager()`: one for all assets, or a dict by node."
         ),
     ]
+    columns: Annotated[
+        Mapping[str, str | Mapping[str, str]],
+        Doc(
+            "What columns are, such as `{'text': 'The text of the page.'}`, for the column schema "
+            "on the pages of assets; a dict by node, such as `{'graded': {'score': '...'}}`, for "
+            "the results of one node and of those after it, and by `source` for the source. By "
+            "default the docstrings of operators say it, such as that of `output_key`. A column "
+            "that no record has is a warning of the run."
+        ),
+    ]
     freshness_policy: Annotated[dg.FreshnessPolicy | None, Doc("Freshness policy of every asset.")]
     retry_policy: Annotated[
         dg.RetryPolicy | None,
@@ -143,11 +153,6 @@ def step_tags_of(options: AssetOptions, node: str) -> dict[str, Any] | None:
     """
     given: Any = cast("Mapping[str, Any]", options).get("op_tags") or {}
     return None if node not in given else step_tags(f"op_tags.{node}", given[node])
-
-
-def io_manager_key(resource_key: str) -> str:
-    """Return the key of the IO manager that belongs to a resource."""
-    return f"{resource_key}_io"
 
 
 def automation_condition_of(options: AssetOptions, node: str) -> Condition | None:

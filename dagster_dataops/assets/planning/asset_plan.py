@@ -23,16 +23,18 @@ from dagster_dataops.assets.checks.error_rate import (
 from dagster_dataops.assets.checks.missing_columns import missing_columns_spec, needs_columns
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.launchpad.config_schema import config_schema
+from dagster_dataops.assets.metadata.metadata_keys import IO_MANAGER_KEY
 from dagster_dataops.assets.planning.asset_options import (
     AssetOptions,
     automation_condition_of,
-    io_manager_key,
     resource_key_of,
     root_of,
 )
+from dagster_dataops.assets.planning.check_translation import CheckTranslation
+from dagster_dataops.assets.planning.described_columns import DescribedColumns
 from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOpsTranslatorData
 from dagster_dataops.assets.runtime.asset_paths import address_of
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import DataOpsResource, io_manager_key
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.exporters.endings import names_file
@@ -40,7 +42,6 @@ from dagster_dataops.graph.graph import OperatorGraph
 from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 
 PARTITION: Final = "{partition}"  # in the path of an export
-_IO_MANAGER_METADATA: Final = "dagster/io_manager_key"  # of `with_io_manager_key`
 
 _Input: TypeAlias = tuple[dg.AssetKey, str | Path | PathPattern]
 
@@ -63,6 +64,8 @@ class AssetPlan:
         outputs: The spec of each result of a node with several, by the name of its output.
         artefacts: Specs of the assets whose artefacts are options of the operator, by node.
         check_partitions: Partitions of the checks, if they have any.
+        check_translation: What the translator makes of the specs of checks.
+        columns: What the columns of results are.
     """
 
     node: OperatorNode
@@ -74,6 +77,8 @@ class AssetPlan:
     outputs: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
     artefacts: Mapping[str, dg.AssetSpec] = field(default_factory=dict)
     check_partitions: dg.PartitionsDefinition | None = None
+    check_translation: CheckTranslation = field(default_factory=lambda: CheckTranslation(""))
+    columns: DescribedColumns = field(default_factory=DescribedColumns)
 
     @property
     def results(self) -> dict[str, dg.AssetSpec]:
@@ -130,7 +135,7 @@ class AssetPlan:
     @property
     def io_manager_key(self) -> str:
         """Resource key of the IO manager; a translator may name another IO manager."""
-        return str(self.spec.metadata[_IO_MANAGER_METADATA])
+        return str(self.spec.metadata[IO_MANAGER_KEY])
 
     @cached_property
     def config_schema(self) -> dict[str, dg.Field]:
@@ -142,17 +147,51 @@ class AssetPlan:
         """Whether it has the check ``missing_columns``."""
         return needs_columns(self.node.operator)
 
-    @property
+    @cached_property
+    def error_rate_specs(self) -> dict[dg.AssetKey, dg.AssetCheckSpec]:
+        """The spec of the check of failed records on each result, if they have it."""
+        rate = self.error_rate
+        if rate is None:
+            return {}
+        return self._translated(rate.spec, rate.fixed_severity)
+
+    @cached_property
+    def missing_columns_specs(self) -> dict[dg.AssetKey, dg.AssetCheckSpec]:
+        """The spec of the check of missing columns on each result, if they have it."""
+        if not self.needs_columns:
+            return {}
+        return self._translated(missing_columns_spec, dg.AssetCheckSeverity.WARN)
+
+    def _translated(
+        self,
+        spec_of: Callable[[dg.AssetKey], dg.AssetCheckSpec],
+        severity: dg.AssetCheckSeverity | None,
+    ) -> dict[dg.AssetKey, dg.AssetCheckSpec]:
+        outputs = {spec.key: name for name, spec in self.outputs.items()}
+        return {
+            one.key: self.check_translation.spec(
+                spec_of(one.key),
+                self.check_partitions,
+                self.node,
+                output=outputs.get(one.key, ""),
+                severity=severity,
+            )
+            for one in self.specs
+        }
+
+    @cached_property
     def check_specs(self) -> list[dg.AssetCheckSpec]:
         """The specs of the checks that the operator's own step runs."""
         found: list[dg.AssetCheckSpec] = []
         for asset in self.checked_assets:
-            if self.error_rate is not None:
-                found.append(self.error_rate.spec(asset.key))
-            if self.needs_columns:
-                found.append(missing_columns_spec(asset.key))
-            found += [check.spec(asset.key) for check in asset.checks]
-        return [with_partitions(spec, self.check_partitions) for spec in found]
+            own = (self.error_rate_specs.get(asset.key), self.missing_columns_specs.get(asset.key))
+            found += [spec for spec in own if spec is not None]
+            found += [
+                with_partitions(check.spec(asset.key), self.check_partitions)
+                for check in asset.checks
+            ]
+        self.check_translation.check_names(found)
+        return found
 
 
 @dataclass(frozen=True)
@@ -201,6 +240,7 @@ def plan_assets(
     check_nodes(graph, unpartitioned, "unpartitioned")
     rates = error_rates_of(graph, options.get("max_error_rate", ErrorRateCheck()))
     keys = {SOURCE: origin.key}
+    columns = DescribedColumns.of(graph, options.get("columns"), keys, origin.path)
     specs: dict[str, dg.AssetSpec] = {}
     whole: set[str] = set()
     plans: list[AssetPlan] = []
@@ -240,6 +280,8 @@ def plan_assets(
             check_partitions=partitions_of_checks(
                 spec.partitions_def, options.get("backfill_policy")
             ),
+            check_translation=CheckTranslation.of(graph.name, translator),
+            columns=columns,
         )
         plans.append(plan)
         keys |= {name: one.key for name, one in plan.results.items()}
@@ -323,7 +365,7 @@ def _completed(
     known = {dep.asset_key for dep in spec.deps}
     upstream = (*data.upstream, *data.artefacts)
     missing = dict.fromkeys(key for key in upstream if key not in known)
-    metadata = {_IO_MANAGER_METADATA: manager, **_address(spec, data.node, root)}
+    metadata = {IO_MANAGER_KEY: manager, **_address(spec, data.node, root)}
     return spec.merge_attributes(
         deps=list(missing),
         metadata={name: value for name, value in metadata.items() if name not in spec.metadata},
@@ -331,9 +373,13 @@ def _completed(
 
 
 def _address(spec: dg.AssetSpec, node: OperatorNode, root: Path | None) -> dict[str, str]:
-    """Return the metadata with the URI of a result; that of an export is known when it is made."""
+    """Return the metadata with the URI of a result, if its materializations do not have it.
+
+    They have it without partitions. That of an export is known when it is made.
+    """
     kind = node.operator.__dataops__.spec.kind
-    return {} if kind.exports else address_of(spec, root, kind)
+    known_later = kind.exports or spec.partitions_def is None
+    return {} if known_later else address_of(spec, root, kind)
 
 
 def argument_of(result: str) -> str:

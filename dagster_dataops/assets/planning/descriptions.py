@@ -4,6 +4,7 @@ Google, NumPy and reST styles are converted. Other text stays unchanged; no text
 and images are shown as text.
 """
 
+import functools
 import inspect
 import re
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from itertools import takewhile
 from typing import Final
 
 from dagster_dataops.assets.metadata.markdown import prose
+from dagster_dataops.operators.options.docstrings import without_rst
 
 _TITLE: Final = re.compile(r"([A-Z][A-Za-z ]{2,30}):")  # Google
 _RULE: Final = re.compile(r"-{3,}")  # NumPy, below a title
@@ -21,9 +23,15 @@ _NUMPY_ITEM: Final = re.compile(r"([*\w., ]+?)(?: *: *(.*))?")
 _PROMPT: Final = ">>>"
 
 
+def first_paragraph(docstring: str) -> str:
+    """Return the first paragraph of a docstring, on one line."""
+    return " ".join(inspect.cleandoc(docstring).partition("\n\n")[0].split())
+
+
+@functools.lru_cache(maxsize=4096)  # many nodes have the same operator
 def described(docstring: str | None) -> str | None:
     """Return a docstring as Markdown; ``None`` if there is none."""
-    lines = inspect.cleandoc(docstring or "").splitlines()
+    lines = without_rst(inspect.cleandoc(docstring or "")).splitlines()
     return prose("\n".join(_rendered(lines)).strip()) or None
 
 

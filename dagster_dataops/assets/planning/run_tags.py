@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from dagster_dataops.assets.metadata.metadata_keys import OPERATOR
 from dagster_dataops.errors import ConfigurationError
 
-OPERATOR_TAG: Final = "dagster_dataops/operator"
+OPERATOR_TAG: Final = OPERATOR
 _MOST: Final = 63  # characters of each part of a key, and of the value of an asset's tag
 _KEY: Final = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}")
 _NOT_IN_VALUES: Final = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -57,6 +58,11 @@ def _is_json(value: Any) -> bool:
         return bool(json.loads(json.dumps(value)) == value)
     except (TypeError, ValueError, RecursionError):
         return False
+
+
+def is_whole_tag(reference: str) -> bool:
+    """Return whether the tag of an operator holds its name unchanged."""
+    return operator_tag(reference)[OPERATOR_TAG] == reference.removeprefix("data.")
 
 
 def operator_tag(reference: str) -> dict[str, str]:

@@ -1,9 +1,9 @@
-"""DataOpsTranslator: maps operator nodes to asset specs."""
+"""DataOpsTranslator: maps operator nodes to asset specs, and checks; runs their steps."""
 
 import inspect
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,16 +11,25 @@ import dagster as dg
 
 from dagster_dataops.assets.metadata.code_references import code_references
 from dagster_dataops.assets.metadata.markdown import table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
-from dagster_dataops.assets.planning.descriptions import described
-from dagster_dataops.assets.planning.run_tags import operator_tag
+from dagster_dataops.assets.metadata.metadata_keys import (
+    CANNOT_BE_RESUMED,
+    KIND,
+    OPERATOR,
+    OPTIONS,
+    OUTPUT,
+)
+from dagster_dataops.assets.planning.descriptions import described, first_paragraph
+from dagster_dataops.assets.planning.run_tags import is_whole_tag, operator_tag
 from dagster_dataops.assets.runtime.asset_paths import key_of
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.checkpoints.folder.run_fingerprint import (
     unknown_constants,
     unknown_options,
 )
 from dagster_dataops.graph.operator_node import OperatorNode
-from dagster_dataops.operators.definition.spec import Invocation
+from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.operators.options.secret_options import redacted
 
@@ -53,8 +62,30 @@ class DataOpsTranslatorData:
     output: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class DataOpsCheckData:
+    """A check of a result, with the spec that it has by default.
+
+    Attributes:
+        pipeline: Name of the pipeline; may be empty.
+        spec: The default spec: key of the asset, name, description, whether the check blocks. Its
+            metadata ``dagster_dataops/severity`` is the severity of a failure, unless that depends
+            on the share of failed records.
+        node: The operator node; ``None`` for a check of the source.
+        output: Name of the output; empty for a node with one result.
+        declared: Whether it is one of ``checks=``. The others are ``failed_records`` and
+            ``missing_columns``, which come from the counts of the run.
+    """
+
+    pipeline: str
+    spec: dg.AssetCheckSpec
+    node: OperatorNode | None = None
+    output: str = ""
+    declared: bool = False
+
+
 class DataOpsTranslator:
-    """Maps operator nodes to asset specs; override `get_asset_spec` to change names and groups.
+    """Maps operators to assets and checks, and runs their steps. Override a method to change that.
 
     Example:
         .. code-block:: python
@@ -77,19 +108,70 @@ class DataOpsTranslator:
         return dg.AssetSpec(
             key=dg.AssetKey([*key_of(data.pipeline, node.name), *filter(None, [data.output])]),
             deps=list(dict.fromkeys([*data.upstream, *data.artefacts])),
-            description=described(invocation.spec.description),
+            description=description_of(invocation.spec),
             group_name=data.pipeline or "dataops",
             code_version=code_version(invocation),
             kinds={"python", _format_of(invocation)},
             tags=operator_tag(invocation.spec.reference),
             metadata={
                 **definition_metadata(node),
-                **({f"{METADATA_PREFIX}/output": data.output} if data.output else {}),
+                **({OUTPUT: data.output} if data.output else {}),
             },
             partitions_def=data.partitions_def,
             automation_condition=data.automation_condition,
             freshness_policy=data.freshness_policy,
         )
+
+    def get_asset_check_spec(self, data: DataOpsCheckData) -> dg.AssetCheckSpec:
+        """Return the spec of one check: by default ``data.spec``.
+
+        It is called for ``failed_records`` and ``missing_columns`` of every operator that has them,
+        and for every declared check. Results have the name of the returned spec, block as it says,
+        and have the severity of its metadata ``dagster_dataops/severity``. ``max_error_rate=None``
+        leaves ``failed_records`` out, and ``_missing="allow"`` the check ``missing_columns``.
+
+        Example:
+            .. code-block:: python
+
+                class Checked(DataOpsTranslator):
+                    def get_asset_check_spec(self, data):
+                        spec = super().get_asset_check_spec(data)
+                        if spec.name != "failed_records":
+                            return spec
+                        return dg.AssetCheckSpec(
+                            "quality_gate",
+                            asset=spec.asset_key,
+                            description=f"{spec.description} Runbook: https://wiki/quality",
+                            blocking=True,
+                            metadata={"dagster_dataops/severity": "ERROR", "team": "data"},
+                        )
+        """
+        return data.spec
+
+    def execute(self, context: StepContext, dataops: DataOpsResource) -> Iterator[StepEvent]:
+        """Run the operators of one step, and yield the events of each as it finishes.
+
+        Override it to do something before or after them: fetch a secret, send a message, open a
+        sandbox. It is called once in each step: for each operator, or for all of them with
+        ``layout="single_step"``; for a source that is a function or a stream; and in the preview
+        job, with the context of an op and no events. It is not called where the step has a body of
+        yours, in `dataops_assets`, nor in the steps of declared checks and of the report.
+
+        Arguments without a default after ``dataops`` are keys of resources, as in ``def
+        execute(self, context, dataops, slack)``.
+
+        Example:
+            .. code-block:: python
+
+                class Announced(DataOpsTranslator):
+                    def execute(self, context, dataops):
+                        try:
+                            yield from super().execute(context, dataops)
+                        except Exception as error:
+                            context.log.error(f"tell the team: {error}")
+                            raise
+        """
+        yield from dataops.run(context)
 
 
 def _format_of(invocation: Invocation) -> str:
@@ -105,37 +187,77 @@ def code_version(invocation: Invocation) -> str:
     return f"{invocation.spec.code_version[:12]}-{invocation.options_digest[:8]}"
 
 
+def description_of(spec: OperatorSpec) -> str | None:
+    """Return the description of an operator's asset: its docstring as Markdown.
+
+    Of an operator of the library it is the first paragraph: the catalogue has the whole text,
+    which a definition with hundreds of nodes would repeat for each of them.
+    """
+    if not _in_library(spec):
+        return described(spec.description)
+    return described(f"{first_paragraph(spec.description)}\n\nMore: `help({spec.reference})`.")
+
+
+def _is_special(spec: OperatorSpec) -> bool:
+    """Return whether an operator of the user is of another kind than most: no record operator."""
+    return spec.kind_text != f"{RECORD.name} operator" and not _in_library(spec)
+
+
+def _in_library(spec: OperatorSpec) -> bool:
+    return spec.place.startswith("dagster_dataops.library.")
+
+
 def definition_metadata(node: OperatorNode) -> Mapping[str, Any]:
-    """Return the metadata of a node before it runs: operator, options, settings."""
+    """Return the metadata of a node before it runs: what its pipeline chose, and its source.
+
+    What is as in the definition of the operator is left out, because each entry costs memory and
+    time in every process that holds the definitions. The tag of the asset names the operator; if a
+    tag cannot hold the name, an entry does. The source of an operator of the library is not shown.
+    """
     invocation = node.operator.__dataops__
-    settings = invocation.resolved
-    workers = invocation.settings.max_workers
+    spec = invocation.spec
     options = options_table(invocation)
     unknown = "; ".join(filter(None, [unknown_options(invocation), unknown_constants(invocation)]))
     return {
-        f"{METADATA_PREFIX}/operator": invocation.spec.reference,
-        f"{METADATA_PREFIX}/kind": invocation.spec.kind_text,
-        **({f"{METADATA_PREFIX}/options": dg.MetadataValue.md(options)} if options else {}),
-        f"{METADATA_PREFIX}/concurrency_mode": settings.concurrency_mode,
-        f"{METADATA_PREFIX}/max_workers": "automatic" if workers is None else workers,
-        **({f"{METADATA_PREFIX}/cannot_be_resumed": unknown} if unknown else {}),
-        **code_references(*invocation.spec.targets),
+        **({} if is_whole_tag(spec.reference) else {OPERATOR: spec.reference}),
+        **({KIND: spec.kind_text} if _is_special(spec) else {}),
+        **({OPTIONS: dg.MetadataValue.md(options)} if options else {}),
+        **({CANNOT_BE_RESUMED: unknown} if unknown else {}),
+        **({} if _in_library(spec) else code_references(*spec.targets)),
     }
 
 
 def options_table(invocation: Invocation) -> str:
-    """Return a Markdown table of the options with their values and, if they differ, defaults."""
-    options = invocation.spec.options
-    defaults = {option.name: option.default for option in options if not option.required}
-    rows = []
+    """Return a Markdown table of what was chosen: options and settings, with their defaults.
+
+    Options without a default are always chosen. The table is empty if everything is the default.
+    """
+    defaults = {option.name: option for option in invocation.spec.options}
+    rows: list[tuple[object, ...]] = []
     for name, value in shown_options(invocation).items():
-        given = invocation.options[name]
-        default = defaults.get(name, given)
+        option = defaults.get(name)
+        if option is None or option.required:
+            rows.append((name, _quoted(value), ""))
+            continue
+        given, default = invocation.options[name], option.default
         shown = value if default is given else _shown(name, default)
-        rows.append((name, _quoted(value), "" if shown == value else _quoted(shown)))
+        if shown != value:
+            rows.append((name, _quoted(value), _quoted(shown)))
+    settings = {f"_{name}": value for name, value in _chosen(invocation)}
+    rows += [(name, _quoted(_shown(name, value)), "") for name, value in settings.items()]
     if any(default != "" for _, _, default in rows):
         return table(["option", "value", "default"], rows)
     return table(["option", "value"], [row[:2] for row in rows]) if rows else ""
+
+
+def _chosen(invocation: Invocation) -> list[tuple[str, object]]:
+    """Return the settings that were given; of an operator of the library, those of the node."""
+    spec = invocation.spec
+    known = spec.settings.given() if _in_library(spec) else {}
+    given = invocation.settings.given()
+    if not given.get("max_workers"):  # 0 is the default, too
+        given.pop("max_workers", None)
+    return [(name, value) for name, value in given.items() if known.get(name) != value]
 
 
 def _quoted(value: object) -> object:

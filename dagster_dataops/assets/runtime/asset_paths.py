@@ -8,6 +8,7 @@ from urllib.parse import quote
 import dagster as dg
 import xxhash
 
+from dagster_dataops.assets.metadata.metadata_keys import URI
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.configuration import bucket_of, shown_place
 from dagster_dataops.operators.kinds.kind import OperatorKind
@@ -53,13 +54,13 @@ def address_of(
     result = folder.artefact if kind.makes_folder else folder.result
     place = result if spec.partitions_def is None else folder.path / PARTITIONS
     if bucket_of(place) is not None:  # a result has another key after every publication
-        return {"dagster/uri": shown_place(folder.path)}
-    return {"dagster/uri": place.as_uri()}
+        return {URI: shown_place(folder.path)}
+    return {URI: place.as_uri()}
 
 
 def located(spec: dg.AssetSpec, root: Path | None) -> dg.AssetSpec:
     """Return ``spec`` with the metadata of `address_of`, unless it has a URI already."""
-    address = {} if "dagster/uri" in spec.metadata else address_of(spec, root)
+    address = {} if URI in spec.metadata else address_of(spec, root)
     return spec.merge_attributes(metadata=address) if address else spec
 
 

@@ -6,9 +6,10 @@ from typing import Any, Generic, TypeVar
 import dagster as dg
 from typing_extensions import override
 
-from dagster_dataops.assets.metadata.columns.column_schema import whole_schema
+from dagster_dataops.assets.metadata.columns.column_schema import whole_schema, with_texts
 from dagster_dataops.assets.metadata.materialization import with_metadata
-from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
+from dagster_dataops.assets.metadata.metadata_keys import COLUMN_SCHEMA, ROW_COUNT
+from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent, column_texts
 from dagster_dataops.datasets.dataset import JsonlDataset
 
 Event = TypeVar("Event")
@@ -82,16 +83,18 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
                 name = event.asset_key.to_user_string() if event.asset_key else "the result"
                 text = f"{name}: some metadata is left out ({type(error).__name__}: {error})"
                 self._context.log.warning(text)
+        if (schema := found.get(COLUMN_SCHEMA)) is not None:
+            found[COLUMN_SCHEMA] = with_texts(schema, column_texts(self._context, event.asset_key))
         return found
 
 
 def _row_count(datasets: list[JsonlDataset]) -> Mapping[str, Any]:
     known = [data.rows if data.rows is not None else sum(1 for _ in data) for data in datasets]
-    return {"dagster/row_count": sum(known)} if datasets else {}
+    return {ROW_COUNT: sum(known)} if datasets else {}
 
 
 def _column_schema(datasets: list[JsonlDataset]) -> Mapping[str, Any]:
-    return {"dagster/column_schema": whole_schema(datasets).table_schema()} if datasets else {}
+    return {COLUMN_SCHEMA: whole_schema(datasets).table_schema()} if datasets else {}
 
 
 def _in_op(event: dg.MaterializeResult[Any], metadata: Mapping[str, Any]) -> Any:

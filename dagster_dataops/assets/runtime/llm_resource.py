@@ -18,7 +18,7 @@ class LLMResource(dg.ConfigurableResource[None]):
 
     The fields have the meaning of those of `ModelClient`. The address, or else the deployment, is
     part of the identity of results; a new key or limit discards no finished work. Give it as
-    ``build_definitions(clients={"default": LLMResource(...)})``.
+    `build_definitions(clients={"default": LLMResource(...)})`.
     """
 
     base_url: str | None = Field(

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import PROGRESS, WAITING
 from dagster_dataops.assets.runtime.step_assets import assets_in
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
@@ -74,7 +74,7 @@ def progress_metadata(state: ProgressState, seconds: float) -> dict[str, Any]:
     if state.share is not None:
         done = min(int(state.share * _BAR_CHARACTERS), _BAR_CHARACTERS)
         text = f"{'█' * done}{'░' * (_BAR_CHARACTERS - done)} {text}"
-    return {f"{METADATA_PREFIX}/progress": text}
+    return {PROGRESS: text}
 
 
 def observations_of(context: StepContext, root: Path, folder: NodeFolder) -> Observations | None:
@@ -98,7 +98,7 @@ def observe_waiting(
 ) -> None:
     """Log that an operator waits, as an observation of its assets; nothing is materialized."""
     for spec in specs:
-        shown = {f"{METADATA_PREFIX}/waiting": waiting.reason}
+        shown = {WAITING: waiting.reason}
         context.log_event(
             dg.AssetObservation(asset_key=spec.key, description=str(waiting), metadata=shown)
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,8 @@ from dagster_dataops.assets.runtime.core_sharing import fair_settings
 from dagster_dataops.assets.runtime.dagster_progress import DagsterProgress
 from dagster_dataops.assets.runtime.environment_values import from_environment, written_values
 from dagster_dataops.assets.runtime.events import DataOpsEventIterator
+from dagster_dataops.assets.runtime.external_call import ExternalCall, external_call
+from dagster_dataops.assets.runtime.external_results import reported_results
 from dagster_dataops.assets.runtime.messenger import Messenger
 from dagster_dataops.assets.runtime.observations import observations_of
 from dagster_dataops.assets.runtime.run_monitor import RunMonitor
@@ -23,6 +26,7 @@ from dagster_dataops.assets.runtime.step_context import (
     Work,
     assigned,
     refreshes,
+    run_of,
     runs_back,
 )
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
@@ -51,11 +55,11 @@ _RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry
 class DataOpsResource(dg.ConfigurableResource[None]):
     """Runs operators in assets and ops, with results and checkpoints below one root folder.
 
-    Clients of operators given as ``build_definitions(clients={"judge": ...})`` become fields of
+    Clients of operators given as `build_definitions(clients={"judge": ...})` become fields of
     a subclass: operators get each field that a subclass adds by its name, as
-    ``context.clients["judge"]`` for the field ``judge``.
+    `context.clients["judge"]` for the field `judge`.
 
-    The field ``cluster``, such as `RayCluster`, holds the machines that operators in process mode
+    The field `cluster`, such as `RayCluster`, holds the machines that operators in process mode
     run on. It may be a resource of dagster-ray, which Dagster then starts and ends with the step:
     one agent runs on each of its nodes. Left empty: `config.cluster`, else this machine.
     """
@@ -172,7 +176,45 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             work: The result of `plan_pipeline`.
         """
         chosen = assigned(context) if work is None else work
-        return DataOpsEventIterator(chosen.run(context, self), context)
+        events = chosen.run(context, self)
+        call = external_call()
+        return DataOpsEventIterator(
+            call.checked(events, self.root_path) if call else events, context
+        )
+
+    def run_by_pipes(
+        self, context: dg.AssetExecutionContext, client: dg.PipesClient, **arguments: Any
+    ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
+        """Run the operators of a step in another process, and yield their events as `run` does.
+
+        The process runs the command ``python -m dagster_dataops run -m MODULE`` with the same
+        definitions. There, this method is `run`. Its log lines are those of the step. The events
+        come when it has ended.
+
+        Args:
+            context: The context of the step.
+            client: A client of Dagster Pipes, such as ``dg.PipesSubprocessClient``.
+            **arguments: Arguments of its ``run``: ``command``, and what else it takes.
+
+        Example:
+            .. code-block:: python
+
+                @dataops_assets(ppl, source="docs.jsonl")
+                def docs(context, dataops: DataOpsResource, pipes: dg.PipesSubprocessClient):
+                    command = [sys.executable, "-m", "dagster_dataops", "run", "-m", "my.defs"]
+                    yield from dataops.run_by_pipes(context, pipes, command=command)
+
+        Raises:
+            ExternalRunError: The process ended without the events of the operators.
+            dg.Failure: The run is being terminated, and the step has a retry policy.
+        """
+        if external_call() is not None:
+            yield from self.run(context)
+            return
+        with ended_by_interrupts(context):
+            call = ExternalCall.of(context, self.root_path, _continued_runs(context))
+            given = {**arguments, "extras": {**arguments.get("extras", {}), **call.extras}}
+            yield from reported_results(context, client.run(context=context, **given))
 
     def run_operator(
         self,
@@ -225,12 +267,19 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     ) -> RunContext:
         messenger = Messenger()
         observations = observations_of(context, self.root_path, folder)
+        continued, unreported = (
+            _continued_runs(context),
+            unreported_in(context, self.root_path, folder),
+        )
+        if call := external_call():
+            continued |= frozenset(call.continued)
+            unreported = partial(call.is_unreported, self.root_path, folder)
         return RunContext(
-            run=context.run.run_id,
+            run=run_of(context).run_id,
             resume=resume,
             reuse_finished=refreshes(context) and resume is ResumePolicy.AUTO,
-            earlier_runs=_continued_runs(context),
-            unreported=unreported_in(context, self.root_path, folder),
+            earlier_runs=continued,
+            unreported=unreported,
             flush_seconds=self.flush_seconds,
             lock_seconds=self.lock_seconds,
             progress=DagsterProgress(context.log, observations, messenger),
@@ -256,11 +305,18 @@ def _resumes(tags: Mapping[str, str]) -> bool:
 
 
 def resource_of(context: Any, resource_key: str) -> DataOpsResource:
-    """Return the resource of a step or sensor that has it as a required resource.
+    """Return the resource of a step or sensor that requires it, or the IO manager that has it.
 
     Args:
         context: Context of the step or the evaluation.
         resource_key: Key of the resource.
     """
-    resource: DataOpsResource = getattr(context.resources, resource_key)
+    resource: DataOpsResource | None = getattr(context.resources, resource_key, None)
+    if resource is None:
+        resource = getattr(context.resources, io_manager_key(resource_key)).dataops
     return resource
+
+
+def io_manager_key(resource_key: str) -> str:
+    """Return the key of the IO manager that belongs to a resource."""
+    return f"{resource_key}_io"

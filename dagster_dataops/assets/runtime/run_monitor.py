@@ -6,7 +6,7 @@ from typing import Final
 import dagster as dg
 
 from dagster_dataops.assets.runtime.messenger import Messenger
-from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.assets.runtime.step_context import StepContext, run_of
 
 _SECONDS: Final = 2.0  # between two queries
 
@@ -20,7 +20,7 @@ class RunMonitor:
     """
 
     def __init__(self, context: StepContext, messenger: Messenger) -> None:
-        self._run_id = context.run.run_id
+        self._run_id = run_of(context).run_id
         self._instance = context.instance
         self._messenger = messenger
         self._next = time.monotonic() + _SECONDS

@@ -1,7 +1,12 @@
-"""Map a step's context to the operators of the step, so that its body only calls `run(context)`."""
+"""Map a step's context to the operators of the step, so that its body only calls `run(context)`.
 
-from collections.abc import Iterator
+In a unit test that calls an asset, with a context of `dg.build_asset_context`, there is no run.
+`run_of` then makes one up, so that the same code works there.
+"""
+
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol, TypeAlias
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import dagster as dg
@@ -22,11 +27,34 @@ class Work(Protocol):
 
 
 _assigned: WeakKeyDictionary[StepContext, Work] = WeakKeyDictionary()
+_made_up: WeakKeyDictionary[StepContext, dg.DagsterRun] = WeakKeyDictionary()
+_NO_RUN: Final = "EPHEMERAL"  # the run id of every context of a direct call
 
 
 def assign(context: StepContext, work: Work) -> None:
     """Assign work to the step of ``context``, as long as the context exists."""
     _assigned[context] = work
+    _made_up.pop(context, None)  # each call of an asset with the same context is another run
+
+
+def is_direct(context: StepContext) -> bool:
+    """Return whether an asset or op is called in Python, such as by a unit test, without a run."""
+    return _op_context(context).run_id == _NO_RUN
+
+
+def _op_context(context: StepContext) -> dg.OpExecutionContext:
+    return context if isinstance(context, dg.OpExecutionContext) else context.op_execution_context
+
+
+def run_of(context: StepContext) -> dg.DagsterRun:
+    """Return the run of a step; of a direct call one with a random id and the context's tags."""
+    if not is_direct(context):
+        return context.run
+    run = _made_up.get(context)
+    if run is None:
+        tags = dict(_op_context(context).run_tags)
+        run = _made_up[context] = dg.DagsterRun("direct_call", run_id=str(uuid4()), tags=tags)
+    return run
 
 
 def assigned(context: StepContext) -> Work:
@@ -46,18 +74,33 @@ def assigned(context: StepContext) -> Work:
     return work
 
 
+_column_texts: WeakKeyDictionary[StepContext, dict[dg.AssetKey, Mapping[str, str]]] = (
+    WeakKeyDictionary()
+)
+
+
+def describe_columns(context: StepContext, key: dg.AssetKey, texts: Mapping[str, str]) -> None:
+    """Keep what the columns of an asset are, as long as the context exists."""
+    _column_texts.setdefault(context, {})[key] = texts
+
+
+def column_texts(context: StepContext, key: dg.AssetKey | None) -> Mapping[str, str]:
+    """Return what `describe_columns` kept of an asset; nothing if there is nothing."""
+    return {} if key is None else _column_texts.get(context, {}).get(key, {})
+
+
 REFRESH_TAG: Final = "dagster_dataops/refresh"
 RETRY_TAG: Final = "dagster_dataops/retry_failed_records"
 
 
 def refreshes(context: StepContext) -> bool:
     """Return whether a step runs in the refresh job."""
-    return context.run.tags.get(REFRESH_TAG) == "true"
+    return run_of(context).tags.get(REFRESH_TAG) == "true"
 
 
 def retries_failed_records(context: StepContext) -> bool:
     """Return whether a step runs in the job that retries failed records."""
-    return context.run.tags.get(RETRY_TAG) == "true"
+    return run_of(context).tags.get(RETRY_TAG) == "true"
 
 
 def selects(context: StepContext, key: dg.AssetKey) -> bool:
@@ -67,7 +110,7 @@ def selects(context: StepContext, key: dg.AssetKey) -> bool:
 
 def runs_back(context: StepContext) -> Iterator[dg.DagsterRun]:
     """Yield the run of a step, the run that it re-executes, and so on to the first known one."""
-    run: dg.DagsterRun | None = context.run
+    run: dg.DagsterRun | None = run_of(context)
     seen = set()
     while run is not None and run.run_id not in seen:
         yield run

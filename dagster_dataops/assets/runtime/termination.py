@@ -11,7 +11,7 @@ from typing import Final
 
 import dagster as dg
 
-from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.assets.runtime.step_context import StepContext, is_direct, run_of
 from dagster_dataops.errors import RunStoppedError
 
 _REASON: Final = (
@@ -28,12 +28,13 @@ def ended_by_interrupts(context: StepContext) -> Iterator[None]:
         dg.Failure: The run is being terminated, or was while the body ran. It allows no retry.
         BaseException: The interrupt itself, if the step has no retry policy.
     """
-    if context.run.run_id in _interrupted or (context.retry_number and is_canceling(context)):
+    run = run_of(context).run_id
+    if run in _interrupted or (_is_retry(context) and is_canceling(context)):
         raise _failure()
     try:
         yield
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as interrupt:
-        _interrupted.add(context.run.run_id)
+        _interrupted.add(run)
         if context.op_def.retry_policy is None:
             raise
         raise _failure() from interrupt
@@ -43,9 +44,13 @@ def ended_by_interrupts(context: StepContext) -> Iterator[None]:
         raise
 
 
+def _is_retry(context: StepContext) -> bool:
+    return not is_direct(context) and bool(context.retry_number)
+
+
 def is_canceling(context: StepContext) -> bool:
     """Return whether somebody has asked to terminate the run."""
-    run = context.instance.get_run_by_id(context.run.run_id)
+    run = context.instance.get_run_by_id(run_of(context).run_id)
     return run is not None and run.status is dg.DagsterRunStatus.CANCELING
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import dagster as dg
 
@@ -12,10 +12,13 @@ from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.error_rate import FAILED_RECORDS, check_nodes
 from dagster_dataops.assets.checks.missing_columns import MISSING_COLUMNS
 from dagster_dataops.assets.planning.asset_options import AssetOptions, resource_key_of
+from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.planning.check_translation import CheckTranslation
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.runtime.resource import resource_of
+from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
+from dagster_dataops.assets.steps.step_body import with_resource
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
@@ -51,21 +54,22 @@ def check_steps(planned: PlannedPipeline, checks: Checks) -> list[dg.AssetChecks
     """
     _check_declared(planned, checks)
     assets = [
-        CheckedAsset(
-            spec.key,
-            [
-                check
-                for check in _checks_of(plan.node.name, result, checks)
-                if check not in plan.checks.get(result, ())
-            ],
-            spec.partitions_def,
-        )
-        for plan in planned.plans
-        for result, spec in plan.results.items()
+        _checked_result(plan, result, checks) for plan in planned.plans for result in plan.results
     ]
     if SOURCE in checks:
         assets.insert(0, _checked_source(planned, checks[SOURCE]))
     return [_check_step(asset, planned.options) for asset in assets if asset.checks]
+
+
+def _checked_result(plan: AssetPlan, result: str, checks: Checks) -> CheckedAsset:
+    """Return a result with its declared checks that do not run inside the operator's step."""
+    spec = plan.results[result]
+    held = plan.checks.get(result, ())
+    others = [check for check in _checks_of(plan, result, checks) if check not in held]
+    if others:
+        specs = [*plan.check_specs, *(check.spec(spec.key) for check in others)]
+        plan.check_translation.check_names(specs)
+    return CheckedAsset(spec.key, others, spec.partitions_def)
 
 
 def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipeline:
@@ -82,7 +86,7 @@ def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipelin
             checks={
                 result: [
                     each
-                    for each in _checks_of(plan.node.name, result, checks)
+                    for each in _checks_of(plan, result, checks)
                     if each.blocking and result in upstream
                 ]
                 for result in plan.results
@@ -93,8 +97,19 @@ def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipelin
     return replace(planned, plans=plans)
 
 
-def _checks_of(node: str, result: str, checks: Checks) -> list[DeclaredCheck]:
+def _checks_of(plan: AssetPlan, result: str, checks: Checks) -> list[DeclaredCheck]:
     """Return the checks of a result: those of its node, and its own."""
+    spec = plan.results[result]
+    output = next((name for name, one in plan.outputs.items() if one.key == spec.key), "")
+    return [
+        plan.check_translation.declared(
+            check, spec.key, plan.node, output=output, partitions_def=plan.check_partitions
+        )
+        for check in _declared_for(plan.node.name, result, checks)
+    ]
+
+
+def _declared_for(node: str, result: str, checks: Checks) -> list[DeclaredCheck]:
     own = checks.get(result, ()) if result != node else ()
     return [*checks.get(node, ()), *own]
 
@@ -106,7 +121,7 @@ def _check_declared(planned: PlannedPipeline, checks: Checks) -> None:
             reason = f"the checks of {name!r} must be a list; found one check, {declared.name}"
             raise PipelineDefinitionError(planned.graph.name, reason)
         node = planned.graph.results.get(name, name)
-        given = declared if name == SOURCE else _checks_of(node, name, checks)
+        given = declared if name == SOURCE else _declared_for(node, name, checks)
         _check_names(planned.graph.name, name, [check.name for check in given])
 
 
@@ -122,7 +137,17 @@ def _checked_source(planned: PlannedPipeline, checks: Sequence[DeclaredCheck]) -
     if origin.path is None and not isinstance(origin.definition, dg.AssetsDefinition):
         reason = "the source is an asset that is defined elsewhere; declare its checks there"
         raise PipelineDefinitionError(planned.graph.name, reason)
-    return CheckedAsset(origin.key, checks, planned.options.get("partitions_def"), origin.path)
+    partitions_def = planned.options.get("partitions_def")
+    translator = planned.options.get("dagster_dataops_translator")
+    translation = CheckTranslation.of(planned.graph.name, translator)
+    made = [
+        translation.declared(
+            check, origin.key, None, partitions_def=None if origin.path else partitions_def
+        )
+        for check in checks
+    ]
+    translation.check_names([check.spec(origin.key) for check in made])
+    return CheckedAsset(origin.key, made, partitions_def, origin.path)
 
 
 def _check_step(asset: CheckedAsset, options: AssetOptions) -> dg.AssetChecksDefinition:
@@ -131,15 +156,12 @@ def _check_step(asset: CheckedAsset, options: AssetOptions) -> dg.AssetChecksDef
     if asset.path is None:
         partitions_def = partitions_of_checks(asset.partitions, options.get("backfill_policy"))
 
-    @dg.multi_asset_check(
+    def _check(context: Any, dataops: DataOpsResource) -> Iterator[dg.AssetCheckResult]:
+        yield from declared_results(context, asset, dataops)
+
+    return dg.multi_asset_check(
         name=f"{asset.key.to_python_identifier()}__checks",
         description=f"Checks the published result of {asset.key.to_user_string()}.",
         specs=[with_partitions(check.spec(asset.key), partitions_def) for check in asset.checks],
         can_subset=True,
-        required_resource_keys={resource_key},
-    )
-    def _check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        dataops = resource_of(context, resource_key)
-        yield from declared_results(context, asset, dataops)
-
-    return _check
+    )(with_resource(_check, resource_key))

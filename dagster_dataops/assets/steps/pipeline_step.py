@@ -1,23 +1,15 @@
 """pipeline_step: one step for several operators, which materializes each as it finishes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from functools import wraps
-from inspect import Parameter, signature
-from typing import Any, TypeAlias
+from collections.abc import Sequence
 
 import dagster as dg
 
 from dagster_dataops.assets.inputs.io_manager import OPERATOR_INPUT
-from dagster_dataops.assets.metadata.materialization import written_once
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
-from dagster_dataops.assets.runtime.resource import resource_of
-from dagster_dataops.assets.runtime.step_context import assign
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
+from dagster_dataops.assets.steps.step_body import Body, step_function
 from dagster_dataops.assets.steps.step_work import StepWork
-
-Body: TypeAlias = Callable[..., Any]
 
 
 def pipeline_steps(
@@ -35,11 +27,10 @@ def pipeline_steps(
     ]
     steps = [
         pipeline_step(
-            _run_all(options.resource_key),
+            options.body,
             plans,
             f"{name}_{number}" if number else name,
             options,
-            {options.resource_key},
         )
         for number, plans in enumerate(filter(None, together))
     ]
@@ -70,20 +61,11 @@ def _by_partitions(plans: Sequence[AssetPlan]) -> list[list[AssetPlan]]:
     return [group for _, _, group in groups]
 
 
-def _run_all(resource_key: str) -> Body:
-    def run_all(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        dataops = resource_of(context, resource_key)
-        yield from dataops.run(context)
-
-    return run_all
-
-
 def pipeline_step(
     body: Body,
     plans: Sequence[AssetPlan],
     name: str,
     options: StepOptions,
-    resource_keys: AbstractSet[str] = frozenset(),
 ) -> dg.AssetsDefinition:
     """Return the assets of ``plans`` as one step with a body from the user.
 
@@ -92,7 +74,6 @@ def pipeline_step(
         plans: The plans in order of their dependencies.
         name: The name of the op, which is its key in the launch config.
         options: Dagster's options of the step.
-        resource_keys: Keys of the resources that ``body`` takes from ``context``.
     """
     specs = [spec for plan in plans for spec in plan.specs]
     own = {spec.key for spec in specs}
@@ -112,35 +93,14 @@ def pipeline_step(
         retry_policy=options.retry_policy,
         pool=options.pool,
         op_tags=options.op_tags,
-        required_resource_keys=resource_keys or None,
         backfill_policy=options.backfills(specs[0]),
-    )(_with_work(body, plans, tuple(ins)))
+    )(
+        step_function(
+            body, lambda config, loaded: StepWork(plans, config, loaded), tuple(ins), OPERATOR_INPUT
+        )
+    )
 
 
 def _config_field(plan: AssetPlan) -> dg.Field:
     text = f"{plan.node.operator.__dataops__.spec.reference}, and how it is run."
     return dg.Field(plan.config_schema, description=text)
-
-
-def _with_work(body: Body, plans: Sequence[AssetPlan], arguments: Sequence[str]) -> Body:
-    """Return ``body`` wrapped to assign the step's work to its context.
-
-    The signature for Dagster is that of ``body`` plus the inputs that IO managers load.
-    """
-
-    @wraps(body)
-    def step(context: dg.AssetExecutionContext, **given: Any) -> Iterator[Any]:
-        loaded = {name: given.pop(name) for name in arguments if name in given}
-        config: Mapping[str, Any] = context.op_execution_context.op_config
-        assign(context, StepWork(plans, config, loaded))
-        events = body(context, **given)
-        if events is not None:
-            yield from written_once(context, events if isinstance(events, Iterator) else [events])
-
-    ours = signature(body)
-    context, *resources = ours.parameters.values()
-    kind = Parameter.POSITIONAL_OR_KEYWORD
-    inputs = [Parameter(name, kind, annotation=OPERATOR_INPUT) for name in arguments]
-    signed = ours.replace(parameters=[context, *inputs, *resources])
-    step.__signature__ = signed  # type: ignore[attr-defined]
-    return step

@@ -9,12 +9,14 @@ import dagster as dg
 from dagster_dataops.assets.inputs.source_results import materialize_source
 from dagster_dataops.assets.planning.asset_options import AssetOptions, resource_key_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset, plan_assets
+from dagster_dataops.assets.planning.execute_hook import execute_hook
 from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.planning.required_extras import check_extras
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.assets.steps.source_assets import Source, source_asset
+from dagster_dataops.assets.steps.step_body import Body, body_of
 from dagster_dataops.assets.steps.step_work import StepWork
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.graph.graph import OperatorGraph
@@ -48,6 +50,11 @@ class PlannedPipeline:
     def resource_key(self) -> str:
         """The key of the `DataOpsResource`."""
         return resource_key_of(self.options)
+
+    @property
+    def body(self) -> Body:
+        """The body of a step that runs operators: the translator's, or the default one."""
+        return body_of(self.resource_key, execute_hook(self.options, self.graph.name))
 
     @property
     def specs(self) -> list[dg.AssetSpec]:

@@ -14,10 +14,26 @@ import dagster as dg
 import orjson
 
 from dagster_dataops.assets.launchpad.operator_config import limit_of
-from dagster_dataops.assets.metadata.materialization import preview, report_metadata
+from dagster_dataops.assets.metadata.materialization import outcome_metadata, preview
+from dagster_dataops.assets.metadata.metadata_keys import (
+    ERRORS,
+    PREVIEW_ERRORS,
+    PREVIEW_ESTIMATE,
+    PREVIEW_LIMIT,
+    PREVIEW_PATH,
+    PREVIEW_PROMPT,
+    PREVIEW_RECORDS,
+    PREVIEW_ROWS_DROPPED,
+    PREVIEW_ROWS_FAILED,
+    PREVIEW_ROWS_IN,
+    PREVIEW_ROWS_OUT,
+    ROWS_DROPPED,
+    ROWS_FAILED,
+    ROWS_IN,
+)
 from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.assets.runtime.step_context import StepContext, run_of
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -33,7 +49,12 @@ from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.quantities import counted
 
 _FOLDER: Final = ".preview"  # cannot be an asset's folder, where a leading dot is escaped
-_KEPT: Final = ("rows_in", "rows_out", "rows_dropped", "new_records", "rows_failed", "errors")
+_KEYS: Final = {
+    ROWS_IN: PREVIEW_ROWS_IN,
+    ROWS_DROPPED: PREVIEW_ROWS_DROPPED,
+    ROWS_FAILED: PREVIEW_ROWS_FAILED,
+    ERRORS: PREVIEW_ERRORS,
+}
 _ESTIMATED_BY: Final = 50  # records
 _SHOWN_RECORDS: Final = 20
 _LOGGED_RECORDS: Final = 3
@@ -55,7 +76,7 @@ def earlier_preview(
     """
     for each in dict.fromkeys((partition, None)):
         found = published(preview_folder(dataops.folder(key.path, each)))
-        if found is not None and found[1].run == context.run.run_id:
+        if found is not None and found[1].run == run_of(context).run_id:
             return found[0]
     return None
 
@@ -101,11 +122,11 @@ def model_preview(
 
     There is no estimate from an input that is a preview itself.
     """
-    prompt = prompt_metadata(operator, inputs, "preview")
+    prompt = prompt_metadata(operator, inputs, PREVIEW_PROMPT)
     if len(inputs) != 1 or inputs[0].path.parent.name == _FOLDER:
         return prompt
     estimate = _estimate_of(dataops, operator, inputs[0], folder)
-    return {"preview/estimate": estimate, **prompt} if estimate else prompt
+    return {PREVIEW_ESTIMATE: estimate, **prompt} if estimate else prompt
 
 
 def _estimate_of(
@@ -157,7 +178,7 @@ def observe_preview(
         )
     )
     manifest = report.manifest
-    estimate = asked.get("preview/estimate")
+    estimate = asked.get(PREVIEW_ESTIMATE)
     out = f"{manifest.rows_out:,} out, {manifest.dropped:,} dropped"
     if manifest.new_records:
         out = manifest.made_text
@@ -175,11 +196,14 @@ def preview_metadata(report: RunReport, limit: int) -> dict[str, Any]:
 
     With equal keys, Dagster would show and plot the numbers as those of the result.
     """
-    shown = {name.partition("/")[2]: value for name, value in report_metadata(report).items()}
-    table = dg.MetadataValue.md(preview(report.dataset.sample(_SHOWN_RECORDS)))
-    kept = {f"preview/{name}": shown[name] for name in _KEPT if name in shown}
-    path = dg.MetadataValue.path(report.dataset.path)
-    return {"preview/limit": limit, "preview/records": table, **kept, "preview/path": path}
+    outcome = outcome_metadata(report)
+    return {
+        PREVIEW_LIMIT: limit,
+        PREVIEW_RECORDS: dg.MetadataValue.md(preview(report.dataset.sample(_SHOWN_RECORDS))),
+        PREVIEW_ROWS_OUT: report.manifest.rows_out,
+        **{key: outcome[name] for name, key in _KEYS.items() if name in outcome},
+        PREVIEW_PATH: dg.MetadataValue.path(report.dataset.path),
+    }
 
 
 def _records_of(report: RunReport) -> str:

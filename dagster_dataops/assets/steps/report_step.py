@@ -7,7 +7,7 @@ from typing import Any, Final
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import PATH, REPORT, SIZE_BYTES
 from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.errors import PipelineDefinitionError
@@ -62,9 +62,9 @@ def _places(planned: PlannedPipeline, dataops: DataOpsResource) -> list[Path]:
 
 def _metadata(made: WrittenReport) -> dict[str, Any]:
     return {
-        f"{METADATA_PREFIX}/path": dg.MetadataValue.path(made.path),
-        f"{METADATA_PREFIX}/report": dg.MetadataValue.md(_summary(made)),
-        "dagster/size_bytes": made.path.stat().st_size,
+        PATH: dg.MetadataValue.path(made.path),
+        REPORT: dg.MetadataValue.md(_summary(made)),
+        SIZE_BYTES: made.path.stat().st_size,
     }
 
 

@@ -30,8 +30,11 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import (
     StepContext,
     StepEvent,
+    describe_columns,
     retries_failed_records,
+    run_of,
 )
+from dagster_dataops.assets.steps.column_warnings import warn_of_unknown
 from dagster_dataops.assets.steps.preview_step import (
     earlier_preview,
     model_preview,
@@ -45,6 +48,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError, RunWaitingError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_partition
+from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.operators.definition.operator import Operator, exporting
 
 
@@ -79,9 +83,10 @@ def run_step(
         observe_waiting(context, plan.specs, waiting)
         return
     for spec in plan.specs:
-        yield from error_rate_results(context, spec.key, plan.error_rate, step.results, partitions)
-        if plan.needs_columns:
-            yield from missing_columns_results(context, spec.key, step.results, partitions)
+        failed = plan.error_rate_specs.get(spec.key)
+        yield from error_rate_results(context, failed, plan.error_rate, step.results, partitions)
+        missing = plan.missing_columns_specs.get(spec.key)
+        yield from missing_columns_results(context, missing, step.results, partitions)
 
 
 @dataclass
@@ -108,7 +113,7 @@ class _OperatorRun:
         return self.plan.folder(self.dataops, partition)
 
     def _inputs(self, folder: NodeFolder) -> StepInputs:
-        return StepInputs(folder, len(self.plan.inputs), self.context.run.run_id)
+        return StepInputs(folder, len(self.plan.inputs), run_of(self.context).run_id)
 
     def _parts(self, given: str | Path | PathPattern, partition: str | None) -> Sequence[object]:
         """Return the parts of an input for one partition, as `StepInputs.add` takes them."""
@@ -156,7 +161,8 @@ class _OperatorRun:
             return self._made_of(upstream, partition)
 
     def _made_of(self, upstream: StepInputs, partition: str | None) -> list[PartitionResult]:
-        files = ExternalFiles(self.plan.inputs, self.dataops)
+        texts = self.plan.columns.texts(SOURCE, None)
+        files = ExternalFiles(self.plan.inputs, self.dataops, texts)
         folder = self._folder(partition)
         folders = {
             name: folder_of_artefact(self.dataops, spec, partition)
@@ -172,15 +178,20 @@ class _OperatorRun:
         self.results.append((report.manifest, report.error_path))
         tags = files.report(self.context, report.manifest.rows_in)
         tags |= report_datasets(self.context, operator)
+        results = zip(self.plan.results, report.results.values(), strict=True)
         return [
-            PartitionResult(one.dataset, self._metadata(one, upstream, partition), tags)
-            for one in report.results.values()
+            PartitionResult(one.dataset, self._metadata(name, one, upstream, partition), tags)
+            for name, one in results
         ]
 
     def _metadata(
-        self, report: RunReport, upstream: StepInputs, partition: str | None
+        self, name: str, report: RunReport, upstream: StepInputs, partition: str | None
     ) -> dict[str, Any]:
-        columns = column_metadata(self._operator, upstream.by_key, report.dataset)
+        plan, dataset = self.plan, report.dataset
+        texts = plan.columns.texts(name, self._operator)
+        describe_columns(self.context, plan.results[name].key, texts)
+        columns = column_metadata(self._operator, upstream.by_key, dataset, texts)
+        warn_of_unknown(self.context, self.dataops, plan, name, dataset, partition)
         prompt = prompt_metadata(self._operator, upstream.datasets)
         return {**report_metadata(report, partition), **columns, **prompt}
 

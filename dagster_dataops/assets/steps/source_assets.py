@@ -6,7 +6,7 @@ with a checkpoint and the same metadata.
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -15,27 +15,34 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.external_datasets import dataset_keys, dataset_specs
 from dagster_dataops.assets.inputs.path_pattern import PathPattern, is_pattern
-from dagster_dataops.assets.inputs.source_results import materialize_source
+from dagster_dataops.assets.inputs.source_results import SourceWork
 from dagster_dataops.assets.metadata.code_references import code_references
 from dagster_dataops.assets.metadata.leaf_metadata import planned_leaves
 from dagster_dataops.assets.metadata.markdown import table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import STAGES, URI
 from dagster_dataops.assets.planning.asset_options import (
     AssetOptions,
     automation_condition_of,
     backfills,
-    io_manager_key,
     resource_key_of,
     root_of,
     step_tags_of,
 )
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset
+from dagster_dataops.assets.planning.check_translation import CheckTranslation
+from dagster_dataops.assets.planning.described_columns import DescribedColumns, divided
 from dagster_dataops.assets.planning.descriptions import described
+from dagster_dataops.assets.planning.execute_hook import execute_hook
 from dagster_dataops.assets.planning.run_tags import operator_tag
-from dagster_dataops.assets.planning.translator import code_version, definition_metadata
+from dagster_dataops.assets.planning.translator import (
+    code_version,
+    definition_metadata,
+    description_of,
+)
 from dagster_dataops.assets.runtime.asset_paths import key_of, located
-from dagster_dataops.assets.runtime.resource import resource_of
+from dagster_dataops.assets.runtime.resource import io_manager_key
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
+from dagster_dataops.assets.steps.step_body import body_of, step_function
 from dagster_dataops.configuration import is_object_url
 from dagster_dataops.errors import (
     ConfigurationError,
@@ -173,7 +180,7 @@ def _of_path(text: str, pipeline: str, options: AssetOptions) -> SourceAsset:
         description=f"The records in {said}.",
         group_name=pipeline or "dataops",
         kinds={"file", "json"},
-        metadata={"dagster/uri": uri},
+        metadata={URI: uri},
         partitions_def=partitions_def,
     )
     return SourceAsset(spec.key, spec, path)
@@ -230,27 +237,21 @@ def _function_asset(
     options: AssetOptions,
 ) -> dg.AssetsDefinition:
     resource_key = resource_key_of(options)
+    spec = dg.AssetSpec(key, partitions_def=options.get("partitions_def"))
+    body = body_of(resource_key, execute_hook(options, pipeline))
     with backfills(options) as policy:
-
-        @dg.asset(
+        return dg.asset(
             key=key,
             description=described(function.__doc__),
             group_name=pipeline or "dataops",
             kinds={"python", "json"},
             io_manager_key=io_manager_key(resource_key),
-            required_resource_keys={resource_key},
             op_tags=step_tags_of(options, SOURCE),
-            partitions_def=options.get("partitions_def"),
+            partitions_def=spec.partitions_def,
             automation_condition=automation_condition_of(options, key.path[-1]),
             freshness_policy=options.get("freshness_policy"),
             backfill_policy=policy,
-        )
-        def _source(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
-            dataops = resource_of(context, resource_key)
-            spec = dg.AssetSpec(key, partitions_def=options.get("partitions_def"))
-            yield from materialize_source(context, dataops, function, spec)
-
-    return _source
+        )(step_function(body, lambda _, __: SourceWork(function, spec)))
 
 
 def _of_stream(source: object, options: AssetOptions) -> GivenStream:
@@ -323,7 +324,7 @@ def _stages(stream: PositionedStream | None) -> dict[str, Any]:
     if stream is None:
         return {}
     rows = [(number, stage.name) for number, stage in enumerate(stream.stage.ordered(), 1)]
-    return {f"{METADATA_PREFIX}/stages": dg.MetadataValue.md(table(["", "stage"], rows))}
+    return {STAGES: dg.MetadataValue.md(table(["", "stage"], rows))}
 
 
 def _spec(name: str, pipeline: str, options: AssetOptions) -> dg.AssetSpec:
@@ -346,10 +347,13 @@ def _planned(
 ) -> SourceAsset:
     manager = io_manager_key(resource_key_of(options))
     spec = located(plan.spec.with_io_manager_key(manager), root_of(options))
-    plan = replace(plan, spec=spec)
-    made = operator_step(
-        plan, replace(StepOptions.of(options), op_tags=step_tags_of(options, SOURCE))
-    )
+    pipeline = spec.group_name or ""
+    translation = CheckTranslation.of(pipeline, options.get("dagster_dataops_translator"))
+    common, by_node = divided(options.get("columns"))
+    columns = DescribedColumns(None, common, by_node)
+    plan = replace(plan, spec=spec, check_translation=translation, columns=columns)
+    step = StepOptions.of(options, execute_hook(options, pipeline))
+    made = operator_step(plan, replace(step, op_tags=step_tags_of(options, SOURCE)))
     return SourceAsset(spec.key, made, function=function, plan=plan, files=files)
 
 
@@ -365,7 +369,7 @@ def _combined(source: Combined, pipeline: str, options: AssetOptions) -> SourceA
     invocation = source.operator.__dataops__
     name = options.get("stream_name") or invocation.spec.name.lower()
     spec = _spec(name, pipeline, options).replace_attributes(
-        description=described(invocation.spec.description),
+        description=description_of(invocation.spec),
         deps=list(dict.fromkeys(origin.key for origin in taken)),
         code_version=code_version(invocation),
         metadata=definition_metadata(node),

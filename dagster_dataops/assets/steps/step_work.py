@@ -8,7 +8,7 @@ import dagster as dg
 
 from dagster_dataops.assets.checks.check_results import declared_results, partitions_to_check
 from dagster_dataops.assets.checks.error_rate import RunResult, error_rate_results, is_selected
-from dagster_dataops.assets.checks.missing_columns import MISSING_COLUMNS, missing_columns_results
+from dagster_dataops.assets.checks.missing_columns import missing_columns_results
 from dagster_dataops.assets.inputs.partitions import ResultsByPartition
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
@@ -144,19 +144,17 @@ class _WorkRun:
         Raises:
             ResultMissingError: Nothing was published.
         """
-        context, rate = self._context, plan.error_rate
+        context = self._context
         for asset in plan.checked_assets:
-            key = asset.key
-            failed = rate is not None and is_selected(context, key)
-            missing = plan.needs_columns and is_selected(context, key, MISSING_COLUMNS)
-            if not failed and not missing:
+            failed = plan.error_rate_specs.get(asset.key)
+            missing = plan.missing_columns_specs.get(asset.key)
+            if not any(spec and is_selected(context, spec.key) for spec in (failed, missing)):
                 continue
             partitions = partitions_to_check(context, asset, self._dataops)
-            folders = [self._dataops.folder(key.path, partition) for partition in partitions]
+            folders = [self._dataops.folder(asset.key.path, partition) for partition in partitions]
             results = list(map(_result_in, folders))
-            yield from error_rate_results(context, key, rate, results, partitions)
-            if missing:
-                yield from missing_columns_results(context, key, results, partitions)
+            yield from error_rate_results(context, failed, plan.error_rate, results, partitions)
+            yield from missing_columns_results(context, missing, results, partitions)
 
 
 def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
@@ -164,7 +162,8 @@ def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
         return False
     if event.severity is not dg.AssetCheckSeverity.ERROR:
         return False
-    return any(spec.blocking and spec.name == event.check_name for spec in plan.check_specs)
+    check = (event.asset_key, event.check_name)
+    return any(spec.blocking and (spec.asset_key, spec.name) == check for spec in plan.check_specs)
 
 
 def _result_in(folder: NodeFolder) -> RunResult:

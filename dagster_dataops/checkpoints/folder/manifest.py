@@ -15,6 +15,7 @@ import orjson
 from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.frames import FORMAT
+from dagster_dataops.checkpoints.journal.journal_reader import is_newer, is_read
 from dagster_dataops.configuration import (
     bucket_of,
     config,
@@ -36,7 +37,7 @@ from dagster_dataops.datasets.durable_files import storage, write_durably
 from dagster_dataops.datasets.parted_writer import is_intact, remove_other_parts
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.datasets.writer import write_records
-from dagster_dataops.errors import InputError, ResultMissingError
+from dagster_dataops.errors import InputError, NewerVersionError, ResultMissingError
 from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:
@@ -154,6 +155,9 @@ class NodeFolder:
 class Manifest:
     """Facts about a published result, in a JSON file beside it.
 
+    Fields that are not known are ignored, and new fields have a default: manifests of all versions
+    from 0.2.0 on are read, and a version reads those of later ones with the same format.
+
     Attributes:
         done: Always true: a manifest is written when a result is published.
         operator: Qualified name of the operator.
@@ -253,19 +257,34 @@ class Manifest:
 
     @classmethod
     def load(cls, path: Path) -> "Manifest | None":
-        """Return the manifest at ``path``; ``None`` if it is missing or malformed."""
+        """Return the manifest at ``path``; ``None`` if it is missing or malformed.
+
+        Raises:
+            NewerVersionError: It has the format of a newer version.
+        """
         try:
-            return cls.parse(path.read_bytes())
+            data = path.read_bytes()
         except OSError:
             return None
+        return cls.parse(data, path)
 
     @classmethod
-    def parse(cls, data: bytes) -> "Manifest | None":
-        """Return the manifest in ``data``; ``None`` if it is malformed."""
+    def parse(cls, data: bytes, path: Path) -> "Manifest | None":
+        """Return the manifest in ``data``; ``None`` if it is malformed.
+
+        Args:
+            data: The content of its file.
+            path: Of the file, for errors.
+
+        Raises:
+            NewerVersionError: It has the format of a newer version.
+        """
         try:
             content: dict[str, Any] = orjson.loads(data)
-            loaded = cls(**content)
-        except (TypeError, orjson.JSONDecodeError):
+            _check_not_newer(_format_in(content), path)
+            known = {name: value for name, value in content.items() if name in _KINDS}
+            loaded = cls(**{**known, "outputs": _outputs_in(content)})
+        except (TypeError, AttributeError, orjson.JSONDecodeError):
             return None
         wrong = [name for name, kind in _KINDS.items() if type(getattr(loaded, name)) not in kind]
         if wrong or not all(isinstance(run, dict) for run in loaded.kept_from):
@@ -351,6 +370,21 @@ _OUTPUT_KINDS: Final[dict[str, tuple[Any, ...]]] = {
     **dict.fromkeys(("folder", "name"), (str,)),
     **{fact: _KINDS[fact] for fact in _OWN_FACTS},
 }
+_LATER_FACTS: Final = {"parted": ""}  # which version 0.2.0 did not write
+
+
+def _format_in(content: Mapping[str, Any]) -> str:
+    """Return the format that a manifest notes in its fingerprint; that of a source has none."""
+    made_from = content.get("made_from")
+    return str(made_from.get("format", "")) if isinstance(made_from, dict) else ""
+
+
+def _outputs_in(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the known facts about the outputs in a manifest."""
+    return {
+        name: {fact: one for fact, one in (_LATER_FACTS | facts).items() if fact in _OUTPUT_KINDS}
+        for name, facts in content.get("outputs", {}).items()
+    }
 
 
 def other_format(path: Path) -> str:
@@ -358,19 +392,21 @@ def other_format(path: Path) -> str:
 
     Args:
         path: Of the manifest; it may be missing.
+
+    Raises:
+        NewerVersionError: It has the format of a newer version.
     """
     try:
-        content = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
+        found = _format_in(orjson.loads(path.read_bytes()))
+    except (OSError, AttributeError, orjson.JSONDecodeError):
         return ""
-    made_from = content.get("made_from") if isinstance(content, dict) else None
-    if not isinstance(made_from, dict):
-        return ""
-    found = str(made_from.get("format", ""))
-    if found not in {"", FORMAT}:
-        return found
-    unknown = sorted(set(content) - set(_KINDS))
-    return f"unknown (with {', '.join(unknown)})" if unknown else ""
+    _check_not_newer(found, path)
+    return "" if is_read(found) else found  # empty for that of a source
+
+
+def _check_not_newer(format_: str, path: Path) -> None:
+    if is_newer(format_):
+        raise NewerVersionError(shown_place(path), format_, FORMAT)
 
 
 def _is_output(facts: object) -> bool:
@@ -514,7 +550,7 @@ def _in_store(folder: NodeFolder) -> JsonlDataset | None:
     """
     home = _home_of(folder.path, folder.name)
     head = None if home.store.url.startswith("memory:") else home.head_to_fetch()
-    manifest = None if head is None else Manifest.parse(head.manifest())
+    manifest = None if head is None else Manifest.parse(head.manifest(), folder.manifest)
     if head is None or manifest is None or manifest.parted or manifest.artefact:
         return None
     file = head.files.get(folder.result.name)

@@ -1,26 +1,40 @@
 """RunFingerprint: the operator, options, code and input to which a checkpoint belongs."""
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
+from dagster_dataops.checkpoints.journal.journal_reader import is_read
 from dagster_dataops.hashing.values import RULES
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 
 _UNKNOWN: Final = "unknown "  # followed by a random number and the reason
 _WORDS: Final = {
-    "format": "the checkpoint format",
+    "format": "the checkpoint format",  # the only part that is not compared: see `is_read`
     "operator": "the operator",
     "options": "its options",
     "code": "its code",
     "input": "the input",
     "server": "the server of its model (see ModelClient.deployment)",
 }
+_PARTS: Final = tuple(name for name in _WORDS if name != "format")
 _OPTIONAL: Final = "server"  # left out if there is none, and by version 0.2
 
+Earlier: TypeAlias = Callable[[str], str]
 CHANGEABLE: Final = ("options", "code")  # records can be kept on request if these have changed
+
+
+def _no_digest(_part: str) -> str:
+    """Return that version 0.2 had no such digest."""
+    return ""
+
+
+def _earlier(invocation: Invocation, part: str) -> str:
+    """Return the digest of a part that version 0.2 had."""
+    return invocation.earlier_options if part == "options" else invocation.spec.earlier_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +49,8 @@ class RunFingerprint:
         input: The input.
         server: The server of models that it asks; empty for none.
         adopts: Whether records of version 0.2, which do not name their server, are of this one.
+        earlier: Returns the digest of options or code that version 0.2 had, by the name of the
+            part; empty if that version left more out than the class and the order of containers.
     """
 
     format: str
@@ -44,6 +60,7 @@ class RunFingerprint:
     input: str
     server: str = ""
     adopts: bool = field(default=False, compare=False)
+    earlier: Earlier = field(default=_no_digest, compare=False, repr=False)
 
     @classmethod
     def of(cls, invocation: Invocation, input_identity: str) -> "RunFingerprint":
@@ -56,11 +73,15 @@ class RunFingerprint:
             input=input_identity,
             server=invocation.server,
             adopts=invocation.adopts,
+            earlier=partial(_earlier, invocation),
         )
 
     @classmethod
     def from_json(cls, parts: object) -> "RunFingerprint | None":
-        """Return the fingerprint that `to_json` wrote; ``None`` if ``parts`` is malformed."""
+        """Return the fingerprint that `to_json` wrote; ``None`` if ``parts`` is malformed.
+
+        Parts that this version does not know may distinguish runs, so they are not ignored.
+        """
         if not isinstance(parts, Mapping) or {*parts, _OPTIONAL} != set(_WORDS):
             return None
         texts: dict[str, Any] = {str(name): str(value) for name, value in parts.items()}
@@ -78,16 +99,23 @@ class RunFingerprint:
         return {name: text for name, text in parts.items() if text or name != _OPTIONAL}
 
     def differences(self, other: "RunFingerprint") -> list[str]:
-        """Return the names of the parts that differ. Parts of another format cannot be compared.
+        """Return the names of the parts that differ. Parts of an unknown format are not compared.
 
         Args:
             other: The fingerprint of the run that would use these records.
         """
-        if self.format != other.format:
+        if not is_read(self.format):
             return ["format"]
-        found = [name for name in _WORDS if getattr(self, name) != getattr(other, name)]
-        adopted = other.adopts and not self.server
-        return [name for name in found if name != _OPTIONAL or not adopted]
+        found = [name for name in _PARTS if getattr(self, name) != getattr(other, name)]
+        return [name for name in found if not other.is_of_version_0_2(name, self)]
+
+    def is_of_version_0_2(self, name: str, stored: "RunFingerprint") -> bool:
+        """Return whether version 0.2 has stored a part, and would have stored it for this run."""
+        if name == _OPTIONAL:
+            return self.adopts and not stored.server
+        if name not in CHANGEABLE or self.unknown:
+            return False
+        return bool(getattr(stored, name) == self.earlier(name))
 
     def compared_anew(self, other: "RunFingerprint") -> list[str]:
         """Return the parts that one version of the package compares by rules of its own."""
@@ -128,6 +156,11 @@ def unknown_constants(invocation: Invocation) -> str:
         f"the constant {' and '.join(found)} cannot be compared; construct it in open() or when it "
         "is first used, or annotate it as Annotated[Any, Operational] if no result depends on it"
     )
+
+
+def other_parts(parts: object) -> list[str]:
+    """Return the names of parts of a stored fingerprint that this version does not know."""
+    return sorted(map(str, set(parts) - set(_WORDS))) if isinstance(parts, Mapping) else []
 
 
 def is_unknown(part: str) -> bool:

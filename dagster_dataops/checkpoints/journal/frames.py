@@ -8,7 +8,11 @@ frames, each written by a single ``write``::
 
 A crash can only cut the last frame short. A reader skips a frame that fails its checksum and looks
 for the next magic, so that damage costs only the spans that it hit. Frames that all others depend
-on are written twice. If the format changes, raise `FORMAT`.
+on are written twice.
+
+Every format has this envelope, and the kinds `FrameKind.ATTEMPT` and `FrameKind.COPY`. An attempt
+names the format of the frames that follow it. If another kind of frame, or the content of one,
+changes, raise `NUMBER`, and keep the reader of the format before in `formats`.
 """
 
 import struct
@@ -25,7 +29,8 @@ import xxhash
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry, pack, unpack
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 
-FORMAT: Final = f"6-{sys.byteorder}"  # of journals, kept journals and manifests
+NUMBER: Final = 6
+FORMAT: Final = f"{NUMBER}-{sys.byteorder}"  # of journals, kept journals and manifests
 MAGIC: Final = b"DOJ1"
 _HEAD: Final = struct.Struct("<4sBIQ")
 _PLACE: Final = struct.Struct("<IQI?")  # segment, offset, number of spans, whether notes precede

@@ -1,6 +1,8 @@
-"""Read the entries of a journal that `JournalWriter` wrote."""
+"""Read the entries of a journal that `JournalWriter` wrote, of this version or an earlier one."""
 
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -9,6 +11,7 @@ import orjson
 from dagster_dataops.checkpoints.journal.frames import (
     ABOUT_SPANS,
     MAGIC,
+    NUMBER,
     FrameKind,
     read_frames,
     read_reopened,
@@ -19,6 +22,9 @@ from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.datasets.durable_files import read_if_there, storage
 from dagster_dataops.errors import StorageError
 
+# A format by its number and the order of bytes, with parts of a fingerprint that are not known; or
+# another magic, see `format_of`.
+_FORMAT: Final = re.compile(r"(\d+)-[a-z]+( with .+)?|DOJ.", re.DOTALL)
 _HEAD_BYTES: Final = 1 << 20  # of a journal; its first frame is that of its first attempt
 
 
@@ -41,32 +47,73 @@ Entry: TypeAlias = AttemptEntry | SpansEntry | ReopenedEntry | StagesEntry | Pos
 def read_journal(path: Path) -> Iterator[Entry]:
     """Yield the entries of a journal in order; damaged ones are left out, a missing file has none.
 
+    Each attempt is followed by entries in the format that it names; those of a format that this
+    version does not read are left out. A kept journal has one attempt, as its last entry.
+
     Raises:
         StorageError: The file cannot be read.
     """
+    data = read_if_there(path, "read the journal")
+    read = _reader_of(_first_format(data))
     before: _Before = {}
-    for found in read_frames(read_if_there(path, "read the journal")):
+    for found in read_frames(data):
         if found.kind in ABOUT_SPANS:
             before[found.kind] = found.payload
             continue
-        entry = _entry(*found, before)
-        before = {}
-        if entry is not None:
+        if found.kind == FrameKind.ATTEMPT:
+            content = _object(found.payload)
+            read = _reader_of(format_in(content))
+            yield AttemptEntry(content)
+        elif (entry := read(*found, before)) is not None:
             yield entry
+        before = {}
 
 
-def _entry(kind: int, payload: bytes, before: _Before) -> Entry | None:
+def _read_6(kind: int, payload: bytes, before: _Before) -> Entry | None:
+    """Return the entry of a frame as versions from 0.2.0 on write it."""
     if kind == FrameKind.SPANS:
         digests, notes = before.get(FrameKind.DIGESTS, b""), before.get(FrameKind.NOTES, b"")
         return read_spans(payload, digests, notes)
-    if kind == FrameKind.ATTEMPT:
-        return AttemptEntry(_object(payload))
     if kind == FrameKind.REOPENED:
         return read_reopened(payload)
     if kind == FrameKind.STAGES:
         stages = (_object(payload) or {}).get("stages")
         return StagesEntry(stages) if isinstance(stages, list) else None
     return unpack_position(payload) if kind == FrameKind.POSITION else None
+
+
+def _read_nothing(_kind: int, _payload: bytes, _before: _Before) -> None:
+    """Return no entry: the format is not known."""
+    return
+
+
+_FrameReader: TypeAlias = Callable[[int, bytes, _Before], Entry | None]
+READERS: Final[dict[str, _FrameReader]] = {f"6-{sys.byteorder}": _read_6}
+"""The reader of the frames of each format since version 0.2.0. The last one is written."""
+
+
+def _reader_of(format_: str) -> _FrameReader:
+    return READERS.get(format_, _read_nothing) if format_ else _read_6
+
+
+def is_read(format_: str) -> bool:
+    """Return whether this version reads a format."""
+    return format_ in READERS
+
+
+def is_newer(format_: str) -> bool:
+    """Return whether a format is that of a later version of this package."""
+    found = _FORMAT.fullmatch(format_)
+    if found is None or is_read(format_):
+        return False
+    number, parts = found.groups()
+    return number is None or parts is not None or int(number) > NUMBER
+
+
+def _first_format(data: bytes) -> str:
+    """Return the format that the first attempt of a journal names; empty if none does."""
+    frames = (found for found in read_frames(data) if found.kind == FrameKind.ATTEMPT)
+    return next((noted for one in frames if (noted := format_in(_object(one.payload)))), "")
 
 
 def format_of(path: Path) -> str:

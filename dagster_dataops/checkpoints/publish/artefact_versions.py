@@ -70,7 +70,7 @@ class ArtefactVersions:
 
     def _remove_unused(self, latest: Path) -> None:
         data = read_if_there(self._folder.manifest, "read the current version")
-        manifest = Manifest.parse(data)
+        manifest = Manifest.parse(data, self._folder.manifest)
         current = self._path / (manifest.artefact if manifest is not None else "")
         for version in filter(is_version, list(self._path.iterdir())):
             if version not in {latest, current}:

@@ -191,9 +191,12 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
     """Finish a publication that a crash interrupted; return its manifest, if there was one.
 
     A draft of a manifest without its result is deleted, and the checkpoints are kept.
+
+    Raises:
+        NewerVersionError: A newer version was publishing.
     """
     draft = draft_of(folder.manifest)
-    manifest = Manifest.parse(read_if_there(draft, "finish publishing the result"))
+    manifest = Manifest.parse(read_if_there(draft, "finish publishing the result"), draft)
     if manifest is None or not _is_there(folder, manifest):
         with storage(folder.path, "delete drafts of a run that was cut short"):
             draft.unlink(missing_ok=True)

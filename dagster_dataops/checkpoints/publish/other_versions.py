@@ -1,8 +1,9 @@
 """Keep what another version of this package has written: checkpoints and a published result.
 
-This version cannot use them. They are moved to a folder of the node before a result is published,
-so that nothing is lost. On an object store they are uploaded, see `HomeClaim`. A user deletes that
-folder.
+A run refuses what a newer version has written, and touches nothing. What has another format that
+cannot be read (of a version before 0.2.0, or of a machine with another order of bytes) is moved to
+a folder of the node before a result is published, so that nothing is lost. On an object store it is
+uploaded, see `HomeClaim`. A user deletes that folder.
 """
 
 import os
@@ -14,9 +15,10 @@ from pathlib import Path
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, other_format
 from dagster_dataops.checkpoints.journal.frames import FORMAT
-from dagster_dataops.checkpoints.journal.journal_reader import format_of
+from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_newer, is_read
 from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.durable_files import make_folder, storage
+from dagster_dataops.errors import NewerVersionError
 
 
 def notes_on(folder: NodeFolder, found: Iterable[CheckpointContent]) -> Iterator[str]:
@@ -25,8 +27,13 @@ def notes_on(folder: NodeFolder, found: Iterable[CheckpointContent]) -> Iterator
     Args:
         folder: Of the node.
         found: Its checkpoints of other versions.
+
+    Raises:
+        NewerVersionError: One is of a newer version.
     """
     for content in found:
+        if is_newer(content.format):
+            raise NewerVersionError(shown_place(content.folder), content.format, FORMAT)
         runs = f" of run {content.attempts[-1]}" if content.attempts else ""
         yield _note(f"the checkpoint {content.folder}{runs}", content.format, folder)
     if format_ := other_format(folder.manifest):
@@ -53,7 +60,7 @@ def keep_other_versions(folder: NodeFolder) -> None:
     with storage(folder.path, "keep what another version has written"):
         for checkpoint in folders(folder.checkpoints):
             format_ = format_of(checkpoint / "journal")
-            if format_ not in {"", FORMAT}:
+            if format_ and not is_read(format_):
                 place = _made(folder, format_)
                 checkpoint.rename(_free(place / f"checkpoint-{checkpoint.name}"))
         format_ = other_format(folder.manifest)

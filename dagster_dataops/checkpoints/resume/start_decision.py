@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, fresh
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
@@ -44,6 +44,10 @@ class ResumableStream(Protocol):
     @property
     def parts(self) -> StageParts:
         """The stages of the stream."""
+        ...
+
+    def as_present(self, stages: Any) -> Any:
+        """Return stored stages; those that version 0.2 would have stored are the present ones."""
         ...
 
     def restore(self, folder: Path, position: Position) -> str:
@@ -194,4 +198,5 @@ def why_other(content: CheckpointContent, fingerprint: RunFingerprint, differing
         texts.append(
             f"another version of dagster-dataops compared {in_words(ruled)} by other rules"
         )
-    return " and ".join(texts)
+    hint = " (`resume: across_code` keeps them)" if differing == ["code"] else ""
+    return " and ".join(texts) + hint

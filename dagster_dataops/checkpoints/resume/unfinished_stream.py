@@ -27,7 +27,9 @@ def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecisi
         known = read_positions(content.folder / "journal")
         if not known.positions:
             continue
-        reason = _why_not(request, content, difference(known.stages, stream.parts))
+        reason = _why_not(
+            request, content, difference(stream.as_present(known.stages), stream.parts)
+        )
         if not reason:
             positions = intact_positions(content.folder, known.positions)
             if positions:

@@ -1,4 +1,4 @@
-"""StreamRunner: write the items of a stream, and settle them with the position of the stream.
+"""StreamRunner: write the items of a stream, and journal them with the position of the stream.
 
 Positions are at most a second apart. A killed run continues at the last one: the items before it
 are neither read nor written again.
@@ -7,6 +7,7 @@ are neither read nor written again.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from dagster_dataops.errors import (
     StreamStateError,
     UnencodableError,
 )
-from dagster_dataops.execution.attempt import Attempt, synced_on_failure
+from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failure
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.runners.given_stream import GivenStream, as_reading
 from dagster_dataops.execution.runners.runner import Runner
@@ -83,7 +84,21 @@ def stream_fingerprint(invocation: Invocation, stream: PositionedStream) -> RunF
         options=own.options if is_unknown(own.options) else options + end_of_rules([own.options]),
         code=own.code if is_unknown(own.code) else code + end_of_rules(codes),
         input=digest([of["data"], [_stamps(stage) for stage in stream.stage.ordered()]]),
+        earlier=partial(_earlier, own, stream),
     )
+
+
+def _earlier(own: RunFingerprint, stream: PositionedStream, part: str) -> str:
+    """Return the digest of options or code that version 0.2 had; empty if it left more out."""
+    found, parts = own.earlier(part), stream.parts
+    if part == "options":
+        options = [one.get("options") for one in parts]
+        return found and digest([found, options, stream.given_seeds])
+    codes = stream.earlier_codes
+    if not all(code for code, one in zip(codes, parts, strict=True) if "code" in one):
+        return ""
+    stages = [one["stage"] for one in parts]
+    return found and digest([found, stages, [code or None for code in codes]])
 
 
 def _stamps(stage: Stage) -> list[list[int] | None]:
@@ -113,6 +128,10 @@ class StreamRunner(Runner):
         """The stages of the stream."""
         return self._given.parts
 
+    def as_present(self, stages: Any) -> Any:
+        """Return stored stages; those that version 0.2 would have stored are the present ones."""
+        return self._given.as_present(stages)
+
     def restore(self, folder: Path, position: Position) -> str:
         """Continue at a position of the checkpoint in ``folder``; return why not if it fails."""
         self._reading = self._given.fresh_copy(quarantine_of(folder))
@@ -123,7 +142,7 @@ class StreamRunner(Runner):
         return ""
 
     @override
-    def run(self, attempt: Attempt) -> Drafts:
+    def run(self, attempt: NodeAttempt) -> Drafts:
         """Write the rest of the stream and compose the result."""
         context, start = attempt.context, attempt.start
         if start.position is None:
@@ -177,7 +196,7 @@ class _StreamWriter:
         self._stream = stream
         self._checkpoint = checkpoint
         self._pause = min(flush_seconds, _SECOND)
-        self._next_settling = time.monotonic() + self._pause
+        self._next_journaling = time.monotonic() + self._pause
         self._written = checkpoint.items
 
     def state(self) -> ProgressState:
@@ -188,14 +207,14 @@ class _StreamWriter:
         )
 
     def run(self, ticker: Ticker) -> None:
-        """Write until the stream has ended, and settle all items.
+        """Write until the stream has ended, and journal all items.
 
         Raises:
             StreamItemError: An item is not a record.
             RunStoppedError: A stop was requested; the written items are settled.
         """
         self._write(iter(self._stream), ticker)
-        self._settle(time.monotonic())
+        self._journal(time.monotonic())
 
     def check_any_item(self) -> None:
         """Check that at least one item succeeded if any failed.
@@ -246,15 +265,15 @@ class _StreamWriter:
         return encode(item)
 
     def _tick(self, now: float, ticker: Ticker) -> None:
-        if now >= self._next_settling:
-            self._settle(now)
+        if now >= self._next_journaling:
+            self._journal(now)
         try:
             ticker.tick_at(now)
         except RunStoppedError:
-            self._settle(now)
+            self._journal(now)
             raise
 
-    def _settle(self, now: float) -> None:
-        self._checkpoint.settle_items(self._written, without_stages(self._stream.state_dict()))
+    def _journal(self, now: float) -> None:
+        self._checkpoint.journal_items(self._written, without_stages(self._stream.state_dict()))
         spent = time.monotonic() - now
-        self._next_settling = now + max(self._pause, spent * _SHARE)
+        self._next_journaling = now + max(self._pause, spent * _SHARE)

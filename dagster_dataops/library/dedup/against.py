@@ -152,10 +152,19 @@ class Against(_KeyedOperator, dedup):
         with storage(path, "read"):
             built = json.loads(path.read_text())
         wanted = json.loads(json.dumps(self._options, default=_function_name))
+        built = {**self._later(built), **built}
         if built != wanted:
             msg = f"the index at {folder} was built with {built}, and this operator has {wanted}"
             raise DefinitionError(msg)
         return SortedKeys(folder / _KEYS, _KEY_BYTES[self._by])
+
+    def _later(self, built: dict[str, Any]) -> dict[str, Any]:
+        """Return the defaults of the options that came after an index was built."""
+        return {
+            option.name: option.default
+            for option in self.__dataops__.spec.options
+            if option.name in self._options and option.name not in built
+        }
 
     def forward(self, record: Record) -> Drop | None:
         seen = any(key in self._seen for key in self._keys_of(record))

@@ -94,6 +94,8 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
         max_memory_mb: Memory in MB before files are used.
     """
 
+    added_later = frozenset({"ignore_notices"})
+
     def __init__(
         self,
         input_key: str = "text",

@@ -60,6 +60,7 @@ class SimHash(dedup):
     """
 
     renamed_options: ClassVar = {"num_blocks": "blocks", "hamming_distance": "max_distance"}
+    added_later = frozenset({"ignore_notices"})
 
     def __init__(
         self,

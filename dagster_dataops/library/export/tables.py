@@ -79,6 +79,8 @@ class Csv(export):
     format = CsvTable.format
     place: Place = "file"
 
+    added_later = frozenset({"escape_formulas"})
+
     def __init__(
         self,
         path: PathLike,

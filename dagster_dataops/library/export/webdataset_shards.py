@@ -76,6 +76,8 @@ class WebDataset(export):
     format = "webdataset"
     place: Place = "pattern"
 
+    added_later = frozenset({"binary"})
+
     def __init__(
         self,
         pattern: PathLike,

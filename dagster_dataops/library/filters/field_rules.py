@@ -111,6 +111,8 @@ class Regex(TextFilter, filters):
             extra ``re2``.
     """
 
+    added_later = frozenset({"engine"})
+
     def __init__(
         self,
         pattern: str,

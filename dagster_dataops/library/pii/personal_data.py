@@ -63,6 +63,8 @@ class Replace(TextOperator, pii):
         key_replacement: A text, or a list of texts.
     """
 
+    added_later = frozenset({"phone_region", "compat"})
+
     def __init__(
         self,
         *args: Any,
@@ -126,6 +128,7 @@ class RemoveEmails(TextOperator, pii):
     """
 
     renamed_options: ClassVar = {"repl": "replacement"}
+    added_later = frozenset({"compat"})
 
     def __init__(
         self, *args: Any, replacement: str = "", compat: bool = False, **kwargs: Any
@@ -152,6 +155,7 @@ class RemoveIPs(TextOperator, pii):
     """
 
     renamed_options: ClassVar = {"repl": "replacement"}
+    added_later = frozenset({"compat"})
 
     def __init__(
         self, *args: Any, replacement: str = "", compat: bool = False, **kwargs: Any

@@ -43,6 +43,8 @@ class Regex(verify):
         mode: ``tag`` writes the result, ``drop`` drops what fails, ``both`` does both.
     """
 
+    added_later = frozenset({"engine"})
+
     def __init__(
         self,
         pattern: str,

@@ -21,6 +21,7 @@ from dagster_dataops.errors import (
     BadReplyError,
     BadRequestError,
     ModelError,
+    NewerVersionError,
     StorageError,
     TransientModelError,
 )
@@ -206,7 +207,8 @@ class BatchDelivery:
         return StopRun(reason, waits=True)
 
 
-# The fields of the file of the batches, and their types.
+_FORMAT: Final = 1  # of the file of the batches, which notes later ones alone
+# The fields of this file, and their types. Others are kept as they are.
 _STATE: Final[dict[str, type[Any]]] = {
     "parts": dict,
     "failed": dict,
@@ -237,6 +239,7 @@ class BatchState:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FOLDER / "state.json"
         found = _state_in(self._path)
+        self._others = {name: one for name, one in found.items() if name not in _STATE}
         self.parts: dict[str, dict[str, Any]] = found.get("parts", {})
         for digest in self.parts:  # the name of a file
             confined(digest, self._path)
@@ -299,14 +302,15 @@ class BatchState:
     def save(self) -> None:
         """Write the file durably."""
         state = {name: one for name, one in vars(self).items() if not name.startswith("_")}
-        write_durably(self._path, orjson.dumps(state))
+        write_durably(self._path, orjson.dumps(self._others | state))
 
 
 def _state_in(path: Path) -> dict[str, Any]:
     """Return the content of the file of the batches; empty if there is none.
 
     Raises:
-        StorageError: It is damaged or of another version. Its batches may be paid for.
+        NewerVersionError: A newer version has written it. Its batches may be paid for.
+        StorageError: It is damaged.
     """
     try:
         with storage(path, "read the batches"):
@@ -319,19 +323,19 @@ def _state_in(path: Path) -> dict[str, Any]:
         found = orjson.loads(content)
     except orjson.JSONDecodeError:
         found = None
-    if not isinstance(found, dict) or not all(map(_is_known, found.items())):
-        reason = (
-            "it is damaged, or another version of this package wrote it; go on with that version, "
-            "or delete the file to submit all requests again"
-        )
+    newer = isinstance(found, dict) and found.get("format", _FORMAT)
+    if type(newer) is int and newer > _FORMAT:
+        raise NewerVersionError(str(path), newer, _FORMAT)
+    if not isinstance(found, dict) or not all(map(_is_right, found.items())):
+        reason = "it is damaged; delete the file to submit all requests again"
         raise StorageError(str(path), "read the batches", reason)
     return found
 
 
-def _is_known(field: tuple[str, Any]) -> bool:
-    """Return whether a field of the file of the batches is one that this version writes."""
+def _is_right(field: tuple[str, Any]) -> bool:
+    """Return whether a field of the file of the batches has the type that it must have."""
     name, value = field
-    if name not in _STATE or not isinstance(value, _STATE[name]):
+    if not isinstance(value, _STATE.get(name, object)):
         return False
     return name != "parts" or all(
         isinstance(part, dict) and {"id", "mark", "requests", "collected"} <= part.keys()

@@ -103,12 +103,23 @@ class ChainSpec(OperatorSpec):
     def code(self) -> CodeFacts:
         """A digest of the names of the parts, their operators and their source code."""
         named = list(zip(self.parts, self._specs, strict=True))
-        form = [[part.name, spec.qualified_name, spec.code_version] for part, spec in named]
         unknown = [
             f"{one} in part {part.name!r}" for part, spec in named for one in spec.code.unknown
         ]
-        rules = end_of_rules(spec.code_version for spec in self._specs)
-        return CodeFacts(digest_of_form(form) + rules, tuple(unknown))
+        codes = [spec.code_version for spec in self._specs]
+        return CodeFacts(self._digest_of(codes) + end_of_rules(codes), tuple(unknown))
+
+    @property
+    @override
+    def earlier_code(self) -> str:
+        codes = [spec.earlier_code for spec in self._specs]
+        return self._digest_of(codes) if all(codes) else ""
+
+    def _digest_of(self, codes: list[str]) -> str:
+        named = zip(self.parts, self._specs, codes, strict=True)
+        return digest_of_form(
+            [[part.name, spec.qualified_name, code] for part, spec, code in named]
+        )
 
     @property
     def _specs(self) -> list[OperatorSpec]:
@@ -119,16 +130,17 @@ class ChainSpec(OperatorSpec):
 class ChainInvocation(Invocation):
     """One configured use of a chain."""
 
-    @cached_property
     @override
-    def _known_options(self) -> tuple[str, tuple[str, ...]]:
+    def _options_by(self, *, older: bool) -> tuple[str, tuple[str, ...]]:
         parts = cast("ChainSpec", self.spec).parts
         found = [(part.name, part.operator.__dataops__) for part in parts]
         unknown = [f"{one} of part {name!r}" for name, use in found for one in use.unknown_options]
-        digests: list[Any] = [[name, use.options_digest] for name, use in found]
-        form = [*digests, self._batches] if self._batches else digests
-        rules = end_of_rules(use.options_digest for _, use in found)
-        return digest_of_form(form) + rules, tuple(unknown)
+        digests = [use.earlier_options if older else use.options_digest for _, use in found]
+        form: list[Any] = [[name, one] for (name, _), one in zip(found, digests, strict=True)]
+        digest = digest_of_form([*form, self._batches] if self._batches else form)
+        if older:
+            return digest if all(digests) else "", tuple(unknown)
+        return digest + end_of_rules(digests), tuple(unknown)
 
     @cached_property
     @override

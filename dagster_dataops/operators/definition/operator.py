@@ -32,7 +32,7 @@ from dagster_dataops.operators.options.artefact_options import (
     referenced,
     with_references,
 )
-from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
 from dagster_dataops.operators.options.renamed_options import by_present_names, renamed_in
 from dagster_dataops.operators.options.secret_options import holds_secret, secrets_of, shown
@@ -218,6 +218,9 @@ class Operator(metaclass=OperatorMeta):
     is. Then none of the input counts as dropped."""
     renamed_options: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """The present names of options by former ones, which are accepted with a warning."""
+    added_later: ClassVar[frozenset[str]] = frozenset()
+    """The options that came after the first release of the operator. With their defaults they do
+    not count for its identity: the digest of the options is that of before there were these."""
 
     def __init__(self, **given: Any) -> None:
         """Accept arguments that a subclass's ``__init__`` passes on, as LazyLLM's base class does.
@@ -472,7 +475,7 @@ def _unfit_settings(spec: OperatorSpec, settings: ExecutionSettings) -> Iterator
     elif isinstance(settings.agents, Mapping) and mode != "process":
         reason = f"needs _concurrency_mode='process', which agents run; this one runs in {mode!r}"
         yield "agents", reason
-    if MODES[mode].only_coroutines and not spec.asynchronous:
+    if mode_named(mode).only_coroutines and not spec.asynchronous:
         reason = f"is {mode!r}, which needs an `async def` operator; use 'thread' for this one"
         yield "concurrency_mode", reason
 

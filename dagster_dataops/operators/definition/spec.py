@@ -1,6 +1,6 @@
 """`OperatorSpec`: a registered operator. `Invocation`: one configured use of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ from dagster_dataops.datasets.artefact import path_form
 from dagster_dataops.hashing.code import CodeFacts, code_facts
 from dagster_dataops.hashing.exact_forms import EntryRules, ExactForms
 from dagster_dataops.hashing.operational import Operational, is_annotated_operational
-from dagster_dataops.hashing.values import digest_of_form
+from dagster_dataops.hashing.values import RULES, digest_of_form
 from dagster_dataops.operators.kinds.kind import OperatorKind, RecordOrigin
 from dagster_dataops.operators.options.artefact_options import referenced, with_references
 from dagster_dataops.operators.options.declared_columns import (
@@ -152,6 +152,13 @@ class OperatorSpec:
         """The code version, and the constants that it cannot compare."""
         return _code_of(self.target, self.target.__module__)
 
+    @property
+    def earlier_code(self) -> str:
+        """The code version that version 0.2 had, see `code_facts`; empty if it left more out."""
+        if not self.code_version.endswith(RULES):
+            return self.code_version
+        return _code_of(self.target, self.target.__module__, older=True).digest
+
 
 @dataclass(frozen=True, kw_only=True)
 class Invocation:
@@ -231,32 +238,61 @@ class Invocation:
         """
         return keys_of(self.names_read, number, optional=optional)
 
+    @property
+    def earlier_options(self) -> str:
+        """The digest of the options that version 0.2 had; empty if it left more out."""
+        present = self.options_digest
+        return self._options_by(older=True)[0] if present.endswith(RULES) else present
+
     @cached_property
     def _known_options(self) -> tuple[str, tuple[str, ...]]:
+        return self._options_by(older=False)
+
+    def _options_by(self, *, older: bool) -> tuple[str, tuple[str, ...]]:
+        """Return the digest of the options, and those that have none.
+
+        Args:
+            older: Whether the digest is that of version 0.2, see `code_facts`.
+        """
+        nodes = {node: {"artefact of": node} for node in self.artefacts}
+        forms: dict[str, Any] = {}
+        unknown: list[str] = []
+        rules, partial = "", False
+        for name, first, value in self._counting_options():
+            former = _OptionForms(self.spec.target.__module__, older=older)
+            form = former.named(first, with_references(value, nodes))
+            if self._is_later(name, first, form, older=older):
+                continue
+            forms[first] = form
+            unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
+            rules, partial = rules or former.rules, partial or former.partial
+        digest = digest_of_form(forms | self._batches)
+        if older:
+            return "" if partial else digest, tuple(unknown)
+        return digest + rules, tuple(unknown)
+
+    def _counting_options(self) -> Iterator[tuple[str, str, Any]]:
+        """Yield the options that affect the result: name, first name, value."""
         marked = {
             option.name
             for option in self.spec.options
             if is_annotated_operational(option.annotation)
             or (option.many and not self.options.get(option.name))
         }
-        nodes = {node: {"artefact of": node} for node in self.artefacts}
-        first = {option.name: option.former[0] for option in self.spec.options if option.former}
-        forms: dict[str, Any] = {}
-        unknown: list[str] = []
-        rules = ""
+        firsts = {option.name: option.former[0] for option in self.spec.options if option.former}
         for name, value in {**self.options, **self.passed_up}.items():
-            counted = first.get(name, name)
-            if (
-                name in marked
-                or isinstance(value, Operational)
-                or is_operational_option(counted, value)
-            ):
-                continue
-            former = _OptionForms(self.spec.target.__module__)
-            forms[counted] = former.named(counted, with_references(value, nodes))
-            unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
-            rules = rules or former.rules
-        return digest_of_form(forms | self._batches) + rules, tuple(unknown)
+            first = firsts.get(name, name)
+            operational = isinstance(value, Operational) or is_operational_option(first, value)
+            if name not in marked and not operational:
+                yield name, first, value
+
+    def _is_later(self, name: str, first: str, form: Any, *, older: bool) -> bool:
+        """Return whether an option that came later has its default: as before there was it."""
+        if name not in getattr(self.spec.target, "added_later", ()):
+            return False
+        defaults = {option.name: option.default for option in self.spec.options}
+        former = _OptionForms(self.spec.target.__module__, older=older)
+        return name in defaults and bool(former.named(first, defaults[name]) == form)
 
     @property
     def _batches(self) -> dict[str, int]:
@@ -272,20 +308,22 @@ class _OptionForms(ExactForms):
 
     Args:
         home: The module of the operator.
+        older: Whether the forms are those of version 0.2.
     """
 
-    def __init__(self, home: str) -> None:
-        super().__init__(self._code, is_inner_credential, path_form, _ENTRIES)
+    def __init__(self, home: str, *, older: bool) -> None:
+        super().__init__(self._code, is_inner_credential, path_form, _ENTRIES, older=older)
         self._home = home
 
     def _code(self, target: Any) -> str:
-        found = _code_of(target, self._home)
+        found = _code_of(target, self._home, older=self._older)
         self.unknown.update(found.unknown)
+        self.partial = self.partial or not found.digest
         return found.digest
 
 
-def _code_of(target: Any, home: str) -> CodeFacts:
-    return code_facts(target, _is_operational, home, _ENTRIES)
+def _code_of(target: Any, home: str, *, older: bool = False) -> CodeFacts:
+    return code_facts(target, _is_operational, home, _ENTRIES, older=older)
 
 
 def _is_operational(name: str) -> bool:

@@ -19,6 +19,46 @@ _MARK: Final = re.compile(
 )
 
 
+_LITERAL: Final = re.compile(r"(?<!`)``(?!`)([^`]+)``(?!`)")
+_ROLE: Final = re.compile(r":(?:\w+:)?\w+:`([^`]+)`(?!`)")
+_TITLED: Final = re.compile(r"(.+?)\s*<[^<>]*>", re.DOTALL)
+_LINK: Final = re.compile(r"(?<!`)`([^`<]+?)\s+<(https?://[^>\s]+)>`__?(?!\w)")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|[.!?](?=\s*\n\s*\n)")
+
+
+def without_rst(text: str) -> str:
+    """Return a text in which marks of reStructuredText are those of Markdown.
+
+    Literals in double backticks and roles become code in single ones, links those of Markdown.
+    Fenced code, and literals that contain a backtick, stay.
+    """
+    if "``" not in text and ":`" not in text and "`_" not in text:
+        return text
+    pieces = re.split(r"(^ *```.*?^ *```)", text, flags=re.DOTALL | re.MULTILINE)
+    return "".join(
+        piece if number % 2 else _converted(piece) for number, piece in enumerate(pieces)
+    )
+
+
+def _converted(text: str) -> str:
+    text = _LITERAL.sub(r"`\1`", _ROLE.sub(_named, text))
+    return _LINK.sub(r"[\1](\2)", text)
+
+
+def _named(role: re.Match[str]) -> str:
+    """Return the name that a role shows: its title, or after ``~`` the last part of its target."""
+    target = role[1].removeprefix("!")
+    titled = _TITLED.fullmatch(target)
+    if titled:
+        return f"`{titled[1]}`"
+    return f"`{target.rpartition('.')[2] if target.startswith('~') else target}`"
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text that begins each sentence with a capital or a mark."""
+    return _SENTENCE_END.split(text, maxsplit=1)[0]
+
+
 def option_descriptions(target: Any, methods: Sequence[str] = ("forward",)) -> dict[str, str]:
     """Return the description of each parameter of a function, or of a class and its ``__init__``.
 
@@ -63,5 +103,5 @@ def described_parameters(text: str) -> Mapping[str, str]:
         for name in parameter.arg_name.split(","):  # NumPy's "width, height : int"
             plain = name.strip().lstrip("*").strip("`")
             if plain and parameter.description:
-                found.setdefault(plain, inspect.cleandoc(parameter.description))
+                found.setdefault(plain, without_rst(inspect.cleandoc(parameter.description)))
     return found

@@ -1,11 +1,11 @@
 """The fingerprint of a stream, and the states that hold it beside a position."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import StreamStateError
-from dagster_dataops.hashing.code import code_digest
+from dagster_dataops.hashing.code import code_digest, code_facts
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.stage import Stage
@@ -74,6 +74,44 @@ def _has_changed(stage: Stage, held: HeldObjects) -> bool:
     return True
 
 
+def earlier_codes(stage: Stage, held: HeldObjects) -> list[str]:
+    """Return the code of each stage as version 0.2 has compared it.
+
+    It is empty for a stage without code, and if that version left something out, see `code_facts`.
+    """
+    return [*(_earlier_code(_options_and_code(one)[1], held) for one in _counting(stage)), ""]
+
+
+def _earlier_code(functions: dict[str, Any], held: HeldObjects) -> str:
+    found: list[str] = []
+
+    def earlier(target: Any) -> str:
+        code = code_facts(target, older=True)
+        found.append("" if code.unknown else code.digest)
+        return found[-1]
+
+    made = digest(held.originals(functions), earlier)
+    return made if functions and all(found) else ""
+
+
+def with_present_code(kept: Any, stages: Sequence[StageFingerprint], earlier: Sequence[str]) -> Any:
+    """Return stored stages with the present code where version 0.2 would have stored theirs.
+
+    Args:
+        kept: The stored stages.
+        stages: The present ones.
+        earlier: The `earlier_codes` of the present ones.
+    """
+    if not isinstance(kept, list) or len(kept) != len(stages):
+        return kept
+    return [
+        {**old, "code": new["code"]}
+        if code and isinstance(old, Mapping) and old.get("code") == code
+        else old
+        for old, new, code in zip(kept, stages, earlier, strict=True)
+    ]
+
+
 def definition(stage: Stage) -> dict[str, str]:
     """Return digests of the options and of the code of all stages, without reading any data."""
     parts = [_definition_parts(one, HeldObjects()) for one in _counting(stage)]
@@ -127,8 +165,16 @@ def _is_code(value: Any) -> bool:
     return callable(value) and not isinstance(value, type)
 
 
+def _as_stored(stages: Any) -> Any:
+    return stages
+
+
 def unwrap_state(
-    state: Any, stages: Sequence[StageFingerprint], *, across_weights: bool = False
+    state: Any,
+    stages: Sequence[StageFingerprint],
+    *,
+    across_weights: bool = False,
+    present: Callable[[Any], Any] = _as_stored,
 ) -> dict[str, Any]:
     """Check that a state belongs to ``stages`` and return its content.
 
@@ -136,6 +182,7 @@ def unwrap_state(
         state: The state.
         stages: The fingerprint of each stage, sources first.
         across_weights: Whether stages that draw by weight may have other options.
+        present: Returns stored stages in the form of this version.
 
     Raises:
         StreamStateError: It is not a stream state, has another version or belongs to another
@@ -147,7 +194,8 @@ def unwrap_state(
     if state["version"] != VERSION:
         msg = f"it has version {state['version']!r}; this package reads version {VERSION}"
         raise StreamStateError(msg)
-    kept = _with_weights(state["stages"], stages) if across_weights else state["stages"]
+    kept = present(state["stages"])
+    kept = _with_weights(kept, stages) if across_weights else kept
     found = difference(kept, stages)
     if found:
         msg = f"it belongs to another stream: {found}. Start afresh, or undo the change"

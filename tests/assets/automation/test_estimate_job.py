@@ -37,6 +37,7 @@ def definitions_of(operator: Any, source: Any, root: Path, **options: Any) -> dg
         source=source,
         resource=DataOpsResource(root=str(root)),
         clients={"default": CLIENT},
+        jobs=["pipeline", "estimate"],
         **options,
     )
 

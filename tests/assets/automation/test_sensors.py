@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import NewFiles
-from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.errors import ConfigurationError, NewerVersionError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of, read_jsonl, write_jsonl
 
@@ -166,8 +166,8 @@ def test_existing_partitions_get_no_run_at_the_sensors_first_tick(
 @pytest.mark.parametrize(
     ("odd", "why"),
     [
-        *((odd, "is damaged") for odd in ["{", "[]", "5", '"x"', '{"version": 9}']),
-        ('{"version": 9, "files": {"a": "1"}}', "has version 9; this package reads version 1"),
+        *((odd, "is damaged") for odd in ["{", "[]", "5", '"x"', '{"version": 1}']),
+        ('{"version": 0, "files": {"a": "1"}}', "has version 0; this package reads version 1"),
         ('{"version": 1, "files": 3}', "has version 1"),
     ],
 )
@@ -182,6 +182,25 @@ def test_an_unreadable_cursor_is_named_and_replaced(
     assert odd in said
     watching.tick()
     assert "cursor" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cursor", ['{"version": 9, "files": {"a": "1"}}', '{"version": 2}'])
+def test_a_cursor_of_a_newer_version_is_refused_and_kept(watching: Watching, cursor: str) -> None:
+    """Else all files would be processed again."""
+    watching.put("a")
+    watching.cursor = cursor
+    with pytest.raises(
+        NewerVersionError, match=r"the cursor of the sensor .* this version reads 1"
+    ):
+        watching.tick()
+    assert watching.cursor == cursor
+
+
+def test_unknown_fields_of_a_cursor_are_ignored(watching: Watching) -> None:
+    watching.put("a")
+    watching.tick()
+    watching.cursor = json.dumps({**json.loads(watching.cursor or ""), "colour": 1})
+    assert watching.tick() == []
 
 
 def test_deleted_files_are_removed_from_the_cursor(watching: Watching) -> None:

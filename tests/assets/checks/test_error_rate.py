@@ -55,7 +55,7 @@ def test_by_default_a_failed_record_is_a_warning_and_stops_nothing(
     assert a.severity is dg.AssetCheckSeverity.WARN
     assert a.description == "2 of 20 records failed, 10.0 %."
     told = {name.removeprefix("dagster_dataops/"): v.value for name, v in a.metadata.items()}
-    assert [told[name] for name in ("failed_share", "rows_failed", "rows_in")] == [0.1, 2, 20]
+    assert [told[name] for name in ("failed_share", "rows_failed")] == [0.1, 2]
     assert told["error_path"] == str(root / "docs" / "a" / "a_error.jsonl")
     failures = a.metadata["dagster_dataops/failures"]
     assert isinstance(failures, dg.TableMetadataValue)
@@ -88,19 +88,25 @@ def test_it_passes_up_to_the_share_that_was_given(
     [
         (
             ErrorRateCheck(),
+            "Passes if no record fails. Blocks downstream if over 50.0 % fail.",
+        ),
+        (
+            ErrorRateCheck(0.1, blocking=True),
             (
-                "Passes if no record fails. "
-                "The assets downstream are stopped only if more than 50.0 % fail."
+                "Passes if at most 10.0 % of the records fail. "
+                "Blocks the assets downstream if it fails."
             ),
         ),
-        (ErrorRateCheck(0.1, blocking=True), "Passes if at most 10.0 % of the records fail."),
         (ErrorRateCheck(severity="WARN"), "Passes if no record fails."),
+        (ErrorRateCheck(severity="ERROR"), "Passes if no record fails."),
     ],
 )
-def test_its_description_says_when_it_stops_the_assets_downstream(
+def test_its_description_says_that_it_blocks_only_if_it_does(
     rate: ErrorRateCheck, description: str
 ) -> None:
-    assert rate.spec(A).description == description
+    spec = rate.spec(A)
+    assert spec.description == description
+    assert spec.blocking == ("Blocks" in description)
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])

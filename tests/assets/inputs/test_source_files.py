@@ -82,7 +82,8 @@ def of(
     ppl: Any, source: str, root: Path, options: Mapping[str, str], **keywords: Any
 ) -> dg.Definitions:
     resource = DataOpsResource(root=str(root), storage_options=dict(options))
-    return build_definitions(ppl, source=source, resource=resource, **keywords)
+    jobs = ["pipeline", "preview"]
+    return build_definitions(ppl, source=source, resource=resource, jobs=jobs, **keywords)
 
 
 def version_of(instance: dg.DagsterInstance) -> str:

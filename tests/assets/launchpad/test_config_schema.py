@@ -76,7 +76,10 @@ def test_values_that_cannot_be_compared_are_supported(work: Any) -> None:
 def test_settings_left_empty_have_no_default_to_fill_in(work: Any) -> None:
     fields = config_schema(work(count=2))
     empty = {name for name, field in fields.items() if not field.default_provided}
+    assert empty == fields.keys() - {"params"}
     assert empty == {
+        "ignore_errors",
+        "resume",
         "max_workers",
         "concurrency_mode",
         "limit",

@@ -277,7 +277,7 @@ def test_nodes_without_options_have_no_params(
     def node(record: dict) -> dict:
         return record
 
-    assert config_schema(node()) == COMMON_FIELDS
+    assert set(config_schema(node())) == {*COMMON_FIELDS, "concurrency_mode"}
 
 
 def test_an_async_operator_offers_async_and_others_do_not(registry: OperatorRegistry) -> None:
@@ -352,13 +352,13 @@ def test_a_flaky_operator_gets_its_tries_from_the_launchpad(
     assert tries == [0, 0, 0]
 
 
-def test_an_operator_that_stops_at_errors_does_so_by_default_in_its_config(tag: Any) -> None:
+def test_an_operator_that_stops_at_errors_does_so_unless_a_launch_changes_it(tag: Any) -> None:
     operator = tag(_ignore_errors=False)
-    assert config_of(operator)["ignore_errors"] is False
-    assert config_of(tag())["ignore_errors"] is True
-    assert configured(tag(), {}).__dataops__.resolved.ignore_errors is True
-    for config in ({}, config_of(operator)):
+    for config in ({}, config_of(operator), {"ignore_errors": None}):
+        assert configured(tag(), config).__dataops__.resolved.ignore_errors is True
         assert configured(operator, config).__dataops__.resolved.ignore_errors is False
+    changed = configured(operator, {"ignore_errors": True})
+    assert changed.__dataops__.resolved.ignore_errors is True
 
 
 def test_a_refused_configuration_is_not_tried_again(

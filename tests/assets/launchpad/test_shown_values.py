@@ -48,3 +48,7 @@ def test_the_order_of_entries_is_that_of_the_pipeline_whatever_dagster_makes_of_
         assert list(made["a"]) == ["z", "y", "x"]
         assert [list(one) for one in made["c"]] == [["f", "e"], ["g", "h"]]
     assert in_order_of([1], {"a": 1}) == [1]
+
+
+def test_a_launch_proposes_the_options_of_the_pipeline_and_nothing_else() -> None:
+    assert scaffolded(operator_of(int, 3)) == {"params": {"option": 3}}

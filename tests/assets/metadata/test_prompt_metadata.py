@@ -45,7 +45,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def prompt_of(operator: Any, path: Path) -> str:
-    found = prompt_metadata(operator, [JsonlDataset.of_file(path)], "p")
+    found = prompt_metadata(operator, [JsonlDataset.of_file(path)], "p/prompt")
     return str(found["p/prompt"].value) if found else ""
 
 

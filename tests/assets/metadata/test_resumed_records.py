@@ -40,7 +40,7 @@ def test_a_run_links_to_the_run_that_it_resumes_and_names_several(
     assert link == dg.MetadataValue.dagster_run(failed.run_id)
 
 
-def test_a_run_that_resumes_nothing_reports_only_that(
+def test_a_run_that_resumes_nothing_does_not_mention_it(
     registry: OperatorRegistry,
     records: Callable[[int], Path],
     root: Path,
@@ -52,5 +52,4 @@ def test_a_run_that_resumes_nothing_reports_only_that(
 
     definitions = definitions_of(pipeline_of(sound=sound()), records(10), root)
     metadata = metadata_of(execute(definitions, instance), "docs", "sound")
-    assert metadata["rows_resumed"] == 0
-    assert "resumed_from" not in metadata
+    assert not {"rows_resumed", "resumed_from"} & metadata.keys()

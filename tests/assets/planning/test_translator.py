@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsTranslator
+from dagster_dataops import DataOpsTranslator, data, pipeline
 from dagster_dataops.assets.launchpad.config_schema import config_schema
 from dagster_dataops.assets.planning.translator import (
     DataOpsTranslatorData,
@@ -58,13 +58,14 @@ def test_a_node_is_an_asset_with_key_group_deps_kinds_and_description(
     assert spec.group_name == "docs"
     assert [dep.asset_key for dep in spec.deps] == [dg.AssetKey(["docs", "loud"])]
     assert spec.kinds == {"python", "json"}
-    assert spec.description == "Make it loud.\n\nReads and writes ``input_key``."
-    assert spec.metadata["dagster_dataops/operator"] == "data.text.upper"
-    assert spec.metadata["dagster_dataops/kind"] == "record operator"
-    assert spec.metadata["dagster_dataops/concurrency_mode"] == "thread"
-    assert spec.metadata["dagster_dataops/max_workers"] == 3
+    assert spec.description == "Make it loud.\n\nReads and writes `input_key`."
+    assert spec.tags["dagster_dataops/operator"] == "text.upper"
+    assert "dagster_dataops/operator" not in spec.metadata
     options = spec.metadata["dagster_dataops/options"].md_str
-    assert options.splitlines()[2:] == [r"| input\_key | text |"]
+    assert options.splitlines()[2:] == [
+        r"| \_concurrency\_mode | thread |",
+        r"| \_max\_workers | 3 |",
+    ]
 
 
 def test_an_unnamed_pipeline_has_keys_of_one_part(upper: Any, root: Path) -> None:
@@ -72,9 +73,36 @@ def test_an_unnamed_pipeline_has_keys_of_one_part(upper: Any, root: Path) -> Non
     assert spec_of(definitions, "loud").group_name == "dataops"
 
 
-def test_default_numbers_of_workers_are_shown_as_automatic(upper: Any, root: Path) -> None:
-    spec = spec_of(definitions_of(pipeline_of(loud=upper()), "texts.jsonl", root), "docs", "loud")
-    assert spec.metadata["dagster_dataops/max_workers"] == "automatic"
+def test_what_is_as_in_the_operator_is_not_shown(registry: OperatorRegistry, root: Path) -> None:
+    @registry("data.text")
+    def plain(record: dict, input_key: str = "text", times: int = 1) -> dict:
+        return record
+
+    ppl = pipeline_of(node=plain(input_key="text", times=1))
+    spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "node")
+    assert spec.metadata.keys() == {"dagster/code_references"}
+
+
+def test_an_operator_whose_name_no_tag_can_hold_is_named_in_the_metadata(root: Path) -> None:
+    def nameless(record: dict) -> dict:
+        return record
+
+    with pipeline("docs") as ppl:
+        ppl.node = nameless
+    spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "node")
+    reference = f"{__name__}.{nameless.__qualname__}"
+    assert spec.metadata["dagster_dataops/operator"] == reference
+
+
+def test_an_operator_of_the_library_is_described_in_one_paragraph(root: Path) -> None:
+    ppl = pipeline_of(node=data.filters.WordCount(min_num=3))
+    spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "node")
+    assert spec.description == (
+        "Keep texts of `min_num` to `max_num` words.\n\nMore: `help(data.filters.WordCount)`."
+    )
+    assert spec.metadata.keys() == {"dagster_dataops/options"}
+    shown = spec.metadata["dagster_dataops/options"].md_str.splitlines()[2:]
+    assert shown == [r"| min\_num | 3 | 10 |"]
 
 
 def test_the_code_version_follows_code_and_options_but_not_how_it_is_run(
@@ -184,8 +212,6 @@ def test_options_are_a_table_with_defaults_where_they_differ(registry: OperatorR
         "| --- | --- | --- |",
         "| size | 3 |  |",
         r"| key | a\|b | text |",
-        r'| mark | "" |  |',
-        r"| api\_key | (hidden) |  |",
     ]
 
 
@@ -235,7 +261,7 @@ def test_the_launchpad_of_each_operator_has_its_own_timeout(registry: OperatorRe
     assert [field.default_value["timeout"] for field in shown] == [5.0, 7.0]
 
 
-def test_zero_workers_are_shown_as_the_default(upper: Any, root: Path) -> None:
+def test_zero_workers_are_the_default(upper: Any, root: Path) -> None:
     definitions = definitions_of(pipeline_of(loud=upper(_max_workers=0)), "texts.jsonl", root)
-    metadata = spec_of(definitions, "docs", "loud").metadata
-    assert metadata["dagster_dataops/max_workers"] == "automatic"
+    shown = spec_of(definitions, "docs", "loud").metadata["dagster_dataops/options"].md_str
+    assert "workers" not in shown

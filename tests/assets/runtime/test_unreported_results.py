@@ -86,6 +86,7 @@ def launch(
             source=tmp_path / ("{partition}.jsonl" if partitions_def else "texts.jsonl"),
             resource=Dying(root=str(root), lock_seconds=0.2),
             partitions_def=partitions_def,
+            jobs=["pipeline", "retry"],
         )
         given = {"ops": {"docs__first": {"config": config}}} if config else None
         keywords = {"raise_on_error": False, **keywords}

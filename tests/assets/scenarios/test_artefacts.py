@@ -109,7 +109,7 @@ def test_an_artefact_is_an_asset_that_others_depend_on(
     assert found["dagster/size_bytes"] == artefact.size_bytes
     assert found["dagster/uri"] == artefact.path.as_uri()
     assert "words.json" in found["listing"].replace("\\", "")
-    assert "rows_out" not in found
+    assert "dagster/row_count" not in found
     event = instance.get_latest_data_version_record(KEY)
     assert event.asset_materialization.tags["dagster/data_version"] == f"xxh3:{artefact.digest}"
 

@@ -56,22 +56,17 @@ def test_an_export_is_an_asset_whose_metadata_tells_path_format_rows_bytes_and_f
     path = root / "out" / "docs.parquet"
     assert pq.read_table(path)["marked"].to_pylist() == [True] * 9
     table = metadata_of(result, "docs", "table")
-    assert table["exported_to"] == str(path)
-    assert (table["export_format"], table["export_rows"], table["export_files"]) == (
-        "parquet",
-        9,
-        1,
-    )
-    assert table["export_bytes"] == table["dagster/size_bytes"] == path.stat().st_size
+    assert table["export_format"] == "parquet"
+    assert table["dagster/size_bytes"] == path.stat().st_size
     assert table["dagster/row_count"] == 9
     assert table["dagster/uri"] == path.as_uri()
     assert "docs.parquet" in table["listing"]
     assert (table["rows_in"], table["rows_failed"]) == (9, 0)
-    assert not {"rows_out", "rows_dropped", "dagster/column_schema", "preview"} & table.keys()
+    assert not {"rows_dropped", "dagster/column_schema", "preview"} & table.keys()
     shards = metadata_of(result, "docs", "shards")
-    assert shards["exported_to"] == str(root / "out" / "shards")
-    assert shards["export_files"] == len(list((root / "out" / "shards").glob("*.tar"))) > 1
-    assert metadata_of(result, "docs", "again")["rows_out"] == 9
+    assert shards["dagster/uri"] == (root / "out" / "shards").as_uri()
+    assert len(list((root / "out" / "shards").glob("*.tar"))) > 1
+    assert metadata_of(result, "docs", "again")["dagster/row_count"] == 9
     spec = spec_of(definitions, "docs", "table")
     assert spec.kinds == {"python", "parquet"}
     assert [dep.asset_key.path for dep in spec.deps] == [["docs", "marked"]]
@@ -97,7 +92,7 @@ def test_a_current_export_stays_and_a_missing_or_stale_one_is_written_again(
     records(4)
     result = execute(definitions, instance)
     assert pq.read_table(path).num_rows == 4
-    assert metadata_of(result, "docs", "table")["export_rows"] == 4
+    assert metadata_of(result, "docs", "table")["dagster/row_count"] == 4
 
 
 @LAYOUTS
@@ -161,7 +156,7 @@ def test_the_path_may_be_changed_in_the_launchpad(
     definitions = definitions_of(ppl, records(2), root)
     config = {"ops": {"docs__table": {"config": {"params": {"path": "two.csv"}}}}}
     result = execute(definitions, instance, config)
-    assert metadata_of(result, "docs", "table")["exported_to"] == str(root / "two.csv")
+    assert metadata_of(result, "docs", "table")["dagster/uri"] == (root / "two.csv").as_uri()
     assert not (root / "one.csv").exists()
 
 

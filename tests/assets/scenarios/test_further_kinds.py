@@ -24,11 +24,11 @@ def test_an_operator_of_a_further_kind_is_an_asset(
     result = execute(definitions, instance)
 
     ordered = metadata_of(result, "docs", "ordered")
-    assert (ordered["rows_in"], ordered["rows_out"], ordered["rows_failed"]) == (41, 40, 1)
+    assert (ordered["rows_in"], ordered["dagster/row_count"], ordered["rows_failed"]) == (41, 40, 1)
     numbers = [one["n"] for one in read_jsonl(tmp_path / "root/docs/ordered/ordered_results.jsonl")]
     assert numbers == sorted(numbers, reverse=True)
     assert "trace" not in ordered
-    assert "rows_out" not in metadata_of(result, "docs", "mean")
+    assert "dagster/row_count" not in metadata_of(result, "docs", "mean")
     graph = definitions.resolve_asset_graph()
     assert graph.get(dg.AssetKey(["docs", "mean"])).kinds >= {"model"}
     kind = graph.get(dg.AssetKey(["docs", "ordered"])).metadata["dagster_dataops/kind"]

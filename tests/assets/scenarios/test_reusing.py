@@ -8,6 +8,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import build_definitions, load_result
+from dagster_dataops.assets.automation.jobs import JOB_KINDS
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import execute, log_of, metadata_of, pipeline_of, resource_at
 
@@ -45,7 +46,9 @@ def pipeline(registry: OperatorRegistry, asked: list[int]) -> Callable[..., Any]
 
 
 def definitions(ppl: Any, source: Path, root: Path, **keywords: Any) -> dg.Definitions:
-    return build_definitions(ppl, source=source, resource=resource_at(root), **keywords)
+    return build_definitions(
+        ppl, source=source, resource=resource_at(root), jobs=JOB_KINDS, **keywords
+    )
 
 
 @pytest.mark.parametrize("layout", ["steps", "single_step"])

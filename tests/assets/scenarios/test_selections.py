@@ -12,7 +12,6 @@ from tests.assets.helpers import (
     metadata_of,
     pipeline_of,
     result_of,
-    spec_of,
 )
 
 
@@ -31,7 +30,4 @@ def test_an_asset_of_a_selection_operator_works_as_any_other(
     assert [row["id"] for row in result_of(tmp_path, "docs", "exact")] == list(range(20))
     metadata = metadata_of(result, "docs", "exact")
     assert (metadata["rows_failed"], metadata["rows_dropped"]) == (1, 20)
-    assert spec_of(definitions, "docs", "exact").metadata["dagster_dataops/kind"] == (
-        "selection operator"
-    )
     assert len(result_of(tmp_path, "docs", "near")) == 20

@@ -64,7 +64,8 @@ def test_new_records_are_told_from_dropped_ones(
     result = definitions.resolve_job_def("docs_pipeline").execute_in_process(instance=instance)
 
     found = materialized(result, "docs", "sum").metadata
-    assert found["dagster_dataops/new_records"].value == "1 record from 3"
+    assert found["dagster_dataops/rows_in"].value == 3
+    assert found["dagster/row_count"].value == 1
     assert "dagster_dataops/rows_dropped" not in found
     summary = str(materialized(result, "docs", "report").metadata["dagster_dataops/report"].value)
     assert "| sum | 3 | 1 record from 3 |  | 0 |" in summary

@@ -216,7 +216,7 @@ def test_a_local_manifest_with_such_names_counts_as_none(tmp_path: Path, facts: 
     folder: NodeFolder = node(tmp_path / "root")
     run(act(), write_input(tmp_path / "input.jsonl", _RECORDS), folder)
     content = {**orjson.loads(folder.manifest.read_bytes()), **facts}
-    assert Manifest.parse(orjson.dumps(content)) is None
+    assert Manifest.parse(orjson.dumps(content), tmp_path) is None
 
 
 @each("url", ["memory://../x", "memory://./x", "s3://b/../x", "s3://b/a/./x", "s3://b/a\0b"])

@@ -1,7 +1,10 @@
 """Tests of what other versions of this package have written: it is named, and kept."""
 
+import pickle
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,12 +13,33 @@ import pytest
 
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder import run_fingerprint
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, other_format
-from dagster_dataops.checkpoints.journal.frames import FORMAT, FrameKind, json_frame
-from dagster_dataops.checkpoints.journal.journal_reader import format_of
+from dagster_dataops.checkpoints.folder.manifest import (
+    Manifest,
+    NodeFolder,
+    load_result,
+    other_format,
+)
+from dagster_dataops.checkpoints.journal import journal_writer
+from dagster_dataops.checkpoints.journal.frames import (
+    FORMAT,
+    FrameKind,
+    frame,
+    json_frame,
+    read_frames,
+    spans_frame,
+)
+from dagster_dataops.checkpoints.journal.journal_reader import (
+    READERS,
+    AttemptEntry,
+    format_of,
+    is_newer,
+    is_read,
+    read_journal,
+)
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import RetryRefusedError, TraceError
+from dagster_dataops.datasets.durable_files import draft_of
+from dagster_dataops.errors import NewerVersionError, RetryRefusedError, TraceError
 from dagster_dataops.operators.outcomes.named_outputs import To
 from dagster_dataops.operators.outcomes.record_context import StopRun
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
@@ -98,23 +122,78 @@ def _files(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("format_", [OLDER, NEWER])
 @pytest.mark.parametrize("kind", ["single", "thread", "outputs", "stream"])
-def test_a_checkpoint_of_another_format_is_named_and_kept(
-    tmp_path: Path, kind: str, format_: str
-) -> None:
-    dataset, folder = _unfinished(tmp_path, kind, format_)
+def test_a_checkpoint_of_an_unknown_format_is_named_and_kept(tmp_path: Path, kind: str) -> None:
+    dataset, folder = _unfinished(tmp_path, kind, OLDER)
     (checkpoint,) = existing(folder.checkpoints)
     before = _files(checkpoint.folder)
-    assert (checkpoint.format, checkpoint.foreign, checkpoint.table.records) == (format_, True, 0)
+    assert (checkpoint.format, checkpoint.foreign, checkpoint.table.records) == (OLDER, True, 0)
     report = run(OPERATORS[kind](), dataset, folder)
     (note,) = [one for one in report.notes if "format" in one]
-    place = folder.path / ".other_versions" / f"format-{format_}"
-    assert f"of run older has format {format_}; this version reads {FORMAT}" in note
+    place = folder.path / ".other_versions" / f"format-{OLDER}"
+    assert f"of run older has format {OLDER}; this version reads {FORMAT}" in note
     assert str(place) in note
     assert report.manifest.resumed == 0
     assert _files(place / "checkpoint-1") == before
     assert not folder.checkpoints.exists()
+
+
+@pytest.mark.parametrize("policy", ResumePolicy)
+@pytest.mark.parametrize("kind", ["single", "thread", "outputs", "stream"])
+def test_a_checkpoint_of_a_newer_version_is_refused_and_nothing_is_touched(
+    tmp_path: Path, kind: str, policy: ResumePolicy
+) -> None:
+    dataset, folder = _unfinished(tmp_path, kind, NEWER)
+    before = _files(folder.path)
+    with pytest.raises(NewerVersionError) as caught:
+        run(OPERATORS[kind](), dataset, folder, resume=policy)
+    error = caught.value
+    assert (error.path, error.found, error.reads) == (
+        str(folder.checkpoints / "1"),
+        NEWER,
+        FORMAT,
+    )
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert _files(folder.path) == before
+
+
+@pytest.mark.parametrize("magic", [b"DOJ2", b"DOJ9"])
+def test_a_journal_of_another_form_is_refused(tmp_path: Path, magic: bytes) -> None:
+    dataset, folder = _unfinished(tmp_path, "single", FORMAT)
+    journal = folder.checkpoints / "1" / "journal"
+    journal.write_bytes(journal.read_bytes().replace(b"DOJ1", magic))
+    before = _files(folder.path)
+    with pytest.raises(NewerVersionError, match=f"has format {magic.decode()}"):
+        run(single(), dataset, folder)
+    assert _files(folder.path) == before
+
+
+def test_an_unknown_part_of_a_fingerprint_may_distinguish_runs(tmp_path: Path) -> None:
+    dataset, folder = _unfinished(tmp_path, "single", FORMAT)
+    with first_attempt(folder.checkpoints / "1" / "journal") as attempt:
+        attempt["fingerprint"]["colour"] = "red"
+    before = _files(folder.path)
+    with pytest.raises(NewerVersionError, match=f"has format {FORMAT} with colour"):
+        run(single(), dataset, folder)
+    assert _files(folder.path) == before
+
+
+def test_other_unknown_facts_of_an_attempt_are_ignored(tmp_path: Path) -> None:
+    dataset, folder = _unfinished(tmp_path, "single", FORMAT)
+    with first_attempt(folder.checkpoints / "1" / "journal") as attempt:
+        attempt["weather"] = "fine"
+    report = run(single(), dataset, folder, resume=ResumePolicy.AUTO)
+    assert report.manifest.resumed == _COUNT // 2
+
+
+@contextmanager
+def first_attempt(path: Path) -> Iterator[dict[str, Any]]:
+    """Change the first attempt of a journal."""
+    (first, *_) = [one for one in read_journal(path) if isinstance(one, AttemptEntry)]
+    content = first.content or {}
+    rest = path.read_bytes()[len(json_frame(FrameKind.ATTEMPT, content)) :]
+    yield content
+    path.write_bytes(json_frame(FrameKind.ATTEMPT, content) + rest)
 
 
 def _machine(tmp_path: Path, number: int, store: FakeStore) -> NodeFolder:
@@ -129,21 +208,47 @@ def test_a_checkpoint_of_another_format_is_kept_on_an_object_store(
     dataset, store = _input(tmp_path), FakeStore()
     _stops[0] = True
     try:
-        with _version(NEWER), pytest.raises(BaseException, match="enough"):
+        with _version(OLDER), pytest.raises(BaseException, match="enough"):
             run(OPERATORS[kind](), dataset, _machine(tmp_path, 1, store), flush_seconds=0.0)
     finally:
         _stops[0] = False
     folder = _machine(tmp_path, 2, store)
     report = run(OPERATORS[kind](), dataset, folder)
     (note,) = [one for one in report.notes if "format" in one]
-    place = f"root/docs/node/.other_versions/format-{NEWER}"
+    place = f"root/docs/node/.other_versions/format-{OLDER}"
     assert f"kept in memory://bucket/{place} when" in note
     kept = {key: found[0] for key, found in store.objects.items() if key.startswith(place)}
     assert f"{place}/checkpoint-1/journal" in kept
     assert kept == {
         f"{place}/{name}": data
-        for name, data in _files(folder.other_versions / f"format-{NEWER}").items()
+        for name, data in _files(folder.other_versions / f"format-{OLDER}").items()
     }
+
+
+def test_what_a_newer_version_has_written_to_an_object_store_is_refused_and_stays(
+    tmp_path: Path,
+) -> None:
+    dataset, store = _input(tmp_path), FakeStore()
+    _stops[0] = True
+    try:
+        with _version(NEWER), pytest.raises(BaseException, match="enough"):
+            run(single(), dataset, _machine(tmp_path, 1, store), flush_seconds=0.0)
+    finally:
+        _stops[0] = False
+    before = dict(store.objects)
+    with pytest.raises(NewerVersionError, match=f"has format {NEWER}"):
+        run(single(), dataset, _machine(tmp_path, 2, store))
+    assert store.objects.items() >= before.items()
+    with _version(NEWER), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(READERS, NEWER, READERS[FORMAT])
+        report = run(single(), dataset, _machine(tmp_path, 3, store), resume=ResumePolicy.AUTO)
+    assert report.manifest.resumed == _COUNT // 2
+    published = dict(store.objects)
+    with pytest.raises(NewerVersionError, match=f"has format {NEWER}"):
+        run(single(), dataset, _machine(tmp_path, 4, store), run="other")
+    with pytest.raises(NewerVersionError, match="memory://bucket/root/docs/node/node_results"):
+        load_result(_machine(tmp_path, 5, store))
+    assert store.objects.items() >= published.items()
 
 
 def test_a_result_of_another_format_is_kept_on_an_object_store(tmp_path: Path) -> None:
@@ -161,15 +266,52 @@ def test_a_result_of_another_format_is_kept_on_an_object_store(tmp_path: Path) -
 
 
 def test_a_kept_checkpoint_is_used_by_its_version_when_it_is_put_back(tmp_path: Path) -> None:
-    dataset, folder = _unfinished(tmp_path, "single", NEWER)
+    dataset, folder = _unfinished(tmp_path, "single", OLDER)
     run(single(), dataset, folder)
-    kept = folder.path / ".other_versions" / f"format-{NEWER}" / "checkpoint-1"
+    kept = folder.path / ".other_versions" / f"format-{OLDER}" / "checkpoint-1"
     folder.checkpoints.mkdir()
     kept.rename(folder.checkpoints / "1")
-    with _version(NEWER), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dagster_dataops.checkpoints.checkpoint.FORMAT", NEWER)
-        report = run(single(), dataset, folder, resume=ResumePolicy.AUTO)
+    with _version(OLDER), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(READERS, OLDER, READERS[FORMAT])
+        report = run(single(), dataset, folder, run="again", resume=ResumePolicy.AUTO)
     assert report.manifest.resumed == _COUNT // 2
+
+
+@pytest.mark.parametrize("kind", ["single", "thread", "outputs"])
+def test_a_version_with_a_new_format_goes_on_in_the_journal_of_the_one_before(
+    tmp_path: Path, kind: str
+) -> None:
+    """Each attempt names the format of the entries behind it."""
+    expected = run(OPERATORS[kind](), _input(tmp_path), node(tmp_path, "expected")).manifest
+    dataset, folder = _unfinished(tmp_path, kind, FORMAT)
+    with _version(NEWER), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(READERS, NEWER, _inverted)
+        patch.setattr(journal_writer, "spans_frame", lambda entry: _inverting(spans_frame(entry)))
+        _stops[0] = True
+        with pytest.raises(BaseException, match="enough"):
+            run(OPERATORS[kind](), dataset, folder, resume=ResumePolicy.AUTO)
+        _stops[0] = False
+        report = run(OPERATORS[kind](), dataset, folder, resume=ResumePolicy.AUTO)
+    assert any(note.startswith("resuming: ") for note in report.notes), report.notes
+    assert report.manifest.fingerprint == expected.fingerprint
+    assert report.manifest.failed == expected.failed
+
+
+_INVERTED: Final = 20  # a kind of frame
+
+
+def _inverting(frames: bytes) -> bytes:
+    """Write frames of spans in another form."""
+    return b"".join(
+        frame(_INVERTED, bytes([one.kind]) + one.payload[::-1])  # type: ignore[arg-type]
+        for one in read_frames(frames)
+    )
+
+
+def _inverted(kind: int, payload: bytes, before: dict[int, bytes]) -> Any:
+    if kind != _INVERTED:
+        return READERS[FORMAT](kind, payload, before)
+    return READERS[FORMAT](payload[0], payload[:0:-1], before)
 
 
 def test_a_resumable_checkpoint_is_used_beside_one_of_another_format(tmp_path: Path) -> None:
@@ -185,11 +327,11 @@ def test_a_resumable_checkpoint_is_used_beside_one_of_another_format(tmp_path: P
 
 
 @pytest.mark.parametrize("kind", OPERATORS)
-def test_a_result_of_another_format_is_named_and_kept(tmp_path: Path, kind: str) -> None:
+def test_a_result_of_an_unknown_format_is_named_and_kept(tmp_path: Path, kind: str) -> None:
     dataset, folder = _input(tmp_path), node(tmp_path)
     operator = OPERATORS[kind]()
-    with _version(NEWER):
-        old = run(operator, dataset, folder, run="newer")
+    with _version(OLDER):
+        old = run(operator, dataset, folder, run="older")
     results = {
         name: b"".join(part.read_bytes() for part in sorted(path.iterdir()))
         if path.is_dir()
@@ -200,14 +342,42 @@ def test_a_result_of_another_format_is_named_and_kept(tmp_path: Path, kind: str)
     dataset = write_input(tmp_path / "other.jsonl", [{"n": n} for n in range(10)])
     report = run(operator, dataset, folder, reuse_finished=True)
     (note,) = [one for one in report.notes if "format" in one]
-    assert f"has format {NEWER}; this version reads {FORMAT}" in note
-    place = folder.path / ".other_versions" / f"format-{NEWER}"
+    assert f"has format {OLDER}; this version reads {FORMAT}" in note
+    place = folder.path / ".other_versions" / f"format-{OLDER}"
     assert (place / "manifest.json").read_bytes() == manifest
     for name, content in results.items():
         kept = place / f"{name or 'result'}.jsonl"
         files = sorted(kept.iterdir()) if kept.is_dir() else [kept]
         assert b"".join(file.read_bytes() for file in files) == content
     assert other_format(folder.manifest) == ""
+
+
+@pytest.mark.parametrize("kind", OPERATORS)
+def test_a_result_of_a_newer_version_is_refused_by_name_and_nothing_is_touched(
+    tmp_path: Path, kind: str
+) -> None:
+    dataset, folder = _input(tmp_path), node(tmp_path)
+    with _version(NEWER):
+        report = run(OPERATORS[kind](), dataset, folder, run="newer")
+    before = _files(folder.path)
+    for policy in ResumePolicy:
+        with pytest.raises(NewerVersionError, match=f"has format {NEWER}, of a newer version"):
+            run(OPERATORS[kind](), dataset, folder, resume=policy)
+    for path in _results(report, folder).values():
+        with pytest.raises(NewerVersionError, match=f"{path}.json has format {NEWER}"):
+            load_result(path)
+    assert _files(folder.path) == before
+
+
+def test_a_publication_that_a_newer_version_has_begun_is_not_touched(tmp_path: Path) -> None:
+    dataset, folder = _input(tmp_path), node(tmp_path)
+    with _version(NEWER):
+        run(single(), dataset, folder)
+    folder.manifest.rename(draft_of(folder.manifest))
+    before = _files(folder.path)
+    with pytest.raises(NewerVersionError, match=r"\.json\.draft has format"):
+        run(single(), dataset, folder)
+    assert _files(folder.path) == before
 
 
 def _results(report: Any, folder: NodeFolder) -> dict[str, Path]:
@@ -229,27 +399,66 @@ def test_failed_records_of_another_format_are_refused_with_the_reason(tmp_path: 
     assert load_result(folder).read()  # it stays readable
 
 
-def test_a_manifest_with_unknown_fields_is_named_and_touches_nothing(tmp_path: Path) -> None:
+def test_unknown_fields_of_a_manifest_are_ignored(tmp_path: Path) -> None:
+    """A later version of the same format has added them."""
     dataset, folder = _input(tmp_path), node(tmp_path)
-    run(single(), dataset, folder)
+    finished = run(single(), dataset, folder).manifest
     content = orjson.loads(folder.manifest.read_bytes())
-    folder.manifest.write_bytes(orjson.dumps({**content, "colour": 1}))
+    folder.manifest.write_bytes(orjson.dumps({**content, "colour": {"deep": [1]}}))
     before = _files(folder.path)
-    with pytest.raises(RetryRefusedError, match=r"unknown \(with colour\); this version reads"):
-        run(single(), dataset, folder, resume=ResumePolicy.FAILED_RECORDS)
-    assert _files(folder.path) == before
-    report = run(single(), dataset, folder)
-    assert any("unknown (with colour)" in note for note in report.notes)
-    (kept,) = (folder.path / ".other_versions").glob("*/manifest.json")
-    assert kept.read_bytes() == before[folder.manifest.name]
+    assert Manifest.load(folder.manifest) == finished
+    assert load_result(folder).rows == finished.rows_out
+    report = run(single(), dataset, folder, reuse_finished=True)
+    assert report.reused
+    assert not [note for note in report.notes if "format" in note]
+    retried = run(single(), dataset, folder, run="retry", resume=ResumePolicy.FAILED_RECORDS)
+    assert retried.manifest.resumed == finished.rows_in - finished.failed
+    assert before[folder.result.name] == folder.result.read_bytes()
 
 
-def test_a_trace_through_a_result_of_another_format_is_refused(tmp_path: Path) -> None:
+def test_unknown_facts_about_an_output_are_ignored_and_later_ones_may_be_absent(
+    tmp_path: Path,
+) -> None:
     dataset, folder = _input(tmp_path), node(tmp_path)
-    with _version(NEWER):
+    finished = run(routed(), dataset, folder).manifest
+    content = orjson.loads(folder.manifest.read_bytes())
+    for facts in content["outputs"].values():
+        facts["colour"] = 1
+        del facts["parted"]
+    folder.manifest.write_bytes(orjson.dumps(content))
+    assert Manifest.load(folder.manifest) == finished
+    assert run(routed(), dataset, folder, reuse_finished=True).reused
+
+
+def test_a_manifest_needs_no_field_that_version_0_2_0_does_not_write() -> None:
+    """Give a new field a default. A field without one makes all earlier results unreadable."""
+    needed = {
+        one.name
+        for one in fields(Manifest)
+        if one.default is MISSING and one.default_factory is MISSING
+    }
+    assert needed == {
+        *("operator", "rows_in", "rows_out", "dropped", "failed", "resumed", "size_bytes"),
+        *("modified_ns", "fingerprint", "run", "attempts", "seconds", "made_from"),
+    }
+
+
+@pytest.mark.parametrize("format_", [OLDER, NEWER])
+def test_a_trace_through_a_result_of_another_format_is_refused(
+    tmp_path: Path, format_: str
+) -> None:
+    dataset, folder = _input(tmp_path), node(tmp_path)
+    with _version(format_):
         run(single(), dataset, folder)
-    with pytest.raises(TraceError, match=f"the manifest has format {NEWER}"):
+    with pytest.raises(TraceError, match=f"the manifest has format {format_}"):
         trace(folder.path, line=1)
+
+
+def test_one_format_is_newer_than_another() -> None:
+    newer = [NEWER, f"7-{sys.byteorder}", "100-big", f"{FORMAT} with colour", "DOJ2"]
+    others = ["", FORMAT, OLDER, "5-little", "6-big", "6-middle", "x", "-", "6", "1 with colour"]
+    assert [one for one in (*newer, *others) if is_newer(one)] == newer
+    assert [one for one in (*newer, *others) if is_read(one)] == [FORMAT]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.operators.options.docstrings import described_parameters, option_descriptions
+from dagster_dataops.operators.options.docstrings import (
+    described_parameters,
+    first_sentence,
+    option_descriptions,
+    without_rst,
+)
 
 GOOGLE = """Cut texts.
 
@@ -117,3 +122,35 @@ LINES = st.sampled_from(
 @given(st.lists(LINES | st.text(max_size=12), max_size=9).map("\n".join))
 def test_no_docstring_is_too_odd(text):
     assert all(isinstance(said, str) for said in described_parameters(text).values())
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Reads ``text``.", "Reads `text`."),
+        ("``a\nb`` and ``c``", "`a\nb` and `c`"),
+        ("``a`b`` stays", "``a`b`` stays"),
+        (":func:`other`, :py:class:`~a.b.Reader`", "`other`, `Reader`"),
+        (":meth:`its form <a.b.form>`, :obj:`!name`", "`its form`, `name`"),
+        (
+            "see `here <https://a.org/b_c>`_ or `there <https://b.org>`__",
+            "see [here](https://a.org/b_c) or [there](https://b.org)",
+        ),
+        ("```python\nx = '``y``'\n```\n``z``", "```python\nx = '``y``'\n```\n`z`"),
+        ("`a` and a_b, 10:30 and :-)", "`a` and a_b, 10:30 and :-)"),
+    ],
+)
+def test_marks_of_rst_become_those_of_markdown(text: str, shown: str) -> None:
+    assert without_rst(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("One. Two.", "One."),
+        ("Seconds, such as 0.5; e.g. one. `b`: c.", "Seconds, such as 0.5; e.g. one."),
+        ("Only one", "Only one"),
+    ],
+)
+def test_the_first_sentence_ends_before_the_next_one(text: str, first: str) -> None:
+    assert first_sentence(text) == first

@@ -58,7 +58,7 @@ def blend_shares(
             text=text
             if not passed
             else f"{counted(len(wanted), 'datasets')} gave the wanted share.",
-            numbers={"samples": total, "datasets": len(wanted)},
+            numbers={"samples": total},
         )
 
     allowed = "random draws allow" if tolerance is None else f"{percentage(tolerance)} points"

@@ -5,7 +5,8 @@ draw column lineage, so a Markdown table shows it too.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import dagster as dg
@@ -17,9 +18,14 @@ from dagster_dataops.assets.metadata.columns.column_lineage import (
     KeyedDatasets,
     as_dagster,
 )
-from dagster_dataops.assets.metadata.columns.column_schema import ColumnSchema, schema_of
+from dagster_dataops.assets.metadata.columns.column_schema import (
+    ColumnSchema,
+    schema_of,
+    with_texts,
+)
+from dagster_dataops.assets.metadata.columns.column_texts import texts_of
 from dagster_dataops.assets.metadata.markdown import table
-from dagster_dataops.assets.metadata.metadata_prefix import METADATA_PREFIX
+from dagster_dataops.assets.metadata.metadata_keys import COLUMN_LINEAGE, COLUMN_SCHEMA, COLUMNS
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.operators.definition.operator import Operator
@@ -30,7 +36,10 @@ _logger = logging.getLogger("dagster_dataops")
 
 
 def column_metadata(
-    operator: Operator, upstream: KeyedDatasets, result: JsonlDataset
+    operator: Operator,
+    upstream: KeyedDatasets,
+    result: JsonlDataset,
+    texts: Mapping[str, str] | None = None,
 ) -> dict[str, dg.MetadataValue[Any]]:
     """Return column schema, column lineage and a table of both.
 
@@ -42,6 +51,7 @@ def column_metadata(
         operator: The operator; its options ``input_key`` and ``output_key`` are used.
         upstream: The inputs with their asset keys, in order.
         result: The dataset that the operator wrote.
+        texts: What columns are, by name; by default what the operator's docstring says.
     """
     options, spec = operator.__dataops__.options, operator.__dataops__.spec
     if spec.kind.holds_files:
@@ -52,23 +62,33 @@ def column_metadata(
     except (DataOpsError, OSError) as error:  # the result is valid without the metadata
         _logger.warning("no columns are shown of %s: %s", result.path, error)
         return {}
+    if texts is None:
+        texts = {one.column: one.text for one in texts_of(operator)}
     metadata: dict[str, dg.MetadataValue[Any]] = {
-        "dagster/column_schema": dg.MetadataValue.table_schema(schema.table_schema())
+        COLUMN_SCHEMA: dg.MetadataValue.table_schema(with_texts(schema.table_schema(), texts))
     }
     if upstream:
         lineage = as_dagster(origins)
-        metadata["dagster/column_lineage"] = dg.MetadataValue.column_lineage(lineage)
-    metadata[f"{METADATA_PREFIX}/columns"] = dg.MetadataValue.md(columns_table(schema, origins))
+        metadata[COLUMN_LINEAGE] = dg.MetadataValue.column_lineage(lineage)
+    metadata[COLUMNS] = dg.MetadataValue.md(columns_table(schema, origins))
     return metadata
 
 
-def schema_metadata(dataset: JsonlDataset) -> dict[str, dg.MetadataValue[Any]]:
-    """Return the column schema of a file, such as a source; empty if the file is unreadable."""
+def schema_metadata(
+    dataset: JsonlDataset, texts: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, dg.MetadataValue[Any]]:
+    """Return the column schema of a file, such as a source; empty if the file is unreadable.
+
+    Args:
+        dataset: The file.
+        texts: What columns are, by name.
+    """
     try:
         schema = schema_of(dataset)
     except (DataOpsError, OSError):
         return {}
-    return {"dagster/column_schema": dg.MetadataValue.table_schema(schema.table_schema())}
+    described = with_texts(schema.table_schema(), texts)
+    return {COLUMN_SCHEMA: dg.MetadataValue.table_schema(described)}
 
 
 def columns_table(schema: ColumnSchema, origins: Sequence[ColumnOrigin]) -> str:

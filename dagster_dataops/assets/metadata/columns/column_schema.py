@@ -61,20 +61,20 @@ class ColumnStatistics:
             if isinstance(value, dict) and len(self.keys) <= _ITEMS:
                 self.keys.update(dict.fromkeys(list(value)[:_ITEMS]))
 
-    def describe(self, records: int) -> str:
-        """Return the shares of ``records`` with the column and with null, and object keys."""
+    def shares(self, records: int) -> list[str]:
+        """Return the share of ``records`` with the column unless all have it, and with null."""
         present, nulls = self.types.total(), self.types["null"]
-        share = (
-            "in all records"
-            if present == records
-            else f"in {percentage(present / records)} of records"
-        )
-        parts = [share, f"{percentage(nulls / records)} null"] if nulls else [share]
-        if self.keys:
-            shown = list(self.keys)[:_KEYS_SHOWN]
-            more = ", ..." if len(self.keys) > len(shown) else ""
-            parts.append(f"with {', '.join(shown)}{more}")
-        return ", ".join(parts)
+        found = [] if present == records else [f"in {percentage(present / records)} of records"]
+        return [*found, f"{percentage(nulls / records)} null"] if nulls else found
+
+    @property
+    def keys_text(self) -> str:
+        """The keys of its objects, as a sentence; empty if it has no objects."""
+        if not self.keys:
+            return ""
+        shown = list(self.keys)[:_KEYS_SHOWN]
+        more = ", ..." if len(self.keys) > len(shown) else ""
+        return f"Keys: {', '.join(shown)}{more}."
 
     def never_empty(self, records: int) -> bool:
         """Return whether all ``records`` have a value other than null."""
@@ -108,7 +108,11 @@ class ColumnSchema:
         return f"{self.records:,} {total}sampled"  # Dagster cuts at 27 characters
 
     def table_schema(self) -> dg.TableSchema:
-        """Return Dagster's form of the schema."""
+        """Return Dagster's form of the schema.
+
+        The constraints of a column are the shares of records that lack it or have null; its
+        description is the keys of its objects. `with_texts` adds what it is.
+        """
         notes = [self.coverage]
         if self.left_out:
             notes.append(counted(self.left_out, "more columns"))
@@ -122,9 +126,36 @@ class ColumnSchema:
         return dg.TableColumn(
             name=column.name,
             type=column.type,
-            description=column.describe(self.records),
-            constraints=dg.TableColumnConstraints(nullable=not certain),
+            description=column.keys_text or None,
+            constraints=dg.TableColumnConstraints(
+                nullable=not certain, other=column.shares(self.records)
+            ),
         )
+
+
+def with_texts(schema: dg.TableSchema, texts: Mapping[str, str]) -> dg.TableSchema:
+    """Return a schema whose descriptions of columns begin with what they are.
+
+    Args:
+        schema: The schema.
+        texts: What columns are, by name.
+    """
+    columns = [
+        dg.TableColumn(
+            name=column.name,
+            type=column.type,
+            description=" ".join(filter(None, [texts.get(column.name), column.description]))
+            or None,
+            constraints=column.constraints,
+            tags=column.tags,
+        )
+        for column in schema.columns
+    ]
+    return dg.TableSchema(columns=columns, constraints=schema.constraints)
+
+
+def _joined(*sentences: str | None) -> str | None:
+    return " ".join(filter(None, sentences)) or None
 
 
 def schema_of(dataset: JsonlDataset) -> ColumnSchema:

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.assets.metadata.columns.column_schema import _parts, schema_of, type_of, union
+from dagster_dataops.assets.metadata.columns.column_schema import (
+    _parts,
+    schema_of,
+    type_of,
+    union,
+    with_texts,
+)
 from dagster_dataops.datasets.writer import write_records
 
 JSON = st.recursive(
@@ -18,10 +24,14 @@ JSON = st.recursive(
 
 
 def described(folder: Path, *records: Any) -> dict[str, tuple[str, str, bool]]:
-    """Type, description and whether it may be empty, by column."""
+    """Type, constraints as text and whether it may be empty, by column."""
     schema = schema_of(write_records(folder / "r.jsonl", records, "test")).table_schema()
     return {
-        column.name: (column.type, column.description or "", column.constraints.nullable)
+        column.name: (
+            column.type,
+            ", ".join(column.constraints.other),
+            column.constraints.nullable,
+        )
         for column in schema.columns
     }
 
@@ -64,8 +74,8 @@ def test_the_type_of_many_values_has_room_for_each(values: list[Any]) -> None:
 def test_columns_show_their_shares_of_missing_and_null_values(tmp_path: Path) -> None:
     rows = [{"id": n, "text": "a" if n else None} | ({"few": 1} if n < 2 else {}) for n in range(8)]
     assert described(tmp_path, *rows) == {
-        "id": ("integer", "in all records", False),
-        "text": ("string | null", "in all records, 12.5 % null", True),
+        "id": ("integer", "", False),
+        "text": ("string | null", "12.5 % null", True),
         "few": ("integer", "in 25.0 % of records", True),
     }
 
@@ -78,8 +88,12 @@ def test_a_share_is_never_rounded_to_0_or_100_percent(tmp_path: Path) -> None:
 
 
 def test_objects_show_their_keys(tmp_path: Path) -> None:
-    found = described(tmp_path, {"meta": {"lang": "en"}}, {"meta": {"lang": "de", "score": 1}})
-    assert found["meta"] == ("object", "in all records, with lang, score", False)
+    rows = [{"meta": {"lang": "en"}}, {"meta": {"lang": "de", "score": 1}}]
+    schema = schema_of(write_records(tmp_path / "r.jsonl", rows, "test")).table_schema()
+    assert schema.columns[0].description == "Keys: lang, score."
+    (column,) = with_texts(schema, {"meta": "What is known.", "other": "No."}).columns
+    assert column.description == "What is known. Keys: lang, score."
+    assert column == with_texts(schema, {"meta": "What is known."}).columns[0]
 
 
 def test_a_sample_is_marked_as_a_sample(tmp_path: Path) -> None:

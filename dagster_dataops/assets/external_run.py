@@ -1,0 +1,316 @@
+"""Run assets of given definitions in this process, also for an asset that launched it by Pipes."""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import dagster as dg
+from typing_extensions import override
+
+from dagster_dataops.assets.loaded_definitions import loaded_definitions
+from dagster_dataops.assets.metadata.pipes_metadata import pipes_metadata
+from dagster_dataops.assets.runtime.external_call import ExternalCall, answering, dynamic_names
+from dagster_dataops.assets.runtime.external_results import message_of
+from dagster_dataops.errors import (
+    ConfigurationError,
+    ExternalRunError,
+    MissingExtraError,
+    RunStoppedError,
+)
+from dagster_dataops.quantities import counted
+
+_JOB: Final = "dataops_run"
+_PIPES: Final = "DAGSTER_PIPES_CONTEXT"  # set in a process that a client of Pipes has started
+_RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+_ROWS: Final = ("dagster/row_count", "dagster/partition_row_count")
+_VERSION: Final = "dagster/data_version"
+
+
+def run_assets(
+    modules: Sequence[str],
+    files: Sequence[str],
+    names: Sequence[str] = (),
+    *,
+    partition: str | None = None,
+    checks: bool = False,
+) -> str:
+    """Materialize assets in this process, and return what was made, in words.
+
+    If a client of Dagster Pipes has started the process, log lines, materializations and checks
+    are reported to the asset that it was started for.
+
+    Args:
+        modules: Modules with definitions.
+        files: Python files with definitions.
+        names: Keys of the assets. By default those of the step that started the process, else all.
+        partition: The partition; by default that of the step.
+        checks: Whether to run and report the checks of the assets, if a client without
+            `DataOpsResource.run_by_pipes` has started the process. Its asset must declare them.
+
+    Raises:
+        ConfigurationError: There are no definitions, or they have no such asset.
+        ExternalRunError: The step and the definitions do not fit together.
+        MissingExtraError: A client has started the process, and ``dagster-pipes`` is missing.
+        RunStoppedError: The run was interrupted.
+        Exception: The error of the operator that failed.
+    """
+    if not os.environ.get(_PIPES):
+        found = dg.Definitions.merge(*loaded_definitions(modules, files))
+        keys = _named(found, names) or _materializable(found)
+        run = _AssetsRun(found, keys, partitions=[partition] if partition else [])
+        with _instance() as instance:
+            return _said(run.execute(instance))
+    with _opened() as pipes:
+        call = ExternalCall.received(pipes.extras)
+        with answering(call), dg.DagsterInstance.ephemeral() as instance:
+            found = dg.Definitions.merge(*loaded_definitions(modules, files))
+            keys = _named(found, names) or _wanted(found, pipes)
+            chosen = [partition] if partition else _partitions_of(pipes, call)
+            asked = call.check_keys if call else None if checks else []
+            run = _AssetsRun(found, keys, asked, chosen, pipes.log, pipes.run_id, call)
+            result = run.execute(instance)
+        _report(pipes, call, result, keys)
+    return _said(result)
+
+
+@contextmanager
+def _opened() -> Iterator[Any]:
+    """Yield the context of Dagster Pipes.
+
+    Raises:
+        MissingExtraError: ``dagster-pipes`` is not installed.
+    """
+    try:
+        from dagster_pipes import open_dagster_pipes
+    except ImportError:
+        raise MissingExtraError("a process that Dagster Pipes has started", "pipes") from None
+    with open_dagster_pipes() as pipes:
+        yield pipes
+
+
+def _instance() -> dg.DagsterInstance:
+    known = os.environ.get("DAGSTER_HOME")
+    return dg.DagsterInstance.get() if known else dg.DagsterInstance.ephemeral()
+
+
+def _materializable(found: dg.Definitions) -> list[dg.AssetKey]:
+    graph = found.resolve_asset_graph()
+    return sorted(key for key in graph.get_all_asset_keys() if graph.get(key).is_materializable)
+
+
+def _named(found: dg.Definitions, names: Sequence[str]) -> list[dg.AssetKey]:
+    """Return the keys of named assets.
+
+    Raises:
+        ConfigurationError: The definitions cannot materialize one of them.
+    """
+    known = _materializable(found)
+    keys = [dg.AssetKey.from_user_string(name) for name in names]
+    for key in keys:
+        if key not in known:
+            raise ConfigurationError("ASSET", key.to_user_string(), f"one of: {_listed(known)}")
+    return keys
+
+
+def _wanted(found: dg.Definitions, pipes: Any) -> list[dg.AssetKey]:
+    """Return the keys of the assets of the step that started this process.
+
+    Raises:
+        ExternalRunError: It is no step of assets, or the definitions cannot materialize one.
+    """
+    known = _materializable(found)
+    keys = list(_keys_of(pipes))
+    missing = [key for key in keys if key not in known]
+    if missing or not keys:
+        what = f"makes {_listed(missing)}" if missing else "makes no assets"
+        reason = (
+            f"the step that started this process {what}, and the definitions here have "
+            f"{_listed(known)}. Name the assets to make behind the command: the last one is "
+            "reported to the asset of the step"
+        )
+        raise ExternalRunError(reason)
+    return keys
+
+
+def _keys_of(pipes: Any) -> dict[dg.AssetKey, str]:
+    """Return the keys of the step's assets, with the texts that name them in Pipes."""
+    from dagster_pipes import to_asset_key_path
+
+    names = pipes.asset_keys if pipes.is_asset_step else ()
+    return {dg.AssetKey(to_asset_key_path(name)): name for name in names}
+
+
+def _partitions_of(pipes: Any, call: ExternalCall | None) -> Sequence[str]:
+    if call is not None:
+        return call.partitions
+    return [pipes.partition_key] if pipes.is_partition_step else []
+
+
+def _listed(keys: Sequence[dg.AssetKey]) -> str:
+    return ", ".join(key.to_user_string() for key in keys) or "no assets"
+
+
+@dataclass(frozen=True)
+class _AssetsRun:
+    """A run of assets in this process.
+
+    Attributes:
+        found: The definitions.
+        keys: The keys of the assets.
+        checks: The keys of the checks; ``None`` for all checks of the assets.
+        partitions: The keys of the partitions, in order.
+        log: Gets the log lines of the steps; ``None`` for Dagster's default.
+        run_id: Its id; ``None`` for a new one.
+        call: What the step asked for that started this process.
+    """
+
+    found: dg.Definitions
+    keys: Sequence[dg.AssetKey]
+    checks: Sequence[dg.AssetCheckKey] | None = None
+    partitions: Sequence[str] = ()
+    log: logging.Logger | None = None
+    run_id: str | None = None
+    call: ExternalCall | None = field(default=None, repr=False)
+
+    def execute(self, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
+        """Materialize the assets.
+
+        Raises:
+            RunStoppedError: The run was interrupted.
+            Exception: The error of the operator that failed.
+        """
+        selection: dg.AssetSelection = dg.AssetSelection.assets(*self.keys)
+        if self.checks is not None:
+            selection = selection.without_checks() | dg.AssetSelection.checks(*self.checks)
+        job = dg.define_asset_job(_JOB, selection, executor_def=dg.in_process_executor)
+        loggers = {_JOB: _forwarding(self.log)} if self.log else {}
+        added = dg.Definitions(jobs=[job], loggers=loggers)
+        made = dg.Definitions.merge(self.found, added).resolve_job_def(_JOB)
+        self._know_partitions(instance)
+        one = self.partitions[0] if len(self.partitions) == 1 else None
+        try:
+            return made.execute_in_process(
+                self._config(), instance, one, run_id=self.run_id, tags=self._tags()
+            )
+        except dg.Failure as failure:
+            raise failure.__cause__ or failure from None
+        except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+            raise RunStoppedError(_listed(self.keys), "it was interrupted") from None
+
+    def _config(self) -> dict[str, Any]:
+        config: dict[str, Any] = {"loggers": {_JOB: {}}} if self.log else {}
+        if self.call is not None and self.call.config is not None:
+            config["ops"] = {self.call.step: self.call.config}
+        return config
+
+    def _tags(self) -> dict[str, str]:
+        tags = dict(self.call.tags) if self.call else {}
+        if len(self.partitions) > 1:
+            tags |= dict(zip(_RANGE, (self.partitions[0], self.partitions[-1]), strict=True))
+        return tags
+
+    def _know_partitions(self, instance: dg.DagsterInstance) -> None:
+        """Add dynamic partitions to an instance that is new.
+
+        Raises:
+            ExternalRunError: The keys of dynamic partitions are not known.
+        """
+        if not instance.is_ephemeral:
+            return
+        known = dict(self.call.dynamic_partitions) if self.call else {}
+        graph = self.found.resolve_asset_graph()
+        for key in self.keys:
+            own = graph.get(key).partitions_def
+            for above in (key, *graph.get(key).parent_keys):
+                for name in dynamic_names(graph.get(above).partitions_def):
+                    if name not in known and isinstance(own, dg.DynamicPartitionsDefinition):
+                        known[name] = self.partitions
+                    if name not in known:
+                        raise ExternalRunError(_unknown(name, above))
+        for name, partitions in known.items():
+            instance.add_dynamic_partitions(name, list(partitions))
+
+
+def _unknown(name: str, key: dg.AssetKey) -> str:
+    return (
+        f"{key.to_user_string()} has the dynamic partitions {name!r}, whose keys only the instance "
+        "of the deployment knows. Start this process by dataops.run_by_pipes(context, client, ...) "
+        "in the body of the asset, which sends them"
+    )
+
+
+class _Forwarding(logging.Handler):
+    """Hands the lines that steps log to another logger, without the events of Dagster."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        super().__init__()
+        self._log = log
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        known: Mapping[str, Any] = getattr(record, "dagster_meta", None) or {}
+        if known.get("dagster_event") is None:
+            self._log.log(record.levelno, "%s", known.get("orig_message") or record.getMessage())
+
+
+def _forwarding(log: logging.Logger) -> dg.LoggerDefinition:
+    @dg.logger
+    def made(_: Any) -> logging.Logger:
+        logger = logging.Logger(_JOB, logging.INFO)  # noqa: LOG001 - of this run alone
+        logger.addHandler(_Forwarding(log))
+        return logger
+
+    return made
+
+
+def _report(
+    pipes: Any,
+    call: ExternalCall | None,
+    result: dg.ExecuteInProcessResult,
+    keys: Sequence[dg.AssetKey],
+) -> None:
+    """Report the events of a run to the step that started this process."""
+    made = [event.step_materialization_data.materialization for event in _events(result)]
+    checks = result.get_asset_check_evaluations()
+    if call is not None:
+        pipes.report_custom_message(message_of(made, checks))
+        return
+    names = _keys_of(pipes)
+    if len(names) == 1 and keys[-1] not in names:  # an asset with another key than here
+        names = {keys[-1]: next(iter(names.values()))}
+    for one in made:
+        if one.asset_key in names:
+            pipes.report_asset_materialization(
+                pipes_metadata(one.metadata), (one.tags or {}).get(_VERSION), names[one.asset_key]
+            )
+    for check in checks:
+        if check.asset_key in names:
+            metadata = pipes_metadata(check.metadata)
+            if check.description:
+                metadata["dagster_dataops/description"] = check.description
+            pipes.report_asset_check(
+                check.check_name,
+                check.passed,
+                check.severity.value,
+                metadata,
+                names[check.asset_key],
+            )
+
+
+def _events(result: dg.ExecuteInProcessResult) -> Sequence[Any]:
+    return result.get_asset_materialization_events()
+
+
+def _said(result: dg.ExecuteInProcessResult) -> str:
+    """Return a line for each asset that was made."""
+    lines = []
+    for event in _events(result):
+        one = event.step_materialization_data.materialization
+        rows = [one.metadata[name].value for name in _ROWS if name in one.metadata]
+        what = f": {counted(rows[0], 'records')}" if rows else ""
+        part = f" {one.partition}" if one.partition else ""
+        lines.append(f"{one.asset_key.to_user_string()}{part}{what}")
+    return "\n".join(lines) or "no asset was made"

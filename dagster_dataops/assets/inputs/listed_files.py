@@ -1,0 +1,51 @@
+"""The files of a pattern as partitions: those of a folder, or the objects of a bucket."""
+
+from pathlib import Path
+from typing import Final
+
+from dagster_dataops.assets.inputs.path_pattern import key_finder, matching
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.configuration import input_object, is_url
+from dagster_dataops.errors import ConfigurationError, InputError, StorageError
+from dagster_dataops.stores.open_stores import reading
+
+_SAMPLE: Final = "partition"
+
+
+def listed_partitions(pattern: str, dataops: DataOpsResource) -> list[str]:
+    """Return the keys of the partitions that have a file, in order.
+
+    Args:
+        pattern: A path or the URL of an object with ``{partition}``, such as
+            ``s3://bucket/inbox/{partition}.jsonl``.
+        dataops: The resource; its ``storage_options`` are those of the object store.
+
+    Raises:
+        ConfigurationError: The pattern has another placeholder than ``{partition}``, or is a URL of
+            no object store.
+        InputError: The object store cannot be read, or nothing matches.
+    """
+    found = _objects(pattern, dataops) if is_url(pattern) else _files(pattern)
+    if not found:
+        raise InputError(pattern, "has no files: no partition could be made of it")
+    return sorted(found)
+
+
+def _files(pattern: str) -> list[str]:
+    return [key for key, path in matching(pattern) if path.is_file()]
+
+
+def _objects(pattern: str, dataops: DataOpsResource) -> list[str]:
+    key_finder(pattern)  # its errors come first
+    object_ = input_object(dataops.place(Path(pattern.format(partition=_SAMPLE))))
+    if object_ is None:
+        raise ConfigurationError("source", pattern, "the URL of objects on an object store")
+    bucket, _ = object_
+    inner = pattern.removeprefix(f"{bucket.url}/")
+    folder = inner.partition("{")[0].rpartition("/")[0]
+    key_of = key_finder(inner)
+    try:
+        keys = [key_of(name) for name in reading(bucket).names(folder)]
+    except StorageError as error:
+        raise InputError(pattern, f"cannot be listed: {error.reason}") from error
+    return [key for key in keys if key is not None]

@@ -1,0 +1,58 @@
+"""Load the definitions in modules and files that a command names."""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.errors import ConfigurationError
+
+
+@dg.definitions
+def _none() -> dg.Definitions:
+    return dg.Definitions()
+
+
+_Lazy: Final[Any] = type(_none)  # of functions with ``@dg.definitions``; it has no public name
+
+
+def loaded_definitions(modules: Sequence[str], files: Sequence[str]) -> list[dg.Definitions]:
+    """Return the definitions at the scope of modules and files.
+
+    Args:
+        modules: Names of modules.
+        files: Paths of Python files.
+
+    Raises:
+        ConfigurationError: A file is missing, or one of them has no definitions.
+    """
+    if str(Path.cwd()) not in sys.path:  # as Dagster's commands do
+        sys.path.insert(0, str(Path.cwd()))
+    found = [*map(importlib.import_module, modules), *map(_file, files)]
+    return [one for module in found for one in _definitions_in(module)]
+
+
+def _file(name: str) -> ModuleType:
+    path = Path(name).absolute()
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ConfigurationError("--python-file", name, "a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _definitions_in(module: ModuleType) -> list[dg.Definitions]:
+    """Return the definitions at the module's scope, also of a function with ``@dg.definitions``."""
+    values: list[Any] = list(vars(module).values())
+    values = [one() if isinstance(one, _Lazy) else one for one in values]
+    found = {id(one): one for one in values if isinstance(one, dg.Definitions)}
+    if not found:
+        raise ConfigurationError("module", module.__name__, "a module with dg.Definitions")
+    return list(found.values())

@@ -1,0 +1,151 @@
+"""CheckTranslation: `DataOpsTranslator.get_asset_check_spec`, and what it may return.
+
+Dagster matches results to checks by name. So what is returned is checked when definitions load, and
+results are made with the returned name and severity.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import dagster as dg
+
+from dagster_dataops.assets.checks.check_partitions import with_partitions
+from dagster_dataops.assets.checks.declared_check import NAMES, DeclaredCheck, is_name
+from dagster_dataops.assets.checks.severity import SEVERITY, severity_in, severity_of
+from dagster_dataops.assets.planning.translator import DataOpsCheckData, DataOpsTranslator
+from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
+from dagster_dataops.graph.operator_node import OperatorNode
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTranslation:
+    """The checks of the assets of one pipeline, as its translator wants them.
+
+    Attributes:
+        pipeline: The name of the pipeline.
+        translator: The translator; ``None`` if it leaves checks as they are.
+    """
+
+    pipeline: str
+    translator: DataOpsTranslator | None = None
+
+    @classmethod
+    def of(cls, pipeline: str, translator: DataOpsTranslator | None) -> "CheckTranslation":
+        """Return the translation by a translator; the default one changes nothing."""
+        own = getattr(translator, "get_asset_check_spec", None)
+        same = getattr(own, "__func__", None) is DataOpsTranslator.get_asset_check_spec
+        return cls(pipeline, None if own is None or same else translator)
+
+    def spec(
+        self,
+        default: dg.AssetCheckSpec,
+        partitions_def: dg.PartitionsDefinition | None,
+        node: OperatorNode | None,
+        *,
+        output: str = "",
+        severity: dg.AssetCheckSeverity | None = None,
+        declared: bool = False,
+    ) -> dg.AssetCheckSpec:
+        """Return the spec of a check, with partitions if the check has any.
+
+        Args:
+            default: The spec without the translator.
+            partitions_def: The partitions of the check.
+            node: As for `DataOpsCheckData`.
+            output: As for `DataOpsCheckData`.
+            severity: Severity of a failure; ``None`` if it depends on the records.
+            declared: As for `DataOpsCheckData`.
+
+        Raises:
+            PipelineDefinitionError: The translator returned something else than a spec of a check
+                of the same asset, or a severity that cannot be.
+        """
+        if self.translator is None:
+            return with_partitions(default, partitions_def)
+        if severity is not None:
+            default = default.with_metadata({**default.metadata, SEVERITY: severity.value})
+        data = DataOpsCheckData(self.pipeline, default, node, output, declared)
+        found: object = self.translator.get_asset_check_spec(data)
+        if not isinstance(found, dg.AssetCheckSpec):
+            wanted = "return the spec of the check, such as super().get_asset_check_spec(data)"
+            raise self._error(default, f"returned {found!r}; {wanted}")
+        if found.asset_key != default.asset_key:
+            text = f"returned a check of {found.asset_key.to_user_string()}; give it asset="
+            raise self._error(default, f"{text}data.spec.asset_key")
+        if not is_name(found.name):
+            raise self._error(default, f"returned the name {found.name!r}; a name is {NAMES}")
+        return with_partitions(self._with_severity(found, default, severity), partitions_def)
+
+    def _with_severity(
+        self,
+        found: dg.AssetCheckSpec,
+        default: dg.AssetCheckSpec,
+        severity: dg.AssetCheckSeverity | None,
+    ) -> dg.AssetCheckSpec:
+        """Return a spec whose severity, if it has one, is a valid text."""
+        given: Any = found.metadata.get(SEVERITY, severity if found.blocking else None)
+        if given is None:
+            return found
+        value: Any = given.value if isinstance(given, dg.TextMetadataValue) else given
+        try:
+            checked = severity_of(value, blocking=found.blocking, default="WARN")
+        except ConfigurationError as error:
+            text = f"returned a check with the severity {error.found}; give {SEVERITY!r} in its "
+            raise self._error(default, f"{text}metadata, {error.allowed}") from None
+        return found.with_metadata({**found.metadata, SEVERITY: checked.value})
+
+    def declared(
+        self,
+        check: DeclaredCheck,
+        key: dg.AssetKey,
+        node: OperatorNode | None,
+        *,
+        output: str = "",
+        partitions_def: dg.PartitionsDefinition | None = None,
+    ) -> DeclaredCheck:
+        """Return a declared check of one asset, with the spec that it has there.
+
+        Args:
+            check: The check.
+            key: The key of the asset.
+            node: As for `spec`.
+            output: As for `spec`.
+            partitions_def: As for `spec`.
+
+        Raises:
+            PipelineDefinitionError: As for `spec`.
+        """
+        if self.translator is None:
+            return check
+        spec = self.spec(
+            check.spec(key),
+            partitions_def,
+            node,
+            output=output,
+            severity=check.severity,
+            declared=True,
+        )
+        severity = severity_in(spec, check.severity)
+        return replace(
+            check, name=spec.name, severity=severity, blocking=spec.blocking, given_spec=spec
+        )
+
+    def _error(self, check: dg.AssetCheckSpec, text: str) -> PipelineDefinitionError:
+        subject = f"get_asset_check_spec of {type(self.translator).__name__}"
+        asset = check.asset_key.to_user_string()
+        return PipelineDefinitionError(
+            self.pipeline, f"{subject} for check {check.name!r} of {asset} {text}"
+        )
+
+    def check_names(self, specs: Iterable[dg.AssetCheckSpec]) -> None:
+        """Check that no two checks of an asset have the same name.
+
+        Raises:
+            PipelineDefinitionError: Two have it.
+        """
+        seen: set[dg.AssetCheckKey] = set()
+        for spec in specs:
+            if spec.key in seen:
+                raise self._error(spec, "returned this name twice; give each check its own name")
+            seen.add(spec.key)

@@ -1,0 +1,141 @@
+"""DescribedColumns: what columns of results are, by `columns=` and by docstrings of operators."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import dagster as dg
+
+from dagster_dataops.assets.checks.error_rate import check_nodes
+from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.metadata.columns.column_texts import texts_of
+from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
+from dagster_dataops.operators.definition.operator import Operator
+
+ColumnOption: TypeAlias = Mapping[str, str | Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class DescribedColumns:
+    """What the columns of the results of a pipeline are.
+
+    Attributes:
+        graph: The nodes; ``None`` if only the source is described.
+        common: Texts of columns of any result.
+        by_node: Texts of columns of the results of one node, and of those made of them.
+        keys: The key of the asset of each result, by name.
+        source: The file of the source, or one file for each partition; ``None`` for an asset.
+    """
+
+    graph: OperatorGraph | None = None
+    common: Mapping[str, str] = field(default_factory=dict)
+    by_node: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    keys: Mapping[str, dg.AssetKey] = field(default_factory=dict)
+    source: Path | PathPattern | None = None
+
+    @classmethod
+    def of(
+        cls,
+        graph: OperatorGraph,
+        given: ColumnOption | None,
+        keys: Mapping[str, dg.AssetKey],
+        source: Path | PathPattern | None = None,
+    ) -> "DescribedColumns":
+        """Return the columns that the option describes.
+
+        Args:
+            graph: The nodes.
+            given: The option.
+            keys: As the attribute; it may be completed later.
+            source: As the attribute.
+
+        Raises:
+            ConfigurationError: A column has no text.
+            PipelineDefinitionError: A node is unknown.
+        """
+        common, by_node = divided(given)
+        check_nodes(graph, by_node, "columns", SOURCE, *graph.results)
+        return cls(graph, common, by_node, keys, source)
+
+    def own(self, result: str) -> dict[str, str]:
+        """Return the texts that are given for a result by its name or that of its node."""
+        node = result.partition(".")[0]
+        return {**self.by_node.get(node, {}), **self.by_node.get(result, {})}
+
+    def texts(self, result: str, operator: Operator | None) -> dict[str, str]:
+        """Return what each column of a node's results is, as far as that is known.
+
+        Texts of the option precede those of docstrings, and texts of a node those of the nodes
+        before it. A column that an operator only reads keeps the text of the node that made it.
+
+        Args:
+            result: The name of the result; of a node with one result that of the node.
+            operator: Its operator, with the options of the launch.
+        """
+        documented: dict[str, str] = {}
+        inherited: dict[str, str] = dict(self.by_node.get(SOURCE, {}))
+        for node in self._before(result.partition(".")[0]):
+            _add(documented, node.operator)
+            for one in node.results:
+                inherited |= self.own(one)
+        if operator is not None:
+            _add(documented, operator)
+        return {**documented, **inherited, **self.common, **self.own(result)}
+
+    def is_last(self, name: str) -> bool:
+        """Whether no other node takes a result of a node."""
+        nodes = {} if self.graph is None else self.graph.nodes
+        taken = {one.partition(".")[0] for node in nodes.values() for one in node.inputs}
+        return name in nodes and name not in taken
+
+    def keys_before(self, name: str) -> list[dg.AssetKey]:
+        """Return the keys of the results that a node's results are made of."""
+        names = [result for node in self._before(name) for result in node.results]
+        return [self.keys[one] for one in names]
+
+    def _before(self, name: str) -> Sequence[OperatorNode]:
+        """Return the nodes that a node's results are made of, in order."""
+        if self.graph is None or name not in self.graph.nodes:
+            return []
+        wanted, found = {name}, []
+        for node in reversed(self.graph.ordered()):
+            if node.name in wanted:
+                wanted |= {one.partition(".")[0] for one in node.inputs}
+                found.append(node)
+        return found[:0:-1]
+
+
+def divided(
+    given: ColumnOption | None,
+) -> tuple[dict[str, str], dict[str, Mapping[str, str]]]:
+    """Return the texts of the option that are for all nodes, and those by node.
+
+    Raises:
+        ConfigurationError: A column has no text.
+    """
+    common: dict[str, str] = {}
+    by_node: dict[str, Mapping[str, str]] = {}
+    for name, value in (given or {}).items():
+        if isinstance(value, Mapping):
+            by_node[name] = {
+                column: _text(f"{name}.{column}", one) for column, one in value.items()
+            }
+        else:
+            common[name] = _text(name, value)
+    return common, by_node
+
+
+def _text(place: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        allowed = "a text that says what the column is; columns of one node are a dict"
+        raise ConfigurationError(f"columns.{place}", value, allowed)
+    return value
+
+
+def _add(texts: dict[str, str], operator: Operator) -> None:
+    for one in texts_of(operator):
+        if one.written or one.column not in texts:
+            texts[one.column] = one.text

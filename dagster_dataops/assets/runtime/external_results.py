@@ -1,0 +1,96 @@
+"""The events of an external process: how it sends them, and how the asset's step yields them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import dagster as dg
+
+from dagster_dataops.assets.runtime.external_call import EXTRAS
+from dagster_dataops.errors import ExternalRunError
+
+_VERSION: Final = "dagster/data_version"
+_DAGSTERS: Final = "dagster/"
+_OF_INPUTS: Final = "dagster/input_data_version/"
+
+
+def message_of(
+    materializations: Iterable[dg.AssetMaterialization],
+    evaluations: Iterable[dg.AssetCheckEvaluation],
+) -> dict[str, Any]:
+    """Return events as the payload of a custom message of Dagster Pipes."""
+    found: list[Any] = [*materializations, *evaluations]
+    return {EXTRAS: [dg.serialize_value(one) for one in found]}
+
+
+def reported_results(
+    context: dg.AssetExecutionContext, invocation: Any
+) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
+    """Yield the results that an external process has sent; log the events of other assets.
+
+    Args:
+        context: The context of the step that launched it.
+        invocation: What ``run`` of the client returned.
+
+    Raises:
+        ExternalRunError: It sent none.
+    """
+    events = _events_in(invocation.get_custom_messages())
+    by_key: dict[dg.AssetKey, list[dg.AssetMaterialization]] = {}
+    for event in events:
+        if isinstance(event, dg.AssetMaterialization):
+            by_key.setdefault(event.asset_key, []).append(event)
+    for key, made in by_key.items():
+        if key in context.selected_asset_keys:
+            yield _result_of(context, made, invocation.metadata)
+        else:
+            for event in made:
+                context.log_event(event)
+    for event in events:
+        if isinstance(event, dg.AssetCheckEvaluation):
+            yield _check_of(event)
+
+
+def _events_in(messages: Sequence[Any]) -> list[Any]:
+    for message in messages:
+        if isinstance(message, Mapping) and EXTRAS in message:
+            return [dg.deserialize_value(one) for one in message[EXTRAS]]
+    reason = (
+        "the external process ended well, but sent no results. Its command must be "
+        "`python -m dagster_dataops run` with the definitions of the asset"
+    )
+    raise ExternalRunError(reason)
+
+
+def _result_of(
+    context: dg.AssetExecutionContext,
+    made: Sequence[dg.AssetMaterialization],
+    added: Mapping[str, Any],
+) -> dg.MaterializeResult[Any]:
+    """Return the result of one asset; several partitions have metadata of their own."""
+    first = made[0]
+    tags = first.tags or {}
+    one = len(made) == 1
+    for event in () if one else made:
+        context.add_asset_metadata(event.metadata, first.asset_key, partition_key=event.partition)
+    return dg.MaterializeResult(
+        asset_key=first.asset_key,
+        metadata={**(first.metadata if one else {}), **added},
+        data_version=dg.DataVersion(tags[_VERSION]) if _VERSION in tags else None,
+        tags={name: value for name, value in tags.items() if _is_ours(name)} or None,
+    )
+
+
+def _is_ours(tag: str) -> bool:
+    """Return whether a tag is not one that Dagster adds to the results of each step."""
+    return tag.startswith(_OF_INPUTS) or not tag.startswith(_DAGSTERS)
+
+
+def _check_of(event: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        passed=event.passed,
+        asset_key=event.asset_key,
+        check_name=event.check_name,
+        metadata=event.metadata,
+        severity=event.severity,
+        description=event.description,
+    )

@@ -1,0 +1,78 @@
+"""warn_of_unknown: columns that `columns=` describes, and that no record has."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from dagster_dataops.assets.inputs.source_files import source_file
+from dagster_dataops.assets.metadata.columns.column_schema import ColumnSchema, schema_of
+from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.checkpoints.folder.manifest import published
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import DataOpsError
+from dagster_dataops.operators.options.signature import nearest
+
+
+def warn_of_unknown(
+    context: StepContext,
+    dataops: DataOpsResource,
+    plan: AssetPlan,
+    name: str,
+    result: JsonlDataset,
+    partition: str | None,
+) -> None:
+    """Log a warning that names the described columns that no record has, and those that are there.
+
+    Texts for all nodes are compared after the last nodes, with the columns of all results before.
+
+    Args:
+        context: The context of the step.
+        dataops: The resource.
+        plan: The plan of the node.
+        name: The name of the result.
+        result: The result that it wrote.
+        partition: The key of the partition.
+    """
+    columns = plan.columns
+    own = columns.own(name)
+    common = columns.common if columns.is_last(plan.node.name) else {}
+    if not (own or common) or plan.node.operator.__dataops__.spec.kind.holds_files:
+        return
+    with suppress(DataOpsError, OSError):  # the result is valid without the warning
+        schema = schema_of(result)
+        unknown = [one for one in own if one not in schema.columns]
+        others = [one for one in common if one not in {*schema.columns, *own}]
+        if others:
+            before = _columns_before(dataops, plan, partition)
+            unknown += [one for one in others if one not in before]
+        if unknown and schema.records:
+            context.log.warning(_text(plan.results[name].key.to_user_string(), unknown, schema))
+
+
+def _columns_before(dataops: DataOpsResource, plan: AssetPlan, partition: str | None) -> set[str]:
+    """Return the columns of the results and the file that the result of a node is made of.
+
+    Raises:
+        DataOpsError: One of them cannot be read.
+    """
+    columns = plan.columns
+    datasets: list[JsonlDataset] = []
+    if columns.source is not None and (partition is not None or plan.spec.partitions_def is None):
+        datasets.append(JsonlDataset.of_file(source_file(columns.source, partition, dataops)))
+    for key in columns.keys_before(plan.node.name):
+        for part in dict.fromkeys((partition, None)):
+            found = published(dataops.folder(key.path, part))
+            datasets += [] if found is None else [found[0]]
+    return {name for one in datasets for name in schema_of(one).columns}
+
+
+def _text(asset: str, unknown: Iterable[str], schema: ColumnSchema) -> str:
+    found = list(schema.columns)
+    said = []
+    for one in unknown:
+        like = nearest(one, found)
+        said.append(f"{one!r} (did you mean {like!r}?)" if like else repr(one))
+    there = ", ".join(map(repr, found)) or "no columns"
+    seen = f"which no record has ({schema.coverage}); it has {there}"
+    return f"{asset}: columns= describes {', '.join(said)}, {seen}"

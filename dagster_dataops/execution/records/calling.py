@@ -1,0 +1,242 @@
+"""Call an operator for input lines: decode, call, encode the outcome or keep the failure.
+
+It consists of layers: decode, retries, time limit, operator, encode. Layers that the settings do
+not need are left out. Together with `async_calling`, which awaits the call, this is the only code
+that calls record operators. `calling_each` is a loop over many lines, for operators that take one
+record; `calling_once` takes the lines of one call through the steps of `CallSteps`, which further
+tries of the loop take as well.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import orjson
+
+from dagster_dataops.concurrency.stepping import Steps, run_steps
+from dagster_dataops.execution.records.call_steps import (
+    ENDS_OF_RUN,
+    CallOnce,
+    CallSteps,
+    DisposedOutcome,
+    Pause,
+)
+from dagster_dataops.execution.records.lifecycle import (
+    context_of,
+    measured,
+    opened,
+    part_times,
+    run_alone,
+)
+from dagster_dataops.execution.records.record_failures import (
+    Failure,
+    failure_of_line,
+    raised,
+)
+from dagster_dataops.execution.records.retries import Retries
+from dagster_dataops.execution.timeouts.record_timeout import Forward
+from dagster_dataops.operators.bound_methods import column_watch, record_function
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.outcomes.dispositions import USUAL
+from dagster_dataops.operators.outcomes.record_context import Tally
+from dagster_dataops.operators.outcomes.return_contract import encode_outcome
+from dagster_dataops.records import check_integers, encode
+
+T = TypeVar("T")
+Interrupts: TypeAlias = tuple[type[BaseException], ...]
+Around: TypeAlias = Callable[[Forward], Forward]  # wraps every call of an operator
+
+
+class Stretch(NamedTuple):
+    """What a function of `calling_each` did, up to a line without an outcome.
+
+    Attributes:
+        settled: Number of lines with an outcome; their records are in the output.
+        dropped: Number of these lines that emitted nothing.
+        extra: Number of result records beyond one per line.
+        line: The line that ended the stretch; ``None`` at the end of the lines or of the time.
+        failure: The failure of that line; ``None`` for a blank line.
+        interrupt: An exception from outside, such as a signal's, that interrupted that line. Raise
+            it when the earlier lines are safe.
+    """
+
+    settled: int
+    dropped: int
+    extra: int
+    line: bytes | None = None
+    failure: Failure | None = None
+    interrupt: BaseException | None = None
+
+
+# Calls an operator for lines, into a buffer, until one has no outcome or a monotonic time comes.
+CallEach: TypeAlias = Callable[[Iterator[bytes], bytearray, float], Stretch]
+
+
+@contextmanager
+def calling_each(
+    operator: Operator,
+    interrupts: Interrupts,
+    around: Around | None = None,
+    retries: Retries | None = None,
+    tally: Tally | None = None,
+) -> Iterator[CallEach]:
+    """Yield the function that calls an operator for lines in this thread; open it before.
+
+    Args:
+        operator: A record operator that takes one record. An ``async def`` operator runs in its own
+            event loop, which applies its time limit.
+        interrupts: Exceptions that signals raise inside the operator. They are not failures of the
+            record, and are passed on.
+        around: Wraps every call of the operator, such as in a time limit. It does not cover the
+            pauses between tries.
+        retries: Further tries of failed records; by default those of the operator's settings.
+        tally: Receives counts and dispositions.
+
+    Raises:
+        OperatorOpenError: The operator cannot be opened.
+    """
+    retries, tally = retries or Retries(operator.__dataops__.resolved), tally or Tally()
+    interrupts = (*interrupts, *ENDS_OF_RUN)
+    steps = CallSteps(operator, retries, tally)
+    with _opened_call(operator, around, tally) as call:
+        run = _runner(call, retries, interrupts)
+
+        def try_again(line: bytes, failure: Failure) -> DisposedOutcome:
+            return run(steps.again(line, failure))
+
+        yield _retrying(_each(call, interrupts, tally), try_again, interrupts, tally)
+
+
+@contextmanager
+def calling_once(
+    operator: Operator,
+    interrupts: Interrupts,
+    around: Around | None = None,
+    retries: Retries | None = None,
+    tally: Tally | None = None,
+) -> Iterator[CallOnce]:
+    """Yield the function that calls for a batch, or for one line if the operator takes one record.
+
+    Arguments and errors are those of `calling_each`; ``around`` covers a call with a batch.
+    """
+    retries, tally = retries or Retries(operator.__dataops__.resolved), tally or Tally()
+    steps = CallSteps(operator, retries, tally)
+    with _opened_call(operator, around, tally) as call:
+        run = _runner(call, retries, (*interrupts, *ENDS_OF_RUN))
+        yield lambda lines: run(steps.of(lines))
+
+
+def _runner(call: Forward, retries: Retries, interrupts: Interrupts) -> Callable[[Steps[T]], T]:
+    """Return the function that runs steps in this thread."""
+
+    def do(step: Any) -> object:
+        return retries.pause(step.seconds) if isinstance(step, Pause) else call(step)
+
+    def is_interrupt(error: BaseException) -> bool:
+        return isinstance(error, interrupts)
+
+    return lambda steps: run_steps(steps, do, is_interrupt)
+
+
+@contextmanager
+def _opened_call(operator: Operator, around: Around | None, tally: Tally) -> Iterator[Forward]:
+    """Open an operator and yield the function that calls it; arguments as for `calling_each`.
+
+    Raises:
+        OperatorOpenError: The operator cannot be opened.
+    """
+    context, times, watch = context_of(operator), part_times(operator), column_watch(operator)
+    tally.measure = measured(times, watch)
+
+    def counted(forward: Forward) -> Forward:
+        if context is not None:
+            tally.used = True
+            forward = tally.around(forward)
+        forward = forward if around is None else around(forward)
+        return forward if watch is None else watch.around(forward)
+
+    if not operator.__dataops__.spec.asynchronous:
+        with opened(operator, run_alone, context) as own:
+            yield counted(record_function(own, context, times, watch))
+        return
+    from dagster_dataops.execution.records.async_calling import calls_in_a_loop  # slow to import
+
+    with calls_in_a_loop(operator, context, times, watch) as call:
+        yield counted(call)
+
+
+def _retrying(
+    call: CallEach,
+    try_again: Callable[[bytes, Failure], DisposedOutcome],
+    interrupts: Interrupts,
+    tally: Tally,
+) -> CallEach:
+    """Return ``call`` with further attempts for failed lines, and with the texts of failures."""
+
+    def call_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
+        stretch = call(lines, output, until)
+        if stretch.failure is None or stretch.line is None:
+            return stretch
+        try:
+            outcome, disposition = try_again(stretch.line, stretch.failure)
+        except interrupts as error:
+            return stretch._replace(failure=None, interrupt=error)
+        if isinstance(outcome, Failure):
+            return stretch._replace(failure=outcome)
+        if disposition is not USUAL:
+            tally.unusual.append((stretch.settled, disposition))
+        output += outcome or b""
+        return Stretch(
+            stretch.settled + 1,
+            stretch.dropped + (not outcome),
+            stretch.extra + (outcome.count(b"\n") - 1 if outcome else 0),
+        )
+
+    return call_retrying
+
+
+def _each(forward: Forward, interrupts: Interrupts, tally: Tally) -> CallEach:  # noqa: C901, PLR0915 - see call_each()
+    loads, clock, unusual = orjson.loads, time.monotonic, tally.unusual
+
+    def call_each(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912, PLR0915 - each call a record costs 2 %
+        settled = dropped = extra = 0
+        exact = tally.exact
+        for line in lines:
+            try:
+                record = loads(line)
+                if exact and type(record) is dict:
+                    for value in record.values():
+                        kind = type(value)
+                        if kind is not str and kind is not int:
+                            check_integers(line)
+                            break
+            except ValueError:
+                return Stretch(settled, dropped, extra, line, failure_of_line(line))
+            if type(record) is not dict:
+                return Stretch(settled, dropped, extra, line, failure_of_line(line))
+            try:
+                kept = forward(record)
+                if kept is None:
+                    kept = record
+                if type(kept) is dict:  # the usual case, without a further call
+                    encoded = encode(kept)
+                else:
+                    encoded, disposition = encode_outcome(kept, record)
+                    if disposition is not USUAL:
+                        unusual.append((settled, disposition))
+                        extra += encoded.count(b"\n") - 1 if encoded else 0
+            except interrupts as error:
+                return Stretch(settled, dropped, extra, line, interrupt=error)
+            except BaseException as error:  # noqa: BLE001 - user code may raise anything
+                return Stretch(settled, dropped, extra, line, raised(error))
+            if encoded:
+                output += encoded
+            else:
+                dropped += 1
+            settled += 1
+            if clock() >= until:  # quick records may be followed by slow ones
+                break
+        return Stretch(settled, dropped, extra)
+
+    return call_each

@@ -1,0 +1,25 @@
+"""The snapshot of definitions stays small beside that of plain assets of Dagster."""
+
+import pytest
+
+from benchmarks.defining import CONTENDERS, MOST, of_process
+
+PIPELINES, NODES = 15, 20
+
+
+@pytest.fixture(scope="module")
+def sizes() -> dict[str, dict[str, float]]:
+    return {name: of_process(name, PIPELINES, NODES) for name in CONTENDERS}
+
+
+@pytest.mark.parametrize("name", [name for name in CONTENDERS if name != "plain"])
+def test_what_a_code_server_sends_is_at_most_half_as_large_again(
+    name: str, sizes: dict[str, dict[str, float]]
+) -> None:
+    assert sizes[name]["sent"] / sizes["plain"]["sent"] <= MOST
+
+
+def test_operators_have_no_more_jobs_than_plain_assets(
+    sizes: dict[str, dict[str, float]],
+) -> None:
+    assert {row["jobs"] for row in sizes.values()} == {PIPELINES + 1}

@@ -1,0 +1,406 @@
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
+from dagster_dataops.execution.workers import worker_pool
+from tests.execution.helpers import (
+    SMALL,
+    TINY,
+    act,
+    cut_by,
+    error_rows,
+    expected_failures,
+    expected_results,
+    lines,
+    node,
+    operator_for,
+    plan,
+    run,
+    second_thread,
+    write_input,
+)
+from tests.faults.crashing import children_of, wait_until
+
+_GROUP = "data.process_tests"
+HOW = pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
+
+
+@HOW
+def test_lambdas_and_closures_as_options_reach_the_workers(tmp_path: Path, spawned: bool) -> None:
+    factor = 3
+
+    @data_register(_GROUP, _max_workers=2)
+    def apply(record, function=None, more=()):
+        return {"n": function(record["n"]), "more": [item(1) for item in more]}
+
+    def thrice(n: int) -> int:
+        return n * factor
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(20)])
+    operator = apply(function=lambda n: thrice(n) + 1, more=[lambda x: x + factor])
+    with second_thread(spawned):
+        run(operator, dataset, node(tmp_path))
+    assert not error_rows(node(tmp_path))
+    expected = [{"n": n * 3 + 1, "more": [4]} for n in range(20)]
+    assert node(tmp_path).result.read_bytes() == lines(expected)
+
+
+@HOW
+def test_class_operators_defined_in_a_function_reach_the_workers(
+    tmp_path: Path, spawned: bool
+) -> None:
+    group = data_register.new_group("process_tests")
+
+    class Suffix(group):
+        def __init__(self, suffix, **settings):
+            super().__init__(**settings)
+            self.suffix = suffix
+
+        def forward(self, record):
+            record["text"] += self.suffix
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"text": "a"}] * 5)
+    with second_thread(spawned):
+        run(Suffix(suffix="!", _max_workers=2), dataset, node(tmp_path))
+    assert node(tmp_path).result.read_bytes() == b'{"text":"a!"}\n' * 5
+
+
+def test_spans_with_failed_records_are_settled_once_and_undamaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_by(monkeypatch, SMALL)
+    records = plan(["keep", "fail", "expand", "drop", "keep", "keep"] * 20)
+    dataset = write_input(tmp_path / "input.jsonl", records)
+    report = run(operator_for("process", 2), dataset, node(tmp_path))
+    assert report.notes == ()
+    assert node(tmp_path).result.read_bytes() == expected_results(records)
+    assert [row["index"] for row in error_rows(node(tmp_path))] == expected_failures(records)
+
+
+def test_an_operator_that_cannot_be_sent_is_a_worker_error_with_a_remedy(
+    tmp_path: Path,
+) -> None:
+    @data_register(_GROUP)
+    def locked(record, lock=None):
+        return record
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
+    operator = locked(lock=threading.Lock())
+    with second_thread(True), pytest.raises(WorkerError, match="cannot be sent .*'thread'"):
+        run(operator, dataset, node(tmp_path))
+
+
+@HOW
+def test_workers_have_no_dagster(tmp_path: Path, run_python, spawned: bool) -> None:
+    write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(20)])
+    thread = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    imports = "import dagster" if spawned else ""
+    code = f"""
+import sys, threading, time
+{imports}
+from dagster_dataops import data, data_register, config
+@data_register("data.lean", _max_workers=2)
+def lean(record):
+    record["dagster"] = "dagster" in sys.modules
+{thread if spawned else ""}
+if __name__ == "__main__":
+    print(any(record["dagster"] for record in data.lean.lean()("input.jsonl")))
+"""
+    assert run_python(code) == "False\n"
+
+
+def test_the_error_of_a_failing_step_names_record_and_line(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 40 + ["fail"] + ["keep"] * 9))
+    with pytest.raises(RecordError, match="record 40 .*line 41.*ValueError") as caught:
+        run(act(_max_workers=2, _ignore_errors=False), dataset, node(tmp_path))
+    assert "outcome_of" in caught.value.traceback_text
+    report = run(act(_max_workers=2), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert report.manifest.resumed > 0
+    assert [row["index"] for row in error_rows(node(tmp_path))] == [40]
+
+
+def test_no_worker_is_left_after_a_run(tmp_path: Path) -> None:
+    before = set(children_of(os.getpid()))
+    records = plan(["keep", "expand", "drop"] * 30)
+    run(act(_max_workers=4), write_input(tmp_path / "input.jsonl", records), node(tmp_path))
+    assert set(children_of(os.getpid())) == before
+    assert node(tmp_path).result.read_bytes() == expected_results(records)
+
+
+def test_no_descriptor_is_left_after_a_run(tmp_path: Path) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep", "fail"] * 30))
+    folder = Path("/proc/self/fd")
+    if not folder.exists():
+        pytest.skip("needs /proc")
+    for mode in ("process", "thread", "single"):
+        run(act(_max_workers=3, _concurrency_mode=mode), dataset, node(tmp_path, "warm"))
+        before = len(list(folder.iterdir()))
+        run(act(_max_workers=3, _concurrency_mode=mode), dataset, node(tmp_path))
+        assert len(list(folder.iterdir())) == before, mode
+
+
+@HOW
+def test_slow_records_after_quick_ones_are_shared_by_all_workers(
+    tmp_path: Path, spawned: bool
+) -> None:
+    @data_register(_GROUP, _concurrency_mode="process", _max_workers=2)
+    def dawdle(record):
+        time.sleep(0.05 if record["n"] >= 2000 else 0.0)
+        return {**record, "worker": os.getpid()}
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(2040)])
+    with second_thread(spawned):
+        report = run(dawdle(), dataset, node(tmp_path))
+    workers = Counter(record["worker"] for record in list(report.dataset)[2000:])
+    assert [record["n"] for record in report.dataset] == list(range(2040))
+    assert len(workers) == 2
+    assert min(workers.values()) >= 10  # of 40; their worker continues for half a second
+
+
+@HOW
+def test_lines_after_a_stuck_record_are_processed_by_other_workers(
+    tmp_path: Path, spawned: bool
+) -> None:
+    last = tmp_path / "last"
+
+    @data_register(_GROUP, _concurrency_mode="process", _max_workers=2)
+    def wait_for_the_last(record):
+        if record["n"] == 1500:
+            wait_until(last.exists, 20, "the last record")
+        elif record["n"] == 19_999:
+            last.touch()
+        return record
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(20_000)])
+    with second_thread(spawned):
+        report = run(wait_for_the_last(), dataset, node(tmp_path))
+    assert report.manifest.failed == 0
+    assert [record["n"] for record in report.dataset] == list(range(20_000))
+
+
+def test_more_workers_than_records_are_no_problem(tmp_path: Path) -> None:
+    records = plan(["keep", "expand"])
+    run(act(_max_workers=9), write_input(tmp_path / "input.jsonl", records), node(tmp_path))
+    assert node(tmp_path).result.read_bytes() == expected_results(records)
+
+
+def test_a_stop_ends_the_workers_and_keeps_their_finished_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_by(monkeypatch, TINY)
+    before = set(children_of(os.getpid()))
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 500))
+    with pytest.raises(RunStoppedError, match="maintenance"):
+        run(act(_max_workers=2), dataset, node(tmp_path), should_stop=lambda: "maintenance")
+    report = run(act(_max_workers=2), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert report.manifest.rows_in == 500
+    assert set(children_of(os.getpid())) == before
+
+
+@pytest.mark.parametrize("mode", ["single", "thread", "process"])
+def test_an_input_that_changes_under_way_is_refused(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "input.jsonl"
+
+    @data_register(_GROUP, _concurrency_mode=mode, _max_workers=2)
+    def meddle(record):
+        if record["n"] == 5:
+            with path.open("ab") as file:
+                file.write(b'{"n":99}\n')
+        return record
+
+    dataset = write_input(path, [{"n": n} for n in range(20)])
+    with pytest.raises(InputError, match="changed while it was being processed"):
+        run(meddle(), dataset, node(tmp_path))
+    assert not node(tmp_path).result.exists()
+
+
+def test_records_left_undone_are_never_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dagster_dataops.execution.workplaces import processes, single
+
+    def forgets(attempt: Any, work: Any, sink: Any) -> None:
+        work.open = work.open[1:]
+        single.run(attempt, work, sink)
+
+    monkeypatch.setattr(processes, "run", forgets)
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 5))
+    with pytest.raises(WorkerError, match="not processed: 5 records"):
+        run(act(), dataset, node(tmp_path))
+    assert not node(tmp_path).result.exists()
+
+
+def test_standard_output_of_forked_workers_is_written_once(tmp_path: Path, run_python) -> None:
+    write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(4)])
+    code = """
+from dagster_dataops import data, data_register
+@data_register("data.talk", _max_workers=2)
+def talk(record):
+    print("x")
+print("before")
+data.talk.talk()("input.jsonl")
+print("after")
+"""
+    output = run_python(code)
+    assert [output.count(word) for word in ("before", "x", "after")] == [1, 4, 1]
+
+
+def test_the_interpreter_of_workers_is_this_one(tmp_path: Path) -> None:
+    @data_register(_GROUP)
+    def which(record):
+        return {"executable": sys.executable, "path": list(sys.path)}
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
+    with second_thread(True):
+        run(which(_max_workers=1), dataset, node(tmp_path))
+    expected = {"executable": sys.executable, "path": sys.path}
+    assert node(tmp_path).result.read_bytes() == lines([expected])
+
+
+def _dying_starts(log: Path, deaths: int, die: Callable[[], object]) -> Callable[..., None]:
+    """Return a worker's main function whose first ``deaths`` calls die before they are ready."""
+    serve = worker_pool.serve
+
+    def start(*arguments: Any) -> None:
+        with log.open("ab", buffering=0) as file:
+            file.write(b".")
+        if log.stat().st_size <= deaths:
+            die()
+        serve(*arguments)
+
+    return start
+
+
+def _kill_myself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_workers_killed_from_outside_while_they_start_are_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = _dying_starts(tmp_path / "starts", 2, _kill_myself)
+    monkeypatch.setattr(worker_pool, "serve", starts)
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 20))
+    run(act(_max_workers=1), dataset, node(tmp_path))
+    assert node(tmp_path).result.read_bytes().count(b"\n") == 20
+
+
+@pytest.mark.parametrize(
+    ("die", "most"), [(_kill_myself, 4), (lambda: os._exit(3), 1)], ids=["killed", "exits"]
+)
+def test_workers_that_never_start_are_an_error_and_no_endless_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, die: Callable[[], object], most: int
+) -> None:
+    monkeypatch.setattr(worker_pool, "serve", _dying_starts(tmp_path / "starts", 100, die))
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 20))
+    with pytest.raises(WorkerError, match="died before it was ready"):
+        run(act(_max_workers=1), dataset, node(tmp_path))
+    assert (tmp_path / "starts").stat().st_size == most
+
+
+_SLOW_MODULE = """
+import os, threading, time
+from pathlib import Path
+from dagster_dataops import data_register
+
+HERE = Path(__file__).parent
+with (HERE / "imports.log").open("a") as log:
+    log.write(f"{os.getpid()}\\n")
+time.sleep(0.5)
+threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()  # as numpy has
+
+
+@data_register("data.slow", _concurrency_mode="process", _max_workers=2)
+def same(record):
+    return record
+
+
+@data_register("data.slow", _concurrency_mode="process", _max_workers=16)
+def waits_for_others(record, others=1, folder=""):
+    (HERE / folder).mkdir(exist_ok=True)
+    (HERE / folder / str(os.getpid())).touch()
+    until = time.monotonic() + 60
+    while len(list((HERE / folder).iterdir())) < others and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+@data_register("data.slow", _concurrency_mode="process", _max_workers=16)
+def computes(record):
+    until = time.process_time() + 0.02
+    while time.process_time() < until:
+        pass
+"""
+
+
+@pytest.fixture
+def slow_module(tmp_path: Path) -> Path:
+    """Return a folder with a module that is slow to import and then forbids forking."""
+    (tmp_path / "slow_module.py").write_text(_SLOW_MODULE)
+    write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(1000)])
+    write_input(tmp_path / "few.jsonl", [{"n": n} for n in range(16)])
+    return tmp_path
+
+
+def _imports_of(folder: Path) -> int:
+    """Return the number of imports by workers; the first import was the parent's."""
+    return len((folder / "imports.log").read_text().split()) - 1
+
+
+def test_a_pipeline_imports_a_module_at_most_once_a_worker(
+    slow_module: Path, run_python: Callable[..., str]
+) -> None:
+    run_python("""
+from dagster_dataops import pipeline
+import slow_module
+with pipeline("chain") as ppl:
+    for number in range(8):
+        ppl.add(f"node{number}", slow_module.same())
+assert len(ppl("input.jsonl")) == 1000
+""")
+    assert 1 <= _imports_of(slow_module) <= 4  # two workers; a busy machine may have lost one
+
+
+def test_a_few_tiny_records_start_only_one_worker(
+    slow_module: Path, run_python: Callable[..., str]
+) -> None:
+    run_python("""
+import slow_module
+assert len(slow_module.same(_max_workers=16)("few.jsonl")) == 16
+""")
+    assert 1 <= _imports_of(slow_module) <= 3  # usually 1; a worker that hangs has others started
+
+
+@pytest.mark.parametrize("name", ["few.jsonl", "input.jsonl"])
+def test_workers_that_wait_are_as_many_as_are_allowed_but_no_more_than_records(
+    slow_module: Path, run_python: Callable[..., str], name: str
+) -> None:
+    rows, most = (16, 40) if name == "few.jsonl" else (1000, 6)
+    run_python(f"""
+import slow_module
+operator = slow_module.waits_for_others(others={min(rows, most)}, folder="x", _max_workers={most})
+assert len(operator("{name}")) == {rows}
+""")
+    assert _imports_of(slow_module) == min(rows, most) == len(list((slow_module / "x").iterdir()))
+
+
+def test_workers_that_compute_are_not_many_more_than_cores_if_their_start_takes_long(
+    slow_module: Path, run_python: Callable[..., str]
+) -> None:
+    run_python("""
+import os
+import slow_module
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+assert len(slow_module.computes()("few.jsonl")) == 16
+""")
+    assert 1 <= _imports_of(slow_module) <= 3
