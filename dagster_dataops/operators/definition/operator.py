@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar, cast
 
 from typing_extensions import override
@@ -32,6 +33,7 @@ from dagster_dataops.operators.options.artefact_options import (
 )
 from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
+from dagster_dataops.operators.options.renamed_options import by_present_names, renamed_in
 from dagster_dataops.operators.options.secret_options import holds_secret, secrets_of, shown
 from dagster_dataops.operators.options.settings import (
     REMOVED_SETTINGS,
@@ -178,6 +180,7 @@ class OperatorMeta(type):
     def _constructed(
         cls, spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
     ) -> Any:
+        given = by_present_names(spec.qualified_name, spec.options, given, shipped=spec.shipped)
         if positional:
             given = _by_name(cls, spec, positional, given)
         options, settings = _divided({name: as_option(value) for name, value in given.items()})
@@ -214,6 +217,8 @@ class Operator(metaclass=OperatorMeta):
     new_records: ClassVar[bool] = False
     """Whether a result with fewer records than the input is made of new records, as an aggregation
     is. Then none of the input counts as dropped."""
+    renamed_options: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """The present names of options by former ones, which are accepted with a warning."""
     added_later: ClassVar[frozenset[str]] = frozenset()
     """The options that came after the first release of the operator. With their defaults they do
     not count for its identity: the digest of the options is that of before there were these."""
@@ -633,11 +638,13 @@ def _check_passed_up(operator: Operator, options: Mapping[str, Any]) -> None:
     if not options or spec.any_option:
         return
     taken = {one.name for one in parameters_of(getattr(operator, spec.method))[spec.inputs :]}
+    present = renamed_in(type(operator).__mro__)
     for unknown in options.keys() - taken:
         setting = setting_without_underscore(unknown)
+        remedy = f"give it as {present[unknown]} to" if unknown in present else "leave it out of"
         reason = (
             f"is unknown to the operator's base class, and {spec.method} does not accept it; "
-            "leave it out of super().__init__()"
+            f"{remedy} super().__init__()"
         )
         raise OperatorOptionError(
             spec.qualified_name, unknown, _underscore_hint(setting) if setting else reason

@@ -47,6 +47,11 @@ from dagster_dataops.operators.kinds.class_methods import checked_inputs, has_me
 from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind
 from dagster_dataops.operators.kinds.kind_table import READER, classes, function_methods, kinds
 from dagster_dataops.operators.options.declared_columns import NOTHING, ColumnDeclarations
+from dagster_dataops.operators.options.renamed_options import (
+    RENAMED,
+    renamed_in,
+    with_former_names,
+)
 from dagster_dataops.operators.options.settings import (
     REMOVED_SETTINGS,
     SETTING_NAMES,
@@ -78,6 +83,7 @@ class OperatorTerms:
         declared: The declared columns.
         outputs: The names of its results, or a function of the options that returns them; the empty
             tuple for one result without a name.
+        renamed: The present names of options by former ones; classes have an attribute, too.
     """
 
     group: str
@@ -85,6 +91,7 @@ class OperatorTerms:
     settings: Mapping[str, Any] = field(default_factory=dict)
     declared: ColumnDeclarations = NOTHING
     outputs: object = ()
+    renamed: object = field(default_factory=dict)
 
 
 def spec_of_function(
@@ -113,7 +120,9 @@ def spec_of_function(
         name=name,
         kind=kind,
         target=function,
-        options=tuple(options_of(parameters[inputs:], SETTING_NAMES | given)),
+        options=with_former_names(
+            name, options_of(parameters[inputs:], SETTING_NAMES | given), terms.renamed, {}
+        ),
         any_option=takes_any(parameters),
         settings=parse_settings(f"{terms.group}.{name}", terms.settings),
         inputs=inputs,
@@ -163,7 +172,12 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
         name=name,
         kind=kind,
         target=target or cls,
-        options=(*init, *options_of(parameters[inputs:], taken)),
+        options=with_former_names(
+            name,
+            [*init, *options_of(parameters[inputs:], taken)],
+            terms.renamed or vars(target or cls).get(RENAMED, {}),
+            renamed_in(cls.__mro__[1:]),
+        ),
         any_option=takes_any(parameters[inputs:]),
         settings=parse_settings(f"{terms.group}.{name}", settings),
         inputs=inputs,
