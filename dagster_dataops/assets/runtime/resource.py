@@ -26,6 +26,7 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.configuration import config, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.places.bucket import Location
@@ -261,10 +262,22 @@ def resource_of(context: Any, resource_key: str) -> DataOpsResource:
     Args:
         context: Context of the step or the evaluation.
         resource_key: Key of the resource.
+
+    Raises:
+        ConfigurationError: There is neither.
     """
     resource: DataOpsResource | None = getattr(context.resources, resource_key, None)
     if resource is None:
-        resource = getattr(context.resources, io_manager_key(resource_key)).dataops
+        key = io_manager_key(resource_key)
+        manager = getattr(context.resources, key, None)
+        resource = getattr(manager, "dataops", None)
+        if resource is None:
+            allowed = (
+                f"a DataOpsIOManager, through which a step has the resource {resource_key!r}; name "
+                "another IO manager in the metadata dagster/io_manager_key of the assets. In a "
+                "unit test, give the resource by its key"
+            )
+            raise ConfigurationError(key, type(manager).__qualname__, allowed)
     return resource
 
 
