@@ -8,12 +8,12 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops import config, load_artefact, load_result
-from dagster_dataops.byte_ranges import PartedFile
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder import manifest
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest, outcomes_in
-from dagster_dataops.stores.open_stores import store_of
+from dagster_dataops.places.mounted_buckets import bucket_of
+from dagster_dataops.places.open_stores import writing
 from tests.execution.helpers import MODES, lines
 from tests.execution.splitting import OUTPUTS, check_manifests, splits, written
 from tests.faults.cases import cases
@@ -35,52 +35,7 @@ def manifest_of(node: NodeFolder) -> Manifest:
     return found
 
 
-def joined(node: NodeFolder, part: int) -> bytes:
-    """Return the parts joined; all but the last have ``part`` lines."""
-    parts = [path.read_bytes() for path in PartedFile.at(node.result).paths]
-    assert {text.count(b"\n") for text in parts[:-1]} <= {part}
-    return b"".join(parts)
-
-
 # -------------------------------------------------------------- runs over records
-
-
-class Parts(Kill):
-    """A result in parts: joined, they are the single file."""
-
-    code = """
-def _made(record):
-    number = record["n"]
-    if number % 10 == 3:
-        raise ValueError("three")
-    return [record] * (number % 3)
-
-@data_register("data.killed")
-def several(record):
-    log("called", record["n"])
-    time.sleep(0.01)
-    return _made(record)
-
-@data_register("data.killed")
-async def several_async(record):
-    log("called", record["n"])
-    await asyncio.sleep(0.01)
-    return _made(record)
-
-if __name__ == "__main__":
-    operator = several_async if sys.argv[1] == "async" else several
-    run(operator(_concurrency_mode=sys.argv[1], _max_workers=4, _part_records=7))
-"""
-    kills, wait, failed = 4, (0, 0.4), 30
-
-    def records(self) -> Rows:
-        return numbered(300)
-
-    def expected(self) -> bytes:
-        return lines(row for row in self.rows if row["n"] % 10 != 3 for _ in range(row["n"] % 3))
-
-    def published(self) -> bytes:
-        return joined(self.node, 7)
 
 
 class Counts(Kill):
@@ -510,7 +465,7 @@ if __name__ == "__main__":
     log("resumed", f"{found.resumed} {len(found.attempts)}")
 """
     options = ("0", "1", "2", "3")  # seeds
-    modules = ("dagster_dataops.stores.object_store",)
+    modules = ("dagster_dataops.places.object_store",)
     kills, wait, log = cases(2, campaign=25), (0, 1.8), "begun"
     group = False
     rounds = 0
@@ -560,8 +515,8 @@ class OtherMachines(Stores):
 
     def is_due(self, moment: tuple[str, int]) -> bool:
         config.data_process_scratch, config.data_process_path = self.folder / "watch", self.root
-        store, key = store_of(config.data_process_path)
-        return bool(_entries_with_outputs(store.names(f"{key}/work/.journal")))
+        bucket, key = bucket_of(config.data_process_path)
+        return bool(_entries_with_outputs(writing(bucket).names(f"{key}/work/.journal")))
 
     def check(self) -> None:
         _, resumed, attempts = self.script.log("resumed")[-1]
@@ -578,51 +533,6 @@ def _entries_with_outputs(names: Iterable[str]) -> set[str]:
 
 
 # -------------------------------------------------------------- one publication after another
-
-
-class SplitAgain(Publishing):
-    """A result that is replaced or split again is whole."""
-
-    code = """
-@data_register("data.killed", _concurrency_mode="single")
-def kept(record):
-    return record
-
-if __name__ == "__main__":
-    for number in range(int(sys.argv[2]), int(sys.argv[3])):
-        # A new input every third time, else another size of the parts.
-        (HOME / "input.jsonl").write_text('{"n": %d}\\n' % (number // 3) * 500)
-        part = (50, 0, 7)[number % 3]
-        run(kept(_part_records=part), run=f"r-{number}", reuse_finished=True)
-        log("published", number)
-"""
-    options = ("single",)
-    kills, wait = cases(12, campaign=60), (0, 0.1)
-    whole = 0
-
-    def arguments(self, *, last: bool) -> list[str]:
-        first = self.latest + 1
-        end = first + 3 - first % 3 + 1 if last else 1_000_000  # ends in parts of 50
-        return [*super().arguments(last=last), str(end)]
-
-    def check_attempt(self) -> None:
-        self.latest = self.reported()
-        found = manifest.published(self.node)
-        if found is not None:  # else it was killed between two renames; the next run goes on
-            self.whole += 1
-            (number,) = {record["n"] for record in found[0]}
-            assert found[0].rows == 500
-            assert number in {self.latest // 3, (self.latest + 1) // 3}
-
-    def end(self) -> None:
-        assert self.whole > self.kills // 3
-        self.script.finish(*self.arguments(last=True))
-        last = self.reported()
-        assert joined(self.node, 50) == b'{"n":%d}\n' % (last // 3) * 500
-        version = self.node.result.resolve().name
-        kept = {path.name.removesuffix(".jsonl") for path in self.node.parts.iterdir()}
-        assert version in kept
-        assert len(kept) <= 2  # and the version before, for readers that have begun
 
 
 class Artefacts(Publishing):
@@ -678,6 +588,7 @@ class Exports(Publishing):
 FORMATS = {
     "parquet": lambda: data.export.Parquet("out/x.parquet", row_group_rows=100),
     "jsonl": lambda: data.export.Jsonl("out/x.jsonl.gz"),
+    "folder": lambda: data.export.Jsonl("out/x", records_per_file=100),
     "huggingface": lambda: data.export.HuggingFace("out/x", shard_bytes=5000),
     "webdataset": lambda: data.export.WebDataset("out/x/a-%03d.tar", shard_bytes=200_000),
 }
@@ -695,7 +606,7 @@ if __name__ == "__main__":
         log("published", number)
         number += 1
 """
-    options = ("parquet", "jsonl", "huggingface", "webdataset")
+    options = ("parquet", "jsonl", "folder", "huggingface", "webdataset")
     modules = ("pyarrow.parquet", "datasets", "webdataset")
     kills, wait, group = cases(3, campaign=60), (0, 0.2), False
 
@@ -719,6 +630,9 @@ def numbers_in(kind: str, folder: Path) -> set[int]:
 
         rows = gzip.decompress((folder / "x.jsonl.gz").read_bytes()).splitlines()
         found = [orjson.loads(row)["n"] for row in rows]
+    elif kind == "folder":
+        paths = sorted((folder / "x").glob("part-*"))
+        found = [orjson.loads(row)["n"] for path in paths for row in path.open("rb")]
     elif kind == "huggingface":
         import datasets
 
@@ -734,7 +648,6 @@ def numbers_in(kind: str, folder: Path) -> set[int]:
 
 
 TABLE: Final[tuple[type[Kill], ...]] = (
-    Parts,
     Counts,
     Chains,
     Outputs,
@@ -743,7 +656,6 @@ TABLE: Final[tuple[type[Kill], ...]] = (
     Selections,
     Stores,
     OtherMachines,
-    SplitAgain,
     Artefacts,
     Exports,
 )

@@ -99,7 +99,7 @@ def test_two_runs_race_and_readers_find_whole_artefacts_all_the_time(tmp_path: P
 
 
 @_IGNORED
-@pytest.mark.parametrize("kind", ["jsonl", "huggingface"])
+@pytest.mark.parametrize("kind", ["jsonl", "folder", "huggingface"])
 def test_two_runs_that_export_to_one_path_leave_a_whole_export(tmp_path: Path, kind: str) -> None:
     script = Script(tmp_path, Exports.code, *Exports.modules)
     with (
