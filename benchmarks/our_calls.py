@@ -11,7 +11,7 @@ import jinja2.sandbox
 from benchmarks.chatting import MODEL
 from benchmarks.reporting import Stopwatch
 from dagster_dataops import ModelClient, config, data, pipeline
-from dagster_dataops.execution.backends import asynchronous
+from dagster_dataops.execution.workplaces import asynchronous
 
 IMPORTED = (aiohttp, asynchronous, jinja2.sandbox)  # like the modules of the script
 

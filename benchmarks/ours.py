@@ -30,9 +30,9 @@ from benchmarks.reporting import Stopwatch
 from dagster_dataops import chain, config, data, data_register, pipeline
 from dagster_dataops.cluster.local_cluster import LocalCluster, SubprocessAgent, SubprocessAgents
 from dagster_dataops.execution.agent_pool import Command, Instruction, Said
-from dagster_dataops.execution.backends import asynchronous, processes, single, threads
 from dagster_dataops.execution.runners import record_runner
 from dagster_dataops.execution.workers.idle_workers import idle_workers
+from dagster_dataops.execution.workplaces import asynchronous, processes, single, threads
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 # Modules that a run imports when it needs them; imported here, like the modules of the ideal.

@@ -30,6 +30,9 @@ from dagster_dataops.tracing.trail import Trace as Trace
 
 # Configuration
 from dagster_dataops.configuration import config as config
+from dagster_dataops.operators.options.concurrency_modes import (
+    register_workplace as register_workplace,
+)
 from dagster_dataops.cluster.ray_cluster import RayCluster as RayCluster
 from dagster_dataops.cluster.local_cluster import LocalCluster as LocalCluster
 

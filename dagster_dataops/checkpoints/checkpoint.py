@@ -232,7 +232,7 @@ class Checkpoint:
         """Return the writer of a new segment."""
         return SegmentWriter(self.folder, self.take_segment_number())
 
-    def settle(self, entry: SpansEntry) -> None:
+    def journal(self, entry: SpansEntry) -> None:
         """Journal spans whose outputs are stored."""
         self._journal.spans(entry)
         self.table.add(entry)

@@ -130,11 +130,11 @@ class StreamCheckpoint(Checkpoint):
                 size -= len(block)
 
     def write(self, lines: bytes | bytearray) -> None:
-        """Write the lines of items; they count after `settle_items`."""
+        """Write the lines of items; they count after `journal_items`."""
         self._segment.append(lines)
         self._digest.update(lines)
 
-    def settle_items(self, items: int, state: bytes) -> None:
+    def journal_items(self, items: int, state: bytes) -> None:
         """Journal a position.
 
         Args:

@@ -1,1 +1,1 @@
-"""Run one operator over one dataset: runners by kind of operator, backends by concurrency mode."""
+"""Run one operator over one dataset: runners by kind of operator, workplaces by mode."""

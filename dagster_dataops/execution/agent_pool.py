@@ -91,7 +91,7 @@ class Command(Enum):
     Attributes:
         RECALL: Return the stretches that no worker was given.
         FINISH: End after the work: no lease follows.
-        STOP: Settle the finished records and end.
+        STOP: Write the finished records and end.
     """
 
     RECALL = "recall"

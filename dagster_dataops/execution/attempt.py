@@ -1,155 +1,42 @@
-"""Attempt: one run of one operator into one folder, from its start to its drafts."""
+"""Attempt: what is run."""
 
-import shutil
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import cached_property
 
-from dagster_dataops.byte_ranges import FileState
-from dagster_dataops.checkpoints.checkpoint import Checkpoint
-from dagster_dataops.checkpoints.claims import Claim
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.start_decision import StartDecision
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.errors import OutageError
-from dagster_dataops.execution.progress import ProgressState
-from dagster_dataops.execution.run_report import RunContext
-from dagster_dataops.execution.ticker import Ticker
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.settings import ResolvedSettings
-
-_Checkpoint = TypeVar("_Checkpoint", bound=Checkpoint)
 
 
 @dataclass(kw_only=True)
 class Attempt:
-    """One run of one operator into one folder; created under the lock of the folder.
+    """What is run: an operator with its settings.
 
     Attributes:
-        operator: The operator to run.
-        context: The settings of the run.
-        folder: The folder of result, error file, manifest and checkpoints.
-        lock: The claim of this run on the node.
-        sources: Facts about the given inputs, for the manifest.
-        inputs: The datasets that the operator reads.
-        stamps: The states of their files before anything was read.
-        read_ns: The time at that moment, in nanoseconds since 1970.
-        start: How the attempt starts.
-        checkpoint: The argument of `open_checkpoint`; ``None`` if nothing is settled.
-        resources: Closed when the result is published, or when the attempt fails.
-        notes: Log lines for the user.
-        began: Start of the attempt, in seconds of the monotonic clock.
+        operator: The operator.
+        interrupts: Exceptions that signals raise in the main thread. They end the attempt, and no
+            record is blamed for them.
+        resources: Closed some time after a complete run, or when the attempt fails.
     """
 
     operator: Operator
-    context: RunContext
-    folder: NodeFolder
-    lock: Claim
-    sources: list[dict[str, Any]] = field(default_factory=list)
-    inputs: Sequence[JsonlDataset] = ()
-    stamps: list[FileState] = field(default_factory=list)
-    read_ns: int = 0
-    start: StartDecision = field(init=False)
-    checkpoint: Checkpoint | None = None
+    interrupts: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
     resources: ExitStack = field(default_factory=ExitStack)
-    notes: list[str] = field(default_factory=list)
-    began: float = field(default_factory=time.monotonic)
 
     @property
     def name(self) -> str:
         """Qualified name of the operator."""
         return self.operator.__dataops__.spec.qualified_name
 
-    @property
+    @cached_property
     def settings(self) -> ResolvedSettings:
         """How the operator is run."""
         return self.operator.__dataops__.resolved
 
-    def read(self, inputs: Sequence[JsonlDataset]) -> None:
-        """Set the datasets that the operator reads, before they are read."""
-        self.inputs = inputs
-        self.read_ns = time.time_ns()
-        self.stamps = [dataset.stamp() for dataset in inputs]
+    @property
+    def unshared(self) -> tuple[int, ...]:
+        """Descriptors that forked workers must close."""
+        return ()
 
-    def note(self, text: str) -> None:
-        """Show a line to the user; an empty text shows nothing."""
-        if text:
-            self.notes.append(text)
-            self.context.progress.note(text)
-
-    def warn(self, text: str) -> None:
-        """Show a line that the user should act on."""
-        self.notes.append(text)
-        self.context.progress.warn(self.folder.name, text)
-
-    def open_checkpoint(self, checkpoint: _Checkpoint) -> _Checkpoint:
-        """Write to ``checkpoint`` until the attempt ends; return it."""
-        self.resources.enter_context(_closing(checkpoint))
-        self.checkpoint = checkpoint
-        return checkpoint
-
-    def ticker(self, state: Callable[[], ProgressState]) -> Ticker:
-        """Return the ticker of the attempt; ``state`` returns the present progress."""
-        context = self.context
-        return Ticker(self.name, state, context.progress, self._should_stop, self.checkpoint)
-
-    def _should_stop(self) -> str | None:
-        """Return a reason to stop, or ``None``.
-
-        Raises:
-            StorageError: Another run has locked the folder.
-        """
-        self.lock.check()
-        return self.context.should_stop()
-
-    @contextmanager
-    def shown(self, state: Callable[[], ProgressState]) -> Iterator[Ticker]:
-        """Show progress, beginning with the note of the start, while the block runs.
-
-        Args:
-            state: Return the present progress.
-
-        Yields:
-            The ticker to call from the block.
-        """
-        context = self.context
-        context.progress.start(self.folder.name, state())
-        try:
-            self.note(self.start.note)
-            yield self.ticker(state)
-        finally:
-            context.progress.finish(state())
-
-    def check_inputs_unchanged(self) -> None:
-        """Check that no input has changed since the attempt began.
-
-        Raises:
-            InputError: An input was replaced or changed while it was read.
-        """
-        for dataset, stamp in zip(self.inputs, self.stamps, strict=True):
-            dataset.check_unchanged(stamp, self.read_ns)
-
-
-@contextmanager
-def _closing(checkpoint: Checkpoint) -> Iterator[None]:
-    """Close the checkpoint; after an outage in which nothing succeeded, delete it."""
-    try:
-        yield
-    except OutageError:
-        if not checkpoint.table.records:
-            shutil.rmtree(checkpoint.folder, ignore_errors=True)
-        raise
-    finally:
-        checkpoint.close()
-
-
-@contextmanager
-def synced_on_failure(checkpoint: Checkpoint) -> Iterator[None]:
-    """Sync the checkpoint if the block fails, so that a power loss costs no settled record."""
-    try:
-        yield
-    except BaseException:
-        checkpoint.sync()
-        raise
+    def log(self, text: str) -> None:
+        """Show a line in the log of the run, if this process has one."""

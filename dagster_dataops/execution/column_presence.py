@@ -16,8 +16,8 @@ from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import AbsentColumnError, RunStoppedError
-from dagster_dataops.execution.attempt import Attempt
-from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.checkpoint_sink import CheckpointSink
+from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.operators.chains.chain import Chain, ChainOptions
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.options.read_columns import ReadKey, texts_in
@@ -37,7 +37,7 @@ _UNESCAPED: Final = re.compile(r"[\w .-]*", re.ASCII)  # keys that JSON escapes 
 _REMEDY: Final = "Name another column in the option, or allow this by _missing='allow'"
 
 
-def check_presence(attempt: Attempt) -> None:
+def check_presence(attempt: NodeAttempt) -> None:
     """Check that the inputs have the columns that the operator reads.
 
     Raises:
@@ -54,7 +54,7 @@ def check_presence(attempt: Attempt) -> None:
             _check_input(attempt, use, dataset, look, needed)
 
 
-def warn_of_missing(attempt: Attempt, manifest: Manifest) -> None:
+def warn_of_missing(attempt: NodeAttempt, manifest: Manifest) -> None:
     """Warn of each column that some records lacked."""
     for key, number in count_tables(manifest.counts).get(MISSING_TABLE, {}).items():
         attempt.warn(lacking_text(key, int(number), manifest.rows_in))
@@ -72,7 +72,7 @@ def lacking_text(key: str, number: int, records: int) -> str:
     return f"{number:,} of {counted(records, 'records')} {lack} the column {key!r}"
 
 
-def _look(attempt: Attempt, dataset: JsonlDataset, keys: Sequence[ReadKey]) -> "_Look":
+def _look(attempt: NodeAttempt, dataset: JsonlDataset, keys: Sequence[ReadKey]) -> "_Look":
     """Return what was found in an input, which is read up to the record that has the last key."""
     look = _Look(keys)
     if not keys:
@@ -88,7 +88,7 @@ def _look(attempt: Attempt, dataset: JsonlDataset, keys: Sequence[ReadKey]) -> "
 
 
 def _check_input(
-    attempt: Attempt,
+    attempt: NodeAttempt,
     use: Invocation,
     dataset: JsonlDataset,
     look: "_Look",
@@ -217,24 +217,24 @@ def _option_with(key: str, options: Mapping[str, Any]) -> str:
     return ""
 
 
-def check_found(job: Job) -> None:
+def check_found(sink: CheckpointSink) -> None:
     """Check that some record that came to each part of a chain had the columns that it reads.
 
     Raises:
         AbsentColumnError: None had one of them, and failures are not the reason.
     """
-    operator = job.operator
+    operator = sink.attempt.operator
     if not isinstance(operator, Chain):
         return
-    for part, name, number in never_found(job.checkpoint.table.counts):
+    for part, name, number in never_found(sink.checkpoint.table.counts):
         found = operator.parts[part]
         use = found.operator.__dataops__
-        if job.settings.missing == ALLOWED:
+        if sink.attempt.settings.missing == ALLOWED:
             return
         records = f"the {counted(number, 'records')} that came to it"
         key = next(one for one in use.keys_read() if one.name == name)
-        where = f"{found.name} of chain {job.name}"
-        columns = columns_seen(job.checkpoint.table.counts, part)
+        where = f"{found.name} of chain {sink.attempt.name}"
+        columns = columns_seen(sink.checkpoint.table.counts, part)
         raise absent_column(use, where, key, records, KnownNames([dict.fromkeys(columns)]))
 
 

@@ -23,9 +23,9 @@ from dagster_dataops.checkpoints.resume.start_decision import StartRequest
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, RunStoppedError
-from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.column_presence import check_presence, warn_of_missing
 from dagster_dataops.execution.input_facts import facts_of, identified, told_apart
+from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.result_exports import exported, exported_by_node
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
@@ -105,7 +105,7 @@ class OperatorExecutor:
         folder: NodeFolder,
         lock: Claim,
     ) -> RunReport:
-        attempt = Attempt(operator=operator, context=self.context, folder=folder, lock=lock)
+        attempt = NodeAttempt(operator=operator, context=self.context, folder=folder, lock=lock)
         late = finish_interrupted(folder)
         if late is not None:
             attempt.note(
@@ -138,7 +138,7 @@ class OperatorExecutor:
             return _report(attempt, _publish(attempt, manifest))
 
 
-def _link(attempt: Attempt) -> RunLink:
+def _link(attempt: NodeAttempt) -> RunLink:
     """Return the facts about the run for the operator's context."""
     context, folder = attempt.context, attempt.folder
     facts = RunFacts(
@@ -153,7 +153,7 @@ def _link(attempt: Attempt) -> RunLink:
 
 
 def _start_request(
-    attempt: Attempt, runner: Runner, found: list[CheckpointContent], published_late: str
+    attempt: NodeAttempt, runner: Runner, found: list[CheckpointContent], published_late: str
 ) -> StartRequest:
     """Return the facts that the start decision depends on.
 
@@ -180,7 +180,7 @@ def _start_request(
     )
 
 
-def _take_over(attempt: Attempt, manifest: Manifest) -> Manifest:
+def _take_over(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
     """Return the manifest of a result that was published earlier; log its origin.
 
     If this run adopts the result, the manifest file names this run as publisher, so that no later
@@ -197,7 +197,7 @@ def _take_over(attempt: Attempt, manifest: Manifest) -> Manifest:
     return manifest
 
 
-def _split_again(attempt: Attempt, manifest: Manifest) -> Manifest:
+def _split_again(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
     """Return the manifest of a published result, or of several, in parts of the wanted size.
 
     Raises:
@@ -229,7 +229,7 @@ def _split(manifest: Manifest, folder: NodeFolder) -> dict[str, Any]:
     return {"modified_ns": made.modified_ns, "parted": made.parted}
 
 
-def _publish(attempt: Attempt, manifest: Manifest) -> Manifest:
+def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
     """Put the drafts in place.
 
     Raises:
@@ -246,7 +246,7 @@ def _publish(attempt: Attempt, manifest: Manifest) -> Manifest:
     return commit(attempt.folder, manifest, attempt.lock.publishing)
 
 
-def _manifest(attempt: Attempt, drafts: Drafts, runner: Runner) -> Manifest:
+def _manifest(attempt: NodeAttempt, drafts: Drafts, runner: Runner) -> Manifest:
     fingerprint, checkpoint = runner.fingerprint, attempt.checkpoint
     run, spec = attempt.context.run, attempt.operator.__dataops__.spec
     return Manifest(
@@ -281,7 +281,7 @@ def _without_secrets(facts: dict[str, Any], operator: Operator) -> dict[str, Any
     return facts
 
 
-def _report(attempt: Attempt, manifest: Manifest) -> RunReport:
+def _report(attempt: NodeAttempt, manifest: Manifest) -> RunReport:
     folder = attempt.folder
     whole = _report_of(attempt, folder.name, folder, manifest)
     if not manifest.outputs:
@@ -293,7 +293,9 @@ def _report(attempt: Attempt, manifest: Manifest) -> RunReport:
     return replace(whole, outputs=outputs)
 
 
-def _report_of(attempt: Attempt, node: str, folder: NodeFolder, manifest: Manifest) -> RunReport:
+def _report_of(
+    attempt: NodeAttempt, node: str, folder: NodeFolder, manifest: Manifest
+) -> RunReport:
     return RunReport(
         node=node,
         dataset=manifest.dataset(folder.result),

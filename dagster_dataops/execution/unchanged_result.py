@@ -17,7 +17,7 @@ from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
-from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.kinds.kind import RecordOrigin
@@ -31,7 +31,7 @@ _WRITTEN: Final = "output_key"
 _MOST_COMPARED: Final = 5_000_000  # lines; in longer inputs of other programs it is not known
 
 
-def note_if_unchanged(attempt: Attempt, manifest: Manifest) -> None:
+def note_if_unchanged(attempt: NodeAttempt, manifest: Manifest) -> None:
     """Note, before a result is published, that each of its records is as it was in the input.
 
     Operators that only drop records, and those that take whole datasets, are not looked at.
@@ -60,7 +60,7 @@ def _may_change(operator: Operator) -> bool:
     return not selecting or (_WRITTEN in options and spec.group not in _SELECTING)
 
 
-def _is_unchanged(attempt: Attempt, manifest: Manifest) -> bool:
+def _is_unchanged(attempt: NodeAttempt, manifest: Manifest) -> bool:
     """Return whether the draft is the input without ``manifest.failed`` of its records."""
     (source,) = attempt.inputs
     if source.fingerprint and source.fingerprint == manifest.fingerprint:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import xxhash
 
+from dagster_dataops.concurrency.retrying import STOP, Backoff, FailureRow
 from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import (
     BadRequestError,
@@ -122,8 +123,8 @@ class ModelSession:
         self._fatal: FatalModelError | None = None
         self._length = 0  # of the vectors of this result; 0 before the first
         self._not_json: int | None = 0  # replies so far; None once there was JSON
-        self._failures_in_a_row = 0
-        self._breaks = iter(_BREAK_SECONDS)
+        self._backoff = Backoff(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
+        self._failures = FailureRow(_BREAK_AFTER, _BREAK_SECONDS)
         self._paused_at = self._paused_until = 0.0
         self.batches: BatchDelivery | None = None
         self._noted: Parts | None = None
@@ -324,7 +325,7 @@ class ModelSession:
                 self._fatal = error
                 raise
             else:
-                self._succeeded()
+                self._failures.succeeded()
                 return reply
 
     def _check_open(self, model: str) -> None:
@@ -431,13 +432,12 @@ class ModelSession:
         if number >= self._client.tries or (asked or 0) > self._client.longest_wait:
             error.details["attempts"] = number
             raise error
-        pause = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0 ** (number - 1))
-        pause *= random.uniform(0.5, 1)  # noqa: S311 - spreads calls, protects nothing
+        pause = self._backoff.pause(number)
         if asked is None:
             return pause
         if limited:
             self._limits.block(asked)
-        asked *= random.uniform(1, 1.1)  # noqa: S311
+        asked *= random.uniform(1, 1.1)  # noqa: S311 - spreads calls, protects nothing
         return asked if number == 1 else max(asked, pause)  # the first wait was too short
 
     def _stop_if_never_json(self, error: TransientModelError) -> None:
@@ -453,21 +453,15 @@ class ModelSession:
             self._fatal = WrongServerError(reason)
             raise self._fatal
 
-    def _succeeded(self) -> None:
-        self._failures_in_a_row = 0
-        self._breaks = iter(_BREAK_SECONDS)
-
     def _break_if_failing(self, error: TransientModelError) -> None:
         """Pause all calls after many failures in a row; stop the run if that did not help."""
         now = time.monotonic()
         if isinstance(error, RateLimitedError) or now < self._paused_until:  # begun before
             return
-        self._failures_in_a_row += 1
-        if self._failures_in_a_row < _BREAK_AFTER:
+        pause = self._failures.failed()
+        if not pause:
             return
-        self._failures_in_a_row = 0
-        pause = next(self._breaks, None)
-        if pause is None:
+        if pause == STOP:
             self._fatal = _failing(error)
             raise self._fatal
         self._limits.block(pause)

@@ -31,7 +31,7 @@ def test_settled_records_are_present_after_reopening(tmp_path: Path) -> None:
     first = _checkpoint(tmp_path)
     segment = first.new_segment()
     for start in (20, 0):
-        first.settle(
+        first.journal(
             SpansEntry.of(segment.number, segment.append(b"line\n"), [_span(start, b"line\n")])
         )
     segment.close()
@@ -101,7 +101,7 @@ def test_no_folder_holds_no_checkpoints(tmp_path: Path) -> None:
 
 def test_rejected_spans_are_open_again(tmp_path: Path) -> None:
     checkpoint = _checkpoint(tmp_path)
-    checkpoint.settle(SpansEntry.of(1, 0, [_span(0, b""), _span(10, b"")]))
+    checkpoint.journal(SpansEntry.of(1, 0, [_span(0, b""), _span(10, b"")]))
     checkpoint.reject([0])
     assert [item.start for item, _, _ in checkpoint.table.ordered()] == [10]
     checkpoint.close()
@@ -115,7 +115,7 @@ def test_syncing_waits_its_turn(tmp_path: Path) -> None:
     now = time.monotonic()
     checkpoint.sync_if_due(now)
     assert not synced  # nothing to sync
-    checkpoint.settle(SpansEntry.of(segment.number, 0, [_span(0, b"")]))
+    checkpoint.journal(SpansEntry.of(segment.number, 0, [_span(0, b"")]))
     for later in (1.0, 1.5, 2.5):
         checkpoint.sync_if_due(now + later)
         background.finish()
@@ -126,12 +126,12 @@ def test_syncing_waits_its_turn(tmp_path: Path) -> None:
 
 def test_a_failed_background_sync_ends_the_run(tmp_path: Path) -> None:
     checkpoint = _checkpoint(tmp_path)
-    checkpoint.settle(SpansEntry.of(99, 0, [_span(0, b"")]))
+    checkpoint.journal(SpansEntry.of(99, 0, [_span(0, b"")]))
     now = time.monotonic()
     checkpoint.sync_if_due(now)
     checkpoint.sync_if_due(now + 2)
     background.finish()
-    checkpoint.settle(SpansEntry.of(99, 0, [_span(10, b"")]))
+    checkpoint.journal(SpansEntry.of(99, 0, [_span(10, b"")]))
     with pytest.raises(StorageError, match="cannot sync"):
         checkpoint.sync_if_due(now + 4)
     checkpoint.close()
@@ -139,7 +139,7 @@ def test_a_failed_background_sync_ends_the_run(tmp_path: Path) -> None:
 
 def test_syncing_a_missing_segment_is_a_storage_error(tmp_path: Path) -> None:
     checkpoint = _checkpoint(tmp_path)
-    checkpoint.settle(SpansEntry.of(99, 0, [_span(0, b"")]))
+    checkpoint.journal(SpansEntry.of(99, 0, [_span(0, b"")]))
     with pytest.raises(StorageError, match="cannot sync"):
         checkpoint.sync()
     checkpoint.close()

@@ -46,7 +46,7 @@ def run(folder: NodeFolder, name: str, pieces: list[bytes] = PIECES) -> bytes:
                 segment = checkpoint.new_segment()
                 segment.append(piece)
                 segment.close()
-                checkpoint.settle(SpansEntry.of(segment.number, 0, [span]))
+                checkpoint.journal(SpansEntry.of(segment.number, 0, [span]))
                 checkpoint.sync()
         result = b"".join(_outputs(checkpoint))
         checkpoint.close()
@@ -249,7 +249,7 @@ def test_a_run_that_slept_is_refused_at_its_first_entry_even_after_a_publication
     writer.close()
     span = Span(0, 8, 1, 1, 0, 0, 8, 0, 0, checksum(PIECES[0]))
     for _ in range(20):  # numbers whose objects were deleted may still be free
-        checkpoint.settle(SpansEntry.of(writer.number, 0, [span]))
+        checkpoint.journal(SpansEntry.of(writer.number, 0, [span]))
         with suppress(LostError):
             checkpoint.sync()
     draft_of(folder.result).write_bytes(b"junk\n")

@@ -120,13 +120,13 @@ def test_an_agent_that_is_cut_off_is_replaced_and_what_it_says_later_is_refused(
 def _watch_settling(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Return a list that gets, for each span that the head hears of, whether it counts."""
     counts: list[bool] = []
-    settle = LeaseSchedule.settle
+    settle = LeaseSchedule.accept
 
     def watched(*args: Any) -> bool:
         counts.append(settle(*args))
         return counts[-1]
 
-    monkeypatch.setattr(LeaseSchedule, "settle", watched)
+    monkeypatch.setattr(LeaseSchedule, "accept", watched)
     return counts
 
 

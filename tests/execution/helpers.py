@@ -21,17 +21,22 @@ from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line
-from dagster_dataops.execution.attempt import Attempt
-from dagster_dataops.execution.backends import collector, single
+from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import Progress, ProgressState
 from dagster_dataops.execution.records import span_loop
-from dagster_dataops.execution.records.async_settle import async_settlers
+from dagster_dataops.execution.records.async_calling import async_callers
+from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.execution.records.calling import CallEach
+from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.record_failures import Outcome
-from dagster_dataops.execution.records.settle import Settle
+from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.run_report import RunContext, RunReport
+from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workers import scheduler
+from dagster_dataops.execution.workplaces import collector, range_worker, single
+from dagster_dataops.operators.outcomes.record_context import Tally
 
 MODES = ("single", "thread", "async", "process")
 GROUP = "data.engine_tests"
@@ -125,7 +130,7 @@ def expected_failures(records: Iterable[dict[str, Any]]) -> list[int]:
     return [place for place, record in enumerate(records) if record["do"] in failing]
 
 
-def settle_one(settle: Settle, line: bytes) -> Outcome:
+def call_one(settle: CallEach, line: bytes) -> Outcome:
     """Settle a single line."""
     output = bytearray()
     stretch = settle(iter((line,)), output, math.inf)
@@ -134,9 +139,29 @@ def settle_one(settle: Settle, line: bytes) -> Outcome:
     return bytes(output) if stretch.line is None else stretch.failure
 
 
-async def settle_one_async(operator: Any, line: bytes) -> Outcome:
+def calls_of(settle: CallEach, limit: int = 0, **settings: Any) -> Calls:
+    """Return calls of an operator with some settings; ``call`` takes its place.
+
+    Args:
+        settle: Called for lines, as the operator would be.
+        limit: The number of failed calls that opens the breaker; 0 for none.
+        settings: The settings, with their underscore.
+    """
+    operator = act(**settings)
+    resolved = operator.__dataops__.resolved
+    return Calls(
+        operator=operator,
+        settings=resolved,
+        call=settle,
+        breaker=Breaker(limit),
+        retries=Retries(resolved),
+        tally=Tally(),
+    )
+
+
+async def call_one_async(operator: Any, line: bytes) -> Outcome:
     """Settle a single line by an ``async def`` operator."""
-    ((_, outcome, *_),) = await async_settlers(operator)()([Line(0, len(line), line)])
+    ((_, outcome, *_),) = await async_callers(operator)()([Line(0, len(line), line)])
     return outcome
 
 
@@ -182,7 +207,7 @@ def without_traceback(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 class SpanSizes:
     """The sizes of the pieces into which the engine cuts its work."""
 
-    settle_seconds: float
+    span_seconds: float
     slice_records: int
     range_bytes: int
     drain_seconds: float  # seconds between drains by workers
@@ -195,10 +220,10 @@ USUAL = SpanSizes(0.5, 4096, 4 << 20, 0.05)
 
 def cut_by(patch: pytest.MonkeyPatch, sizes: SpanSizes) -> None:
     """Make every mode cut its work into spans of these sizes."""
-    patch.setattr(span_loop, "SETTLE_SECONDS", sizes.settle_seconds)
+    patch.setattr(span_loop, "SPAN_SECONDS", sizes.span_seconds)
     patch.setattr(span_loop, "BLOCK_BYTES", max(1, sizes.range_bytes // 4))
     patch.setattr(span_loop, "_MAX_SLICE", sizes.slice_records)
-    patch.setattr(single, "_SETTLE_SECONDS", min(sizes.settle_seconds, 0.01))
+    patch.setattr(range_worker, "_SPAN_SECONDS", min(sizes.span_seconds, 0.01))
     patch.setattr(single, "_RANGE_BYTES", sizes.range_bytes)
     patch.setattr(scheduler, "_MAX_BYTES", sizes.range_bytes)
     patch.setattr(scheduler, "_MIN_BYTES", min(sizes.range_bytes, 64 << 10))
@@ -226,23 +251,33 @@ class Listener(Progress):
         self.states.append(state)
 
 
-def job_for(operator: Any, dataset: JsonlDataset, folder: NodeFolder, **context: Any) -> Job:
-    """Return a job over all of ``dataset``, with a new checkpoint below ``folder``."""
+def sink_for(
+    operator: Any, dataset: JsonlDataset, folder: NodeFolder, **context: Any
+) -> CheckpointSink:
+    """Return the sink of an attempt over all of ``dataset``, in a new checkpoint."""
     fingerprint = RunFingerprint.of(operator.__dataops__, dataset.identity)
     checkpoint = Checkpoint(fresh(folder.checkpoints), fingerprint, "test", 1.0)
     how = RunContext(run="test", progress=Listener(), **context)
     unlocked = cast("Claim", SimpleNamespace(check=lambda: None))  # later runs take the folder
-    attempt = Attempt(operator=operator, context=how, folder=folder, lock=unlocked)
+    attempt = NodeAttempt(operator=operator, context=how, folder=folder, lock=unlocked)
     attempt.read([dataset])
-    return Job(attempt, checkpoint)
+    work = WorkList(operator, dataset)
+    work.open = checkpoint.table.gaps(work.content)
+    return CheckpointSink(attempt, work, checkpoint)
 
 
-def settled_output(job: Job) -> Iterator[bytes]:
+def run_single(sink: CheckpointSink) -> None:
+    """Run all that is open in the caller's thread."""
+    with sink.accepting():
+        single.run(sink.attempt, sink.work, sink)
+
+
+def settled_output(sink: CheckpointSink) -> Iterator[bytes]:
     """Yield result and error lines of every settled span, in input order."""
     from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 
-    reader = SegmentReader(job.checkpoint.folder)
-    for span, segment, offset in job.checkpoint.table.ordered():
+    reader = SegmentReader(sink.checkpoint.folder)
+    for span, segment, offset in sink.checkpoint.table.ordered():
         yield reader.read(segment, offset, span.output_bytes + span.error_bytes)
     reader.close()
 

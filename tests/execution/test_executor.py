@@ -196,10 +196,10 @@ def test_an_input_that_changes_after_its_last_record_was_read_publishes_nothing(
     assert not node(tmp_path).result.exists()
 
 
-def test_a_backend_that_leaves_records_undone_publishes_nothing(
+def test_a_workplace_that_leaves_records_undone_publishes_nothing(
     tmp_path: Path, dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_runner, "run_backend", lambda *_: None)
+    monkeypatch.setattr(record_runner, "run_workplace", lambda *_: None)
     with pytest.raises(WorkerError, match="not processed: 20 records; run again"):
         run(counted(), dataset, node(tmp_path))
     assert not node(tmp_path).result.exists()

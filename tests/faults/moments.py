@@ -20,7 +20,7 @@ IN_PARENT: Final[dict[str, tuple[str, str, str, int]]] = {
     "read": ("checkpoints.checkpoint", "CheckpointContent", "read", 2),
     "resume": ("checkpoints.resume.start", "", "_resume_records", 1),
     "attempt": ("checkpoints.checkpoint", "Checkpoint", "__init__", 1),
-    "settle": ("checkpoints.checkpoint", "Checkpoint", "settle", 60),
+    "settle": ("checkpoints.checkpoint", "Checkpoint", "journal", 60),
     "journal": ("checkpoints.journal.journal_writer", "JournalWriter", "append", 60),
     "sync": ("checkpoints.checkpoint", "Checkpoint", "sync", 2),
     "compose": ("execution.runners.record_runner", "", "compose", 1),
@@ -31,12 +31,12 @@ IN_PARENT: Final[dict[str, tuple[str, str, str, int]]] = {
     "rename": ("checkpoints.publish.commit", "", "_replace", 3),
     "remove": ("checkpoints.publish.commit", "", "remove_checkpoints", 1),
     "delete": ("datasets.durable_files", "os", "unlink", 8),
-    "handle_death": ("execution.backends.processes", "_Run", "_handle_death", 1),
-    "supply": ("execution.backends.processes", "_Run", "_supply", 20),
+    "handle_death": ("execution.workplaces.processes", "_Run", "_handle_death", 1),
+    "supply": ("execution.workplaces.processes", "_Run", "_supply", 20),
 }
 IN_WORKER: Final[dict[str, tuple[str, str, str, int]]] = {
     "ready": ("execution.workers.worker_main", "_Worker", "__init__", 1),
-    "report": ("execution.workers.worker_main", "_Worker", "_settle", 20),
+    "report": ("execution.workers.worker_main", "_Worker", "_write", 20),
     "append": ("checkpoints.journal.segments", "SegmentWriter", "append", 20),
     "tell": ("execution.workers.worker_main", "_Worker", "_report_done", 10),
 }
@@ -46,7 +46,7 @@ IN_STREAM: Final[dict[str, tuple[str, str, str, int]]] = {
     "stream_settle": (
         "checkpoints.stream_checkpoint",
         "StreamCheckpoint",
-        "settle_items",
+        "journal_items",
         12,
     ),
     "stream_open": ("checkpoints.stream_checkpoint", "StreamCheckpoint", "__init__", 1),

@@ -39,7 +39,7 @@ elif mode == "async":
 else:
     operator = data.disk.blow_up(_concurrency_mode=mode)
 from dagster_dataops.execution.records import span_loop
-span_loop.SETTLE_SECONDS = 0.0
+span_loop.SPAN_SECONDS = 0.0
 try:
     report = run(operator)
 except StorageError as error:

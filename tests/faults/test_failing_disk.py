@@ -19,7 +19,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, StorageError
 from dagster_dataops.execution import ticker
-from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.hashing.operational import Operational
 from tests.execution.helpers import (
@@ -417,12 +417,12 @@ def test_a_failed_sync_before_composition_gives_no_result(
     """Data that the disk may have lost must not be used, even if it can be read now."""
     runs = _Runs(tmp_path, mode)
     complete = threading.Event()
-    check_complete = Job.check_complete
+    check_complete = CheckpointSink.check_complete
     real = os.fdatasync
 
-    def checked(job: Job) -> None:
+    def checked(sink: CheckpointSink) -> None:
         complete.set()
-        check_complete(job)
+        check_complete(sink)
 
     def refuse(descriptor: int) -> None:
         if Path(f"/proc/self/fd/{descriptor}").readlink().name.startswith("segment-"):
@@ -432,7 +432,7 @@ def test_a_failed_sync_before_composition_gives_no_result(
 
     with monkeypatch.context() as patch, pytest.raises(StorageError, match="Input/output error"):
         patch.setattr(ticker, "_TICK_SECONDS", 0.0)
-        patch.setattr(Job, "check_complete", checked)
+        patch.setattr(CheckpointSink, "check_complete", checked)
         patch.setattr(os, "fdatasync", refuse)
         runs.attempt("first")
     assert not runs.folder.result.exists()

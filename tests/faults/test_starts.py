@@ -12,7 +12,7 @@ import pytest
 
 from dagster_dataops.concurrency.background import background
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.backends import processes
+from dagster_dataops.execution.workplaces import processes
 from tests.execution.helpers import lines, node, run, second_thread, write_input
 from tests.faults.crashing import HANG_SECONDS, children_of
 

@@ -73,7 +73,7 @@ class _Dying:
     ("owner", "name"),
     [
         (worker_main._Worker, "_work"),
-        (worker_main._Worker, "_settle"),
+        (worker_main._Worker, "_write"),
         (SegmentWriter, "append"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",

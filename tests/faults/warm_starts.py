@@ -141,9 +141,9 @@ ENGINE: Final = (
     "dagster_dataops.data",
     "dagster_dataops.datasets.dataset",
     "dagster_dataops.execution.executor",
-    "dagster_dataops.execution.backends.processes",
-    "dagster_dataops.execution.backends.single",
-    "dagster_dataops.execution.backends.threads",
+    "dagster_dataops.execution.workplaces.processes",
+    "dagster_dataops.execution.workplaces.single",
+    "dagster_dataops.execution.workplaces.threads",
     "dagster_dataops.execution.runners.record_runner",
     "dagster_dataops.execution.workers.worker_pool",
 )

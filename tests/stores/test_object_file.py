@@ -17,15 +17,14 @@ from dagster_dataops.configuration import bucket_of, input_path
 from dagster_dataops.datasets.lines import Interval, content_interval, iterate_lines
 from dagster_dataops.errors import InputError, StorageError
 from dagster_dataops.execution.records import range_loop, span_loop
-from dagster_dataops.execution.records.range_loop import Terms
-from dagster_dataops.execution.records.settle import Stretch
+from dagster_dataops.execution.records.calling import Stretch
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.workers.protocol import Range
 from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.stores.object_file import ObjectFile
 from dagster_dataops.stores.open_stores import store_of
 from dagster_dataops.stores.result_store import Status, Version
-from tests.execution.helpers import KINDS, MODES, node, operator_for, run, second_thread
+from tests.execution.helpers import KINDS, MODES, calls_of, node, operator_for, run, second_thread
 from tests.object_stores import SECRETS, FakeStore, machine, s3_server, unreliable
 
 URL = "s3://results/in/docs.jsonl"
@@ -115,7 +114,7 @@ def test_a_traced_record_leads_to_the_line_of_the_object(bucket, tmp_path, monke
 @pytest.mark.parametrize("mode", ["thread", "process"])
 def test_an_object_that_is_replaced_during_a_run_is_an_error(bucket, tmp_path, mode, monkeypatch):
     put(bucket, LINES, tmp_path)
-    replaced, settle = threading.Event(), Checkpoint.settle
+    replaced, settle = threading.Event(), Checkpoint.journal
 
     def replace(checkpoint, entry):
         settle(checkpoint, entry)
@@ -123,7 +122,7 @@ def test_an_object_that_is_replaced_during_a_run_is_an_error(bucket, tmp_path, m
             replaced.set()
             bucket.put("in/docs.jsonl", b"".join(reversed(LINES)))
 
-    monkeypatch.setattr(Checkpoint, "settle", replace)
+    monkeypatch.setattr(Checkpoint, "journal", replace)
     dataset = JsonlDataset.of_file(URL)
     with pytest.raises(InputError, match=f"{URL}: .*(changed|replaced)"):
         run(operator_for(mode, 2), dataset, node(tmp_path / "object"))
@@ -193,13 +192,12 @@ def test_lines_in_order_take_one_request_after_those_of_the_first_lines(recorded
 def test_a_small_range_of_a_worker_takes_one_request(recorded):
     store, path = recorded
     written: list[bytes] = []
-    terms = Terms(
-        write=lambda settled: written.append(settled.output),
-        operator="data.test",
-        ignore_errors=True,
-        check_input=False,
+    loop = SpanLoop(
+        calls_of(settle_all),
+        ObjectFile(path),
+        lambda settled: written.append(settled.output),
+        checks_input=False,
     )
-    loop = SpanLoop(settle_all, ObjectFile(path), terms)
     ends = [0, *accumulate(map(len, LINES))]
     for first, last in ((0, 1), (100, 300), (5_000, 5_001), (30_000, 32_000)):
         store.ranges.clear()
@@ -213,14 +211,13 @@ def settled_in_a_second(source) -> tuple[bytes, list[int]]:
     """Settle an input as a range with a second's patience; return output and shortened ends."""
     written: list[bytes] = []
     ends: list[int] = []
-    terms = Terms(
-        write=lambda settled: written.append(settled.output),
-        operator="data.test",
-        ignore_errors=True,
-        check_input=False,
+    loop = SpanLoop(
+        calls_of(settle_all),
+        source,
+        lambda settled: written.append(settled.output),
+        checks_input=False,
         shortened=ends.append,
     )
-    loop = SpanLoop(settle_all, source, terms)
     loop.run(0, source.size, patience=1.0)
     return b"".join(written), ends
 

@@ -26,7 +26,7 @@ _REFRESH: Final = "`dg utils refresh-defs-state`"
 class ListedPipelineComponent(OperatorPipelineComponent, dg.StateBackedComponent):
     """An `OperatorPipelineComponent` with a partition for each file that its source matches.
 
-    The files are listed by ``dg utils refresh-defs-state``, and kept as Dagster's state of
+    The files are listed by `dg utils refresh-defs-state`, and kept as Dagster's state of
     definitions. Definitions load from it, without a network.
 
     Example:

@@ -39,7 +39,7 @@ from dagster_dataops.operators.definition.operator import (
     unknown_operator,
 )
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
-from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.concurrency_modes import MODE_NAME, MODES
 from dagster_dataops.operators.options.secret_options import without_secrets
 from dagster_dataops.operators.options.settings import (
     AGENTS,
@@ -54,7 +54,10 @@ from dagster_dataops.pipelines.chaining import chain
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 _OWN: Final = " To use your own operators, name the file that registers them in `modules`."
-_MODE: Final = WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(MODES)})$|{TEMPLATE}"})
+# Modules that the file names may register further modes; they are checked when these are loaded.
+_MODE: Final = WithJsonSchema(
+    {"type": "string", "pattern": rf"^{MODE_NAME}$|{TEMPLATE}", "examples": list(MODES)}
+)
 _MISSING: Final = WithJsonSchema(
     {"type": "string", "pattern": f"^({'|'.join(MISSING_RULES)})$|{TEMPLATE}"}
 )

@@ -18,8 +18,6 @@ from typing import Final
 import dagster as dg
 import xxhash
 
-from dagster_dataops.assets.metadata.columns.column_metadata import schema_metadata
-from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.metadata.metadata_keys import IDENTITY, LAST_UPDATED
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
@@ -93,6 +91,9 @@ class ExternalFiles:
 def _event(
     key: dg.AssetKey, dataset: JsonlDataset, identity: str | None, texts: Mapping[str, str]
 ) -> dg.AssetMaterialization:
+    from dagster_dataops.assets.metadata.columns.column_metadata import schema_metadata
+    from dagster_dataops.assets.metadata.materialization import dataset_metadata
+
     times = {}
     if input_object(dataset.path) is None:
         modified = dataset.path.stat().st_mtime

@@ -8,6 +8,7 @@ record.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final
 
 import dagster as dg
@@ -15,7 +16,7 @@ import dagster as dg
 from dagster_dataops.assets.launchpad.json_schema_types import choice, config_type, nullable
 from dagster_dataops.assets.launchpad.params import params_field
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.concurrency_modes import MODES, PACKAGE_MODES
 from dagster_dataops.operators.options.docstrings import first_sentence
 from dagster_dataops.operators.options.settings import (
     MISSING,
@@ -47,11 +48,20 @@ class LazyField(dg.Field):
 
 
 _SETTINGS: Final = execution_settings()
-COROUTINE_MODE_TYPE: Final = dg.Enum("AsyncMode", list(map(dg.EnumValue, MODES)))
 MISSING_TYPE: Final = choice(list(MISSING_RULES))
-MODE_TYPE: Final = dg.Enum(
-    "Mode", [dg.EnumValue(name) for name, mode in MODES.items() if not mode.only_coroutines]
-)
+
+
+def mode_type(*, coroutines: bool) -> dg.Enum:
+    """Return the type of the concurrency modes that this process knows.
+
+    Args:
+        coroutines: Whether the operator is ``async def``.
+    """
+    names = [name for name, mode in MODES.items() if coroutines or not mode.only_coroutines]
+    # Dagster knows types by their names, so registered modes are part of it.
+    registered = [name for name in names if name not in PACKAGE_MODES]
+    name = "_".join(["AsyncMode" if coroutines else "Mode", *registered])
+    return dg.Enum(name, list(map(dg.EnumValue, names)))
 
 
 def _left_empty(config: Any, description: str) -> dg.Field:
@@ -59,14 +69,14 @@ def _left_empty(config: Any, description: str) -> dg.Field:
     return dg.Field(nullable(config), is_required=False, description=description)
 
 
-def _setting_field(name: str, *, modes: dg.Enum = MODE_TYPE) -> dg.Field:
+def _setting_field(name: str, *, modes: dg.Enum | None = None) -> dg.Field:
     """Return the field of a setting, with the first sentence of its description.
 
     The fields are part of the schema of every node, and of the snapshot of every job.
 
     Args:
         name: Name of the setting.
-        modes: The type of concurrency modes.
+        modes: The type of concurrency modes, for their setting.
     """
     setting = _SETTINGS[name]
     schema = {"type": setting.kind.json_type, "items": {"type": "string"}}
@@ -85,16 +95,24 @@ COMMON_FIELDS: Final[Mapping[str, dg.Field]] = {
         "`auto`: resume a run with the same options, code and input. `never`: start afresh. "
         "`across_code`: resume with other code. `failed_records`: retry them alone. Empty: `auto`.",
     ),
-    **{name: _setting_field(name) for name, one in _SETTINGS.items() if one.launchpad},
+    **{
+        name: _setting_field(name)
+        for name, one in _SETTINGS.items()
+        if one.launchpad and one.kind is not MODE
+    },
 }
+
+
+@cache
+def _mode_field(coroutines: bool, _known: tuple[str, ...]) -> dg.Field:  # noqa: FBT001 - a key
+    return _setting_field("concurrency_mode", modes=mode_type(coroutines=coroutines))
 
 
 def config_schema(operator: Operator) -> dict[str, dg.Field]:
     """Return the fields of an operator's configuration: settings and ``params``."""
     use = operator.__dataops__
-    fields = dict(COMMON_FIELDS)
-    if use.spec.asynchronous:
-        fields["concurrency_mode"] = _setting_field("concurrency_mode", modes=COROUTINE_MODE_TYPE)
+    modes = _mode_field(use.spec.asynchronous, tuple(MODES))
+    fields = {**COMMON_FIELDS, "concurrency_mode": modes}
     if use.spec.batch:
         fields["batch_size"] = _setting_field("batch_size")
     params = params_field(operator)

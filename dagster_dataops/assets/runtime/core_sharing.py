@@ -19,7 +19,7 @@ from typing import Final
 
 from dagster_dataops.concurrency.file_lock import unused
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.private_folders import ForeignFolderError, private_folder
 
@@ -37,7 +37,7 @@ def fair_settings(operator: Operator, settings: ExecutionSettings) -> Iterator[E
         settings: The settings of the operator, completed by those of the resource.
     """
     resolved = settings.resolved(asynchronous=operator.__dataops__.spec.asynchronous)
-    mode = MODES[resolved.concurrency_mode]
+    mode = mode_named(resolved.concurrency_mode)
     if settings.max_workers is not None or not mode.separate_processes:
         yield settings
         return

@@ -12,8 +12,8 @@ from dagster_dataops.assets.metadata.metadata_keys import IO_MANAGER_KEY
 from dagster_dataops.assets.planning.asset_options import DATAOPS, AssetOptions, resource_key_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.planning.execute_hook import ExecuteHook
+from dagster_dataops.assets.runtime.step_context import Work
 from dagster_dataops.assets.steps.step_body import Body, body_of, step_function
-from dagster_dataops.assets.steps.step_work import StepWork
 
 _WAITED: Final = dg.In(dg.Nothing)  # an input that is not loaded
 _CHECKED: Final = dg.Out(dg.Nothing, is_required=False)  # the output of a check
@@ -122,5 +122,10 @@ def _out_of(spec: dg.AssetSpec, io_manager_key: str) -> dg.Out:
     )
 
 
-def _work_of(plan: AssetPlan) -> Callable[[Mapping[str, Any], Mapping[str, Any]], StepWork]:
-    return lambda config, loaded: StepWork([plan], {plan.node.name: config}, loaded)
+def _work_of(plan: AssetPlan) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Work]:
+    def work(config: Mapping[str, Any], loaded: Mapping[str, Any]) -> Work:
+        from dagster_dataops.assets.steps.step_work import StepWork  # the engine; loaded by use
+
+        return StepWork([plan], {plan.node.name: config}, loaded)
+
+    return work

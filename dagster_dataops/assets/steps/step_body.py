@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.materialization import written_once
+from dagster_dataops.assets.metadata.result_metadata import written_once
 from dagster_dataops.assets.planning.execute_hook import ExecuteHook
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import (

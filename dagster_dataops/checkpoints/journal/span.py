@@ -1,4 +1,4 @@
-"""Spans: consecutive input records settled together, and their packed form in the journal."""
+"""Spans: consecutive input records with one entry in the journal, and their packed form there."""
 
 import zlib
 from array import array

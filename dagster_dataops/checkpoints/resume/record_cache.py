@@ -1,10 +1,10 @@
-"""RecordCache: find outcomes of earlier runs by their records, and settle records with them.
+"""RecordCache: find outcomes of earlier runs by their records, and journal them again.
 
 Often only a few records of an input have changed: a file grows every night, or an earlier operator
 was corrected. The outcomes of the other records, made with the same options and code, are found by
 digests of their lines, in the published result and in unfinished runs. They are settled before any
 record is processed. So they are no calls of the operator: they reset no count of failures, and
-change no estimate of time. `Checkpoint.settle` remembers new outcomes.
+change no estimate of time. `Checkpoint.journal` remembers new outcomes.
 """
 
 import sqlite3
@@ -140,10 +140,10 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
     yield OutcomeSource(content, folder.kept, result)  # another result does not match its checksums
 
 
-def settle_known(
+def journal_known(
     checkpoint: Checkpoint, dataset: JsonlDataset, sources: Sequence[OutcomeSource]
 ) -> str:
-    """Settle the open records of a checkpoint whose outcomes are known.
+    """Journal the known outcomes of open records of a checkpoint.
 
     Args:
         checkpoint: Of this run.
@@ -176,7 +176,7 @@ def settle_known(
             spans = [_span(line, one, check_input=check_input) for line, _, one, _ in known]
             digests = [one.digest for _, _, one, _ in known]
             notes = [SpanNotes.unpack(one.notes)[0] if one.notes else None for *_, one, _ in known]
-            checkpoint.settle(SpansEntry.of(segment.number, offset, spans, digests, notes))
+            checkpoint.journal(SpansEntry.of(segment.number, offset, spans, digests, notes))
     if not used:
         return ""
     kept = checkpoint.table.records - before

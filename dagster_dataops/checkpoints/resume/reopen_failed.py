@@ -12,9 +12,9 @@ from pathlib import Path
 from dagster_dataops.byte_ranges import Readable, opened, read_range
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.kept_journal import SpanCut, parts_between
 from dagster_dataops.checkpoints.journal.segment_reader import outputs
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
@@ -74,7 +74,7 @@ def _parts(
     stay: Sequence[FailedRecord],
     source: Readable | None,
     notes: SpanNotes | None,
-) -> Iterator[SettledSpan]:
+) -> Iterator[FinishedSpan]:
     """Yield a span in parts, without the records that are to be tried ``again``.
 
     The parts carry a checksum of their input if its descriptor is given as ``source``. The counts
@@ -88,7 +88,7 @@ def _parts(
             _moved(record, first) for record in stay if first.start <= record.offset < last.start
         ]
         lines = output[first.output : last.output]
-        yield SettledSpan.of(
+        yield FinishedSpan.of(
             first.start,
             length,
             records=records,

@@ -20,12 +20,14 @@ from dagster_dataops.execution.agent_pool import (
     Message,
     Ready,
 )
-from dagster_dataops.execution.agents.leased_job import (
+from dagster_dataops.execution.agents.leased_work import (
     FailedRecordError,
-    LeasedJob,
+    LeasedWork,
+    LeaseSink,
     StopAgentError,
 )
-from dagster_dataops.execution.backends import processes
+from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.workplaces import processes
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.pickling import receive
 
@@ -46,7 +48,8 @@ class Agent:
 
     def __init__(self, order: AgentOrder) -> None:
         self._order = order
-        self._job: LeasedJob | None = None
+        self._work: LeasedWork | None = None
+        self._sink: LeaseSink
         self._stopped = False
         self._ended = threading.Event()
         self.messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
@@ -54,8 +57,8 @@ class Agent:
     def follow(self, instruction: Instruction) -> None:
         """Follow an instruction of the head; a lease only comes after `Ready`."""
         self._stopped = self._stopped or instruction is Command.STOP
-        if self._job is not None:
-            self._job.follow(instruction)
+        if self._work is not None:
+            self._work.follow(instruction)
 
     def receive(self, seconds: float) -> list[Message]:
         """Wait up to ``seconds`` for messages, and return them."""
@@ -69,61 +72,64 @@ class Agent:
     def run(self) -> None:
         """Work until the end; errors become messages."""
         try:
-            job = self._loaded()
-            ended = Ended() if job is None else self._work(job)  # then the head ends the run
+            operator = self._loaded()
+            ended = Ended() if operator is None else self._run(operator)  # then the head ends it
         except BaseException as error:  # noqa: BLE001 - reported to the head
             ended = Ended(error=_sent(error, self._order))
         self.messages.put(ended)
 
-    def _loaded(self) -> LeasedJob | None:
-        """Say that the agent is ready; return its job, if the environments agree.
+    def _loaded(self) -> Operator | None:
+        """Say that the agent is ready; return its operator, if the environments agree.
 
         Raises:
             InputError: This machine has no such input, or another one.
             StorageError: This machine does not see the folder of the checkpoint.
             WorkerError: The operator cannot be loaded here.
         """
+        operator: Operator | None = None
         expected, here = self._order.environment, AgentEnvironment.here("")
         if here[:2] == expected[:2]:  # else the bytes of the operator mean something else
             add_bucket(self._order.bucket)
             operator = receive(self._order.operator)
             here = here._replace(code=_code_version(operator, expected.code))
-            self._job = LeasedJob(self._order, operator)
-            self._job.check_shared()
+            self._work = LeasedWork(self._order, operator)
+            self._sink = LeaseSink(self._order, self._work)
+            self._sink.check_shared()
             if self._stopped:  # meanwhile
-                self._job.follow(Command.STOP)
+                self._work.follow(Command.STOP)
         self.messages.put(Ready(here, socket.gethostname()))
-        return self._job if here == expected else None
+        return operator if here == expected else None
 
-    def _work(self, job: LeasedJob) -> Ended:
-        reporter = threading.Thread(target=self._report, args=[job], daemon=True)
+    def _run(self, operator: Operator) -> Ended:
+        attempt, sink = Attempt(operator=operator), self._sink
+        reporter = threading.Thread(target=self._report, daemon=True)
         reporter.start()
         ended = Ended()
         try:
-            with job.resources:
-                processes.run(job)
+            with attempt.resources, sink.accepting():
+                processes.run(attempt, sink.work, sink)
         except FailedRecordError as failed:
-            ended = Ended(failure=failed.failure, last_failed=sorted(job.last_failed or ()))
+            ended = Ended(failure=failed.failure, last_failed=sorted(sink.last_failed or ()))
         except StopAgentError:
-            ended = Ended(last_failed=sorted(job.last_failed or ()))
+            ended = Ended(last_failed=sorted(sink.last_failed or ()))
         finally:
             self._ended.set()
             reporter.join()
-            self.messages.put(job.report())
+            self.messages.put(sink.report())
         return ended
 
-    def _report(self, job: LeasedJob) -> None:
+    def _report(self) -> None:
         """Report news twice a second, and otherwise now and then that the agent is alive."""
-        reported_at = time.monotonic()
+        sink, reported_at = self._sink, time.monotonic()
         while not self._ended.wait(_LOOK_SECONDS):
             since = time.monotonic() - reported_at
-            due = since >= _REPORT_SECONDS or job.idle
-            if since >= _ALIVE_SECONDS or (due and job.has_news()):
+            due = since >= _REPORT_SECONDS or sink.work.idle
+            if since >= _ALIVE_SECONDS or (due and sink.has_news()):
                 try:
-                    self.messages.put(job.report())
+                    self.messages.put(sink.report())
                 except Exception as error:  # noqa: BLE001 - reported to the head
                     self.messages.put(Ended(error=error))
-                    job.follow(Command.STOP)
+                    sink.work.follow(Command.STOP)
                     return
                 reported_at = time.monotonic()
 

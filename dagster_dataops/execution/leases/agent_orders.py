@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dagster_dataops.configuration import bucket_facts
 from dagster_dataops.execution.agent_pool import AgentEnvironment, AgentOrder, Cluster
-from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.operators.definition.operator import Operator, in_run, reconfigured
 from dagster_dataops.operators.pickling import ship
 
@@ -18,19 +18,19 @@ class AgentOrders:
     """Makes the orders of a run.
 
     Args:
-        job: The job.
+        sink: Where the outcomes of the run go.
         cluster: The machines of the agents.
     """
 
-    def __init__(self, job: Job, cluster: Cluster) -> None:
-        self._job = job
+    def __init__(self, sink: CheckpointSink, cluster: Cluster) -> None:
+        self._sink = sink
         self._cluster = cluster
         self._given = 0  # orders
 
     @property
     def resources(self) -> Mapping[str, Any]:
         """The resources that each agent reserves on its node, by name."""
-        return {"num_cpus": self._workers, **(self._job.settings.agents or {})}
+        return {"num_cpus": self._workers, **(self._sink.attempt.settings.agents or {})}
 
     @cached_property
     def count(self) -> int:
@@ -40,27 +40,29 @@ class AgentOrders:
     @property
     def _workers(self) -> int:
         """The number of worker processes of an agent."""
-        return self._job.operator.__dataops__.settings.max_workers or self._cluster.workers()
+        return (
+            self._sink.attempt.operator.__dataops__.settings.max_workers or self._cluster.workers()
+        )
 
     @property
     def environment(self) -> AgentEnvironment:
         """The environment of the head."""
-        return AgentEnvironment.here(self._job.operator.__dataops__.spec.code_version)
+        return AgentEnvironment.here(self._sink.attempt.operator.__dataops__.spec.code_version)
 
     def next(self) -> AgentOrder:
         """Return the order of another agent."""
-        job = self._job
-        (stamp,) = job.attempt.stamps
+        sink, dataset = self._sink, self._sink.work.dataset
+        (stamp,) = sink.attempt.stamps
         return AgentOrder(
             operator=ship(self._operator()),
             environment=self.environment,
-            input=job.dataset.path,
+            input=dataset.path,
             size=stamp.size,
             modified_ns=stamp.modified_ns,
-            fingerprint=job.dataset.fingerprint,
-            folder=job.folder,
-            segments=job.checkpoint.take_segment_numbers(_SEGMENTS),
-            bucket=bucket_facts(job.dataset.path),
+            fingerprint=dataset.fingerprint,
+            folder=sink.folder,
+            segments=sink.checkpoint.take_segment_numbers(_SEGMENTS),
+            bucket=bucket_facts(dataset.path),
             resources=self.resources,
         )
 
@@ -70,8 +72,9 @@ class AgentOrders:
         An agent that replaces another one may get the number of a third one, and then shares its
         part of the limits of model clients: the limits are never exceeded.
         """
-        operator, settings = self._job.operator, self._job.operator.__dataops__.settings
-        stop_after = self._job.settings.stop_after_failures
+        operator = self._sink.attempt.operator
+        settings = operator.__dataops__.settings
+        stop_after = self._sink.attempt.settings.stop_after_failures
         given = replace(settings, max_workers=self._workers, stop_after_failures=stop_after)
         made, link = reconfigured(operator, {}, given), operator.__dataops__.link
         if link is None:

@@ -28,7 +28,7 @@ class AgentState:
         self.ready = False
         self.silent = False
         self.last_message_at = time.monotonic()
-        self._settled = 0.0  # bytes in the last seconds
+        self._finished = 0.0  # bytes in the last seconds
         self._seconds = 0.0
         self._measured_at = self.last_message_at
         self._recall_at = 0.0
@@ -41,17 +41,17 @@ class AgentState:
     def measure(self, size: int) -> None:
         """Add ``size`` bytes, settled since the last call, to the measured rate."""
         now = time.monotonic()
-        self._settled += size
+        self._finished += size
         self._seconds += now - self._measured_at
         self._measured_at = now
         if self._seconds > _MEMORY_SECONDS:
-            self._settled /= 2
+            self._finished /= 2
             self._seconds /= 2
 
     @property
     def rate(self) -> float:
-        """Bytes that it settles in a second; 0 if unknown."""
-        return self._settled / self._seconds if self._seconds else 0.0
+        """Bytes that it finishes in a second; 0 if unknown."""
+        return self._finished / self._seconds if self._seconds else 0.0
 
     def lease(self, lease: Lease, held: int) -> None:
         """Add a part of the input to its work.

@@ -1,4 +1,4 @@
-"""Head: settle the records of a job by agents on other machines.
+"""Head: run the open records of an attempt by agents on other machines.
 
 The head leases parts of the input to agents and journals the spans that they report. An agent that
 dies, or is silent for long, is replaced, and its parts are leased again. No record counts as the
@@ -23,7 +23,7 @@ from dagster_dataops.execution.agent_pool import (
     Said,
     SpanBatch,
 )
-from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
 from dagster_dataops.execution.leases.agent_state import AgentState
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
@@ -47,17 +47,17 @@ _PARTS: Final = {
 
 
 class Head:
-    """Settles the records of a job by agents.
+    """Runs the open records of an attempt by agents.
 
     Args:
-        job: The job.
+        sink: Where outcomes go.
         cluster: The machines of the agents.
     """
 
-    def __init__(self, job: Job, cluster: Cluster) -> None:
-        self._job = job
+    def __init__(self, sink: CheckpointSink, cluster: Cluster) -> None:
+        self._sink = sink
         self._cluster = cluster
-        self._orders = AgentOrders(job, cluster)
+        self._orders = AgentOrders(sink, cluster)
         self._agents: dict[AgentHandle, AgentState] = {}
         self._count = 0
         self._lost_in_a_row = 0
@@ -68,7 +68,7 @@ class Head:
         self._began = time.monotonic()
 
     def run(self) -> None:
-        """Settle the open records.
+        """Run the open records.
 
         Raises:
             RecordError: A record failed and failures are not ignored.
@@ -76,10 +76,11 @@ class Head:
             ClusterError: No cluster answers, its machines differ, or its agents die.
             RunStoppedError: A stop was requested.
         """
-        descriptor = open_readable(self._job.dataset.path)
+        work = self._sink.work
+        descriptor = open_readable(work.dataset.path)
         try:
-            batches = self._job.batch_starts(descriptor)
-            self._schedule = LeaseSchedule(descriptor, self._job.todo, batches)
+            batches = work.batch_starts(descriptor)
+            self._schedule = LeaseSchedule(descriptor, work.open, batches)
             self._pool: AgentPool = self._cluster.open()
             try:
                 self._work()
@@ -88,8 +89,8 @@ class Head:
         finally:
             close_readable(descriptor)
         if self._failure is not None:
-            self._job.last_failed = set(self._last_failed)
-            raise self._job.error_of(self._failure)
+            self._sink.last_failed = set(self._last_failed)
+            raise self._sink.error_of(self._failure)
 
     def _work(self) -> None:
         self._count = self._orders.count
@@ -102,7 +103,7 @@ class Head:
                 raise self._error
             self._replace_silent(time.monotonic())
             self._supply()
-            self._job.tick()
+            self._sink.tick()
 
     def _start_agent(self) -> None:
         handle = self._pool.start(self._orders.next())
@@ -118,7 +119,7 @@ class Head:
         agent.last_message_at = time.monotonic()
         match message:
             case Said():
-                self._settle(agent, message)
+                self._journal(agent, message)
             case Ready():
                 self._handle_ready(agent, message)
             case Ended():
@@ -138,11 +139,11 @@ class Head:
         agent.mark_ready(ready.node)
         self._ever_ready = True
 
-    def _settle(self, agent: AgentState, said: Said) -> None:
+    def _journal(self, agent: AgentState, said: Said) -> None:
         """Journal the spans that count."""
         size, held = 0, self._schedule.leased(agent)
         for batch in said.batches:
-            size += self._settle_batch(agent, batch)
+            size += self._journal_batch(agent, batch)
         for start, end in said.finished:
             self._schedule.finish(agent, start, end)
         for start, end in said.returned:
@@ -152,19 +153,19 @@ class Head:
         if size:
             self._lost_in_a_row = 0
 
-    def _settle_batch(self, agent: AgentState, batch: SpanBatch) -> int:
+    def _journal_batch(self, agent: AgentState, batch: SpanBatch) -> int:
         """Journal the spans of a batch that count; return their size in the input."""
         counting = [
-            self._schedule.settle(agent, span.start, span.start + span.length)
+            self._schedule.accept(agent, span.start, span.start + span.length)
             for span in batch.spans
         ]
         if all(counting):
-            self._job.settle(batch.segment, batch.offset, batch.spans, batch.notes)
+            self._sink.journal(batch.segment, batch.offset, batch.spans, batch.notes)
             return sum(span.length for span in batch.spans)
         size, offset = 0, batch.offset
         for span, notes, counts in zip(batch.spans, batch.notes, counting, strict=True):
             if counts:
-                self._job.settle(batch.segment, offset, [span], [notes])
+                self._sink.journal(batch.segment, offset, [span], [notes])
                 size += span.length
             offset += span.output_bytes + span.error_bytes
         return size
@@ -194,7 +195,9 @@ class Head:
             text = f"{self._lost_in_a_row} agents in a row died, the last with: {reason}"
             raise ClusterError(str(self._cluster), text)
         where = f" on {agent.node}" if agent.node else ""
-        self._job.note(f"an agent{where} died ({reason}); its unsettled records are done again")
+        self._sink.attempt.log(
+            f"an agent{where} died ({reason}); its unsettled records are done again"
+        )
         if self._schedule and self._failure is None:
             self._start_agent()
 
@@ -210,7 +213,7 @@ class Head:
             agent.silent = True
             self._schedule.revoke(agent)
             handle.send(Command.FINISH)
-            self._job.note(
+            self._sink.attempt.log(
                 f"the agent on {agent.node} has been silent for {_SILENT_SECONDS:g} s; its "
                 "unsettled records are done elsewhere as well"
             )
@@ -261,17 +264,17 @@ class Head:
         return self._schedule.leased(agent) / (agent.rate or 1.0)
 
     def _end(self) -> None:
-        """End the agents; after a failure or interrupt settle their finished records first.
+        """End the agents; after a failure or interrupt journal their finished records first.
 
         After a complete run they end while the result is published.
         """
         if not self._schedule and self._failure is None:
             for handle in self._agents:
                 handle.send(Command.FINISH)
-            self._job.resources.callback(self._close)
+            self._sink.attempt.resources.callback(self._close)
             return
         try:
-            drain = self._job.settings.drain_seconds
+            drain = self._sink.attempt.settings.drain_seconds
             for handle in self._agents:
                 handle.send(Command.STOP)
             self._await_ends(drain + _LAST_MESSAGES_SECONDS)
@@ -286,14 +289,14 @@ class Head:
             self._pool.close()
 
     def _await_ends(self, seconds: float) -> None:
-        """Wait for the agents that can be expected to end; settle the spans that they report."""
+        """Wait for the agents that can be expected to end; journal the spans that they report."""
         agents = self._agents.items()
         waiting = {handle for handle, agent in agents if agent.ready and not agent.silent}
         until = time.monotonic() + seconds
         while waiting and time.monotonic() < until:
             for handle, message in self._pool.receive(_WAIT_SECONDS):
                 if isinstance(message, Said) and handle in self._agents:
-                    self._settle(self._agents[handle], message)
+                    self._journal(self._agents[handle], message)
                 elif isinstance(message, Ended):
                     self._last_failed += message.last_failed
                 if isinstance(message, Ended | Lost):

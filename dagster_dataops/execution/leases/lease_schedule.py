@@ -74,7 +74,7 @@ class LeaseSchedule:
             return self._batches.at_or_after(position, end)
         return next_line_start(self._descriptor, position, end)
 
-    def settle(self, agent: Hashable, start: int, end: int) -> bool:
+    def accept(self, agent: Hashable, start: int, end: int) -> bool:
         """Note a span of an agent; return whether it counts, because it is the first."""
         if not self._open.covers(start, end):
             return False

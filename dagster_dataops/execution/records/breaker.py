@@ -5,9 +5,10 @@ not called for them.
 """
 
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 
+from dagster_dataops.concurrency.retrying import STOP, FailureRow
 from dagster_dataops.execution.records.record_failures import (
     INVALID_LINE,
     Failure,
@@ -45,10 +46,10 @@ class Breaker:
     ) -> None:
         self._operator = operator
         self._limit = limit
+        self._row = FailureRow(limit)
         self._opened = opened
         self._in_flight = in_flight
         self._lock = threading.Lock()
-        self._failed: Counter[str] = Counter()
         self._successes = 0
         self._last_failed: deque[tuple[int, int]] = deque()  # start, successes before
         self.failure: Failure | None = None
@@ -83,12 +84,12 @@ class Breaker:
 
     def succeeded(self) -> None:
         """Reset the count, unless it is open."""
-        if not self._failed and not self._last_failed:
+        if not self._row.failed_since and not self._last_failed:
             return
         with self._lock:
             if self.open:
                 return
-            self._failed.clear()
+            self._row.succeeded()
             self._successes += 1
             while self._last_failed and self._is_over(*self._last_failed[0]):
                 self._last_failed.popleft()
@@ -104,8 +105,7 @@ class Breaker:
         if not self._counts(failure):
             return
         with self._lock:
-            self._failed[failure.exception] += 1
-            opens = not self.open and self._failed[failure.exception] >= self._limit
+            opens = self._row.failed(failure.exception) == STOP and not self.open
             if opens:
                 self.failure = in_full(failure, self._operator)
         if opens:

@@ -1,6 +1,6 @@
 """End a forked copy of this process that returns from an operator's call.
 
-An operator may fork. A copy that returns would continue the run, and settle every record a second
+An operator may fork. A copy that returns would continue the run, and journal every record a second
 time. Check for a copy each time control returns from the operator, before any lock is taken:
 another thread may have held that lock when the copy was made.
 """

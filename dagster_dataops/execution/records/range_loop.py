@@ -1,4 +1,4 @@
-"""RangeLoop: the base of the loops that settle byte ranges of the input.
+"""RangeLoop: the base of the loops that run byte ranges of the input.
 
 A range that takes too long is shortened: the lines that are not begun are left to other workers.
 """
@@ -7,61 +7,53 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from threading import Lock
+from typing import TypeAlias
 
 from dagster_dataops.byte_ranges import Readable, expect
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
-from dagster_dataops.execution.records.breaker import Breaker
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
+from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.operators.outcomes.record_context import Tally
+
+Write: TypeAlias = Callable[[FinishedSpan], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """The options of a loop.
+class RangeLoop(ABC):
+    """Runs ranges of one input.
 
-    Attributes:
+    Args:
+        calls: The open operator.
+        source: The open input.
         write: Receives every span with its output and error lines, in order.
-        operator: Qualified name, for error lines.
-        ignore_errors: Whether a failure becomes an error line. Otherwise it ends the range.
-        check_input: Whether spans carry a checksum of their input.
-        apart: Whether every record is a span of its own.
-        breaker: Counts failures; the failure that opens it ends the range.
-        tally: Counts and dispositions of the records that are being settled.
+        checks_input: Whether spans carry a checksum of their input.
         announce: Called with the byte position of every record, or batch, before it is processed.
         shortened: Called with the new end of a range that takes too long; other workers may
             process the lines after it. The thread that calls `RangeLoop.shorten_if_late` may call
             it while a record is being processed.
-    """
-
-    write: Callable[[SettledSpan], None]
-    operator: str
-    ignore_errors: bool
-    check_input: bool
-    apart: bool = False
-    breaker: Breaker = field(default_factory=lambda: Breaker(0))
-    tally: Tally = field(default_factory=Tally)
-    announce: Callable[[int], None] | None = None
-    shortened: Callable[[int], None] | None = None
-
-
-class RangeLoop(ABC):
-    """Settles ranges of one input.
-
-    Args:
-        source: The open input.
-        terms: The options.
 
     Attributes:
         began: When the first lines of the range of the last `run` were there. The patience counts
             from then: the latency of a store says nothing about the records.
     """
 
-    def __init__(self, source: Readable, terms: Terms) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        source: Readable,
+        write: Write,
+        *,
+        checks_input: bool,
+        announce: Callable[[int], None] | None = None,
+        shortened: Callable[[int], None] | None = None,
+    ) -> None:
+        self._calls = calls
         self._source = source
-        self._terms = terms
+        self._write = write
+        self._checks_input = checks_input
+        self._announce = announce
+        self._shortened = shortened
+        self._apart = calls.settings.reuse_outcomes
         self._fork_guard = ForkGuard()
         self._lock = Lock()  # held while the end of the range changes
         self._end = 0  # of the current range
@@ -71,7 +63,7 @@ class RangeLoop(ABC):
     def run(
         self, start: int, end: int, *, one_by_one: bool = False, patience: float = math.inf
     ) -> Failure | None:
-        """Settle the lines of [start, end).
+        """Run the lines of [start, end).
 
         Args:
             start: Position of the first line; where a batch starts if the operator takes batches.
@@ -81,18 +73,18 @@ class RangeLoop(ABC):
 
         Returns:
             The first failure if failures are not ignored, or the failure that opened the breaker.
-            All records before it are settled.
+            All records before it are written.
         """
         self._until = math.inf
         self._end = end
         expect(self._source, start, end)
         self.began = time.monotonic()
         self._until = self.began + patience
-        return self._settle_range(start, end, one_by_one=one_by_one)
+        return self._run_range(start, end, one_by_one=one_by_one)
 
     @abstractmethod
-    def _settle_range(self, start: int, end: int, *, one_by_one: bool) -> Failure | None:
-        """Settle the lines of [start, end), as far as the range is not shortened."""
+    def _run_range(self, start: int, end: int, *, one_by_one: bool) -> Failure | None:
+        """Run the lines of [start, end), as far as the range is not shortened."""
 
     def shorten_if_late(self) -> None:
         """Shorten the range if its time is over; safe to call in another thread.
@@ -104,8 +96,8 @@ class RangeLoop(ABC):
                 begun = self._begun_until()
                 if begun is not None and begun < self._end:
                     self._end = begun
-                    if self._terms.shortened is not None:
-                        self._terms.shortened(begun)
+                    if self._shortened is not None:
+                        self._shortened(begun)
 
     @abstractmethod
     def _begun_until(self) -> int | None:

@@ -1,15 +1,14 @@
 """Retries: try failed records again, with growing pauses."""
 
 import math
-import random
 import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Final
 
+from dagster_dataops.concurrency.retrying import Backoff
 from dagster_dataops.errors import UnencodableError
-from dagster_dataops.execution.progress import Progress
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.operators.options.settings import ResolvedSettings, RetryOn
@@ -17,7 +16,6 @@ from dagster_dataops.operators.outcomes.return_contract import ContractError
 from dagster_dataops.quantities import counted
 
 _LONGEST_PAUSE_SECONDS: Final = 60.0
-_MOST_DOUBLINGS: Final = 60
 _LONGEST_ASKED_SECONDS: Final = 3600.0
 _LOOK_SECONDS: Final = 0.1  # after which a pausing coroutine looks whether the run stops
 
@@ -46,6 +44,7 @@ class Retries:
         breaker: Breaker | None = None,
     ) -> None:
         self._settings = settings
+        self._backoff = Backoff(settings.backoff, _LONGEST_PAUSE_SECONDS)
         self._lock = threading.Lock()
         self._tried_again = 0
         self._recovered = 0
@@ -81,10 +80,7 @@ class Retries:
             number: Which further try it is, counted from 1.
             outcome: The failure of the try before it.
         """
-        doublings = min(number - 1, _MOST_DOUBLINGS)
-        half = min(self._settings.backoff * 2.0**doublings, _LONGEST_PAUSE_SECONDS) / 2
-        pause = half + random.uniform(0, half)  # noqa: S311 - spreads calls, protects nothing
-        return max(pause, _asked_pause(outcome))
+        return max(self._backoff.pause(number), _asked_pause(outcome))
 
     async def pause_async(self, seconds: float) -> None:
         """Wait before another try, in an event loop."""
@@ -101,10 +97,10 @@ class Retries:
             self._tried_again += tried_again
             self._recovered += recovered
 
-    def report(self, progress: Progress) -> None:
-        """Show how many records were tried again and recovered, if there were any."""
+    def report(self, log: Callable[[str], None]) -> None:
+        """Log how many records were tried again and recovered, if there were any."""
         if self._tried_again:
-            progress.note(
+            log(
                 f"tried {counted(self._tried_again, 'failed records')} again; "
                 f"{self._recovered:,} of them succeeded"
             )

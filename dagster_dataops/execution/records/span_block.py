@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.datasets.lines import split_lines
-from dagster_dataops.execution.records.range_loop import Terms
+from dagster_dataops.execution.records.calling import CallEach
+from dagster_dataops.execution.records.calls import Calls
+from dagster_dataops.execution.records.range_loop import Write
 from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.records.span_draft import SpanDraft
 
 
@@ -19,16 +20,22 @@ class SpanBlock:
     matches the number of records.
 
     Args:
-        terms: The options of the loop.
+        calls: The open operator.
+        write: Receives every span.
         block: Whole lines.
         start: Byte position of the first line.
+        checks_input: Whether spans carry a checksum of their input.
 
     Attributes:
         start: Byte position of the current span.
     """
 
-    def __init__(self, terms: Terms, block: bytes, start: int) -> None:
-        self._terms = terms
+    def __init__(
+        self, calls: Calls, write: Write, block: bytes, start: int, *, checks_input: bool
+    ) -> None:
+        self._calls = calls
+        self._write = write
+        self._checks_input = checks_input
         self._block = block
         self._block_start = start
         self._lines = split_lines(block)
@@ -39,7 +46,7 @@ class SpanBlock:
         self.start = start
         self._draft = SpanDraft()
         self._measured = 0
-        terms.tally.exact = terms.check_input
+        calls.tally.exact = checks_input
 
     @property
     def exhausted(self) -> bool:
@@ -70,8 +77,8 @@ class SpanBlock:
         self._limit = self._begun
         return self._block_start + sum(map(len, self._lines[: self._limit]))
 
-    def advance(self, settle: Settle, until: float) -> Failure | None:
-        """Settle the current slice, or the part of it that is done at a monotonic time.
+    def advance(self, call: CallEach, until: float) -> Failure | None:
+        """Run the current slice, or the part of it that is done at a monotonic time.
 
         Returns:
             A failure that is not ignored, or the failure that opened the breaker.
@@ -79,25 +86,25 @@ class SpanBlock:
         mark, place, anchor = self._draft.mark(), self._next, self._anchor
         lines = self._lines[self._next : self._begun]
         try:
-            refused, interrupt = self._advance(settle, lines, until)
+            refused, interrupt = self._advance(call, lines, until)
         except BaseException:  # an interrupt between two records
             self._draft.undo(mark)
             self._next, self._anchor = place, anchor
-            self._terms.tally.clear()
+            self._calls.tally.clear()
             raise
-        add_counts(self._draft.counts, self._terms.tally.take_counts())
+        add_counts(self._draft.counts, self._calls.tally.take_counts())
         if interrupt is not None:
             raise interrupt
         return refused
 
     def _advance(
-        self, settle: Settle, lines: list[bytes], until: float
+        self, call: CallEach, lines: list[bytes], until: float
     ) -> tuple[Failure | None, BaseException | None]:
         """Return the failure that ends the range, and the exception that interrupted it."""
-        draft, tally = self._draft, self._terms.tally
+        draft, tally = self._draft, self._calls.tally
         iterator = self._located(lines) if tally.used else iter(lines)
         while True:
-            stretch = settle(iterator, draft.output, until)
+            stretch = call(iterator, draft.output, until)
             unusual = tally.take_unusual()
             draft.unusual += [(draft.records + position, one) for position, one in unusual]
             draft.records += stretch.settled
@@ -105,7 +112,7 @@ class SpanBlock:
             draft.emitted += stretch.settled - stretch.dropped + stretch.extra
             self._next += stretch.settled
             if stretch.settled:
-                self._terms.breaker.succeeded()
+                self._calls.breaker.succeeded()
             if stretch.interrupt is not None:
                 tally.forget_call()
             if stretch.line is None or stretch.interrupt is not None:
@@ -114,7 +121,8 @@ class SpanBlock:
                 failure = stretch.failure._replace(offset=self.position)
                 if self._ends_range(failure):
                     return failure, None
-                draft.fail(failure, stretch.line.removesuffix(b"\n"), self._terms.operator)
+                name = self._calls.operator.__dataops__.spec.qualified_name
+                draft.fail(failure, stretch.line.removesuffix(b"\n"), name)
             self._next += 1
             if time.monotonic() >= until:
                 return None, None
@@ -123,16 +131,16 @@ class SpanBlock:
         """Yield lines; tell the tally where each starts."""
         position = self._offset(self._next)
         for line in lines:
-            self._terms.tally.start = position
+            self._calls.tally.start = position
             yield line
             position += len(line)
 
     def _ends_range(self, failure: Failure) -> bool:
         """Count a failure; return whether it ends the range."""
-        if not self._terms.ignore_errors:
+        if not self._calls.settings.ignore_errors:
             return True
-        self._terms.breaker.count(failure, failure.offset)
-        return self._terms.breaker.open
+        self._calls.breaker.count(failure, failure.offset)
+        return self._calls.breaker.open
 
     def take_new_bytes(self) -> int:
         """Return the number of output bytes since the last call."""
@@ -154,7 +162,7 @@ class SpanBlock:
             return
         first = self.start - self._block_start
         source = memoryview(self._block)[first : first + end - self.start]
-        check = source if self._terms.check_input else None
+        check = source if self._checks_input else None
         settled = self._draft.settled(self.start, end - self.start, check)
         self.start, self._draft, self._measured = end, SpanDraft(), 0
-        self._terms.write(settled)
+        self._write(settled)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.span_notes import Counts, Number, SpanNotes, add_counts
 from dagster_dataops.datasets.lines import Line
 from dagster_dataops.execution.records.record_failures import Failure, Outcome, error_row
@@ -77,7 +77,7 @@ class SpanDraft:
         output, errors, unusual, self.records, self.emitted, self.dropped = mark
         del self.output[output:], self.errors[errors:], self.unusual[unusual:]
 
-    def settled(self, start: int, length: int, source: bytes | memoryview | None) -> SettledSpan:
+    def settled(self, start: int, length: int, source: bytes | memoryview | None) -> FinishedSpan:
         """Return the span of ``length`` input bytes from ``start`` on; the draft ends with it.
 
         Args:
@@ -85,7 +85,7 @@ class SpanDraft:
             length: Number of input bytes.
             source: The input bytes, if the span is to carry their checksum.
         """
-        return SettledSpan.of(
+        return FinishedSpan.of(
             start,
             length,
             records=self.records,
@@ -99,7 +99,7 @@ class SpanDraft:
         )
 
 
-def span_of(finished: Sequence[Finished], operator: str, *, check_input: bool) -> SettledSpan:
+def span_of(finished: Sequence[Finished], operator: str, *, check_input: bool) -> FinishedSpan:
     """Return the span of consecutive records.
 
     Args:

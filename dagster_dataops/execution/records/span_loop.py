@@ -1,24 +1,24 @@
-"""SpanLoop: settle byte ranges of the input, one span at least twice a second.
+"""SpanLoop: run byte ranges of the input, one span at least twice a second.
 
 Worker processes and single mode run it. A span ends after a megabyte of input, after half a second
 of work, or when its output fills the buffer. A kill costs at most one span, unless a single record
-takes longer. Single mode settles more often, because its spans cross no process boundary. Larger
+takes longer. Single mode writes more often, because its spans cross no process boundary. Larger
 blocks are slower, because they do not fit into the processor's cache.
 """
 
 import time
-from typing import Final
+from typing import Any, Final
 
 from typing_extensions import override
 
 from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines
-from dagster_dataops.execution.records.range_loop import RangeLoop, Terms
+from dagster_dataops.execution.records.calls import Calls
+from dagster_dataops.execution.records.range_loop import RangeLoop, Write
 from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.execution.records.settle import Settle
 from dagster_dataops.execution.records.span_block import SpanBlock
 
-SETTLE_SECONDS: Final = 0.5
+SPAN_SECONDS: Final = 0.5
 _PARTS: Final = 10  # share of that time; a slice ends after the record during which it is over
 BLOCK_BYTES: Final = 1 << 20
 _BUFFER_BYTES: Final = 4 << 20
@@ -28,43 +28,49 @@ _MAX_SLICE: Final = 4096
 
 
 class SpanLoop(RangeLoop):
-    """Settles ranges of one input.
+    """Runs ranges of one input.
 
     Args:
-        settle: Settles lines.
-        source: The open input.
-        terms: The options.
-        settle_seconds: Seconds of work after which a span ends; by default `SETTLE_SECONDS`.
+        calls: As for `RangeLoop`.
+        source: As for `RangeLoop`.
+        write: As for `RangeLoop`.
+        span_seconds: Seconds of work after which a span ends; by default `SPAN_SECONDS`.
+        options: As for `RangeLoop`.
 
     Attributes:
-        position: The byte up to which the range of the last `run` is settled.
+        position: The byte up to which the range of the last `run` is written.
     """
 
     def __init__(
         self,
-        settle: Settle,
+        calls: Calls,
         source: Readable,
-        terms: Terms,
-        settle_seconds: float | None = None,
+        write: Write,
+        *,
+        span_seconds: float | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(source, terms)
-        self._settle = settle
+        super().__init__(calls, source, write, **options)
+        self._call = calls.call
         self._slice = 1
-        self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
+        self._settle_seconds = SPAN_SECONDS if span_seconds is None else span_seconds
         self._pending: SpanBlock | None = None
         self.position = 0
 
     @override
-    def _settle_range(self, start: int, end: int, *, one_by_one: bool) -> Failure | None:
-        fixed_slice = 1 if one_by_one or self._terms.apart else 0
+    def _run_range(self, start: int, end: int, *, one_by_one: bool) -> Failure | None:
+        fixed_slice = 1 if one_by_one or self._apart else 0
         self.position = start
         while self.position < self._end:
             start = self.position
             cut = next_line_start(self._source, min(start + BLOCK_BYTES, end), end)
-            pending = SpanBlock(self._terms, read_lines(self._source, Interval(start, cut)), start)
+            block = read_lines(self._source, Interval(start, cut))
+            pending = SpanBlock(
+                self._calls, self._write, block, start, checks_input=self._checks_input
+            )
             try:
                 failed = self._run(pending, fixed_slice)
-            finally:  # finished records are settled, also after an interrupt
+            finally:  # finished records are written, also after an interrupt
                 with self._lock:
                     self._pending = None
                 pending.flush()
@@ -75,15 +81,15 @@ class SpanLoop(RangeLoop):
 
     def _run(self, pending: SpanBlock, fixed_slice: int) -> Failure | None:
         self._pending = pending
-        settled_at = began = time.monotonic()
+        written_at = began = time.monotonic()
         while not pending.exhausted:
-            if self._terms.announce is not None:
+            if self._announce is not None:
                 self._slice = 1
-                self._terms.announce(pending.position)
+                self._announce(pending.position)
             with self._lock:
                 pending.begin(fixed_slice or self._slice)
             try:
-                failed = pending.advance(self._settle, began + SETTLE_SECONDS / _PARTS)
+                failed = pending.advance(self._call, began + SPAN_SECONDS / _PARTS)
             finally:
                 self._fork_guard.check()
             if failed is not None:
@@ -96,10 +102,10 @@ class SpanLoop(RangeLoop):
                 with self._lock:
                     pending.begin(0)
                 self.shorten_if_late()
-            late = now >= settled_at + self._settle_seconds
+            late = now >= written_at + self._settle_seconds
             if late or pending.size >= _BUFFER_BYTES or fixed_slice:
                 pending.flush()
-                settled_at = now
+                written_at = now
         return None
 
     @override

@@ -15,7 +15,7 @@ from dagster_dataops.checkpoints.publish.artefact_versions import ArtefactVersio
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.datasets.version_folders import discard
 from dagster_dataops.errors import DatasetOperatorError
-from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.records import Record
@@ -30,7 +30,7 @@ class ArtefactRunner(DatasetRunner):
     """
 
     @override
-    def run(self, attempt: Attempt) -> Drafts:
+    def run(self, attempt: NodeAttempt) -> Drafts:
         """Build the artefact, publish its version, and write its listing as a draft.
 
         Raises:
@@ -50,7 +50,7 @@ class ArtefactRunner(DatasetRunner):
         return replace(drafts, dropped=0, artefact=self._build.version)
 
     @override
-    def function(self, attempt: Attempt) -> Callable[..., Any]:
+    def function(self, attempt: NodeAttempt) -> Callable[..., Any]:
         """Return a function of the inputs that builds the artefact and returns its listing."""
         return self._build
 
@@ -67,7 +67,7 @@ class _Build:
         version: The name of the version; empty before it was built.
     """
 
-    def __init__(self, attempt: Attempt, versions: ArtefactVersions, draft: Path) -> None:
+    def __init__(self, attempt: NodeAttempt, versions: ArtefactVersions, draft: Path) -> None:
         self._attempt = attempt
         self._versions = versions
         self._draft = draft

@@ -30,7 +30,7 @@ from dagster_dataops.errors import (
     StorageError,
     UnencodableError,
 )
-from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.records.record_failures import (
     INVALID_LINE,
@@ -64,7 +64,7 @@ class DatasetRunner(Runner):
         self.fingerprint = RunFingerprint.of(operator.__dataops__, identity)
 
     @override
-    def run(self, attempt: Attempt) -> Drafts:
+    def run(self, attempt: NodeAttempt) -> Drafts:
         """Run the operator and write its result and error file as drafts.
 
         Raises:
@@ -77,7 +77,7 @@ class DatasetRunner(Runner):
         attempt.check_inputs_unchanged()
         return made
 
-    def function(self, attempt: Attempt) -> Callable[..., Any]:
+    def function(self, attempt: NodeAttempt) -> Callable[..., Any]:
         """Return the function of the inputs that returns the elements of the result."""
         return plain_function(attempt.operator)
 
@@ -105,7 +105,9 @@ class _Call:
         function: Returns the elements of the result for the inputs.
     """
 
-    def __init__(self, attempt: Attempt, drafts: DraftWriter, function: Callable[..., Any]) -> None:
+    def __init__(
+        self, attempt: NodeAttempt, drafts: DraftWriter, function: Callable[..., Any]
+    ) -> None:
         self._attempt = attempt
         self._function = function
         self._operator = attempt.operator

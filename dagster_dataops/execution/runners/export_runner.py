@@ -14,7 +14,7 @@ from typing_extensions import override
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import iterate_lines, opened_content
-from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.runners.dataset_runner import DatasetRunner
 from dagster_dataops.exporters.delivery import Delivery
 from dagster_dataops.exporters.exporter import ExportRecords, Place
@@ -37,14 +37,14 @@ class ExportRunner(DatasetRunner):
         self._writer = _Writer(operator)
 
     @override
-    def complete(self, attempt: Attempt) -> bool:
+    def complete(self, attempt: NodeAttempt) -> bool:
         """Return whether the export is at its target and unchanged; a preview has none."""
         if attempt.operator.__dataops__.output is None:
             return True
         return self._delivery(attempt).current() is not None
 
     @override
-    def run(self, attempt: Attempt) -> Drafts:
+    def run(self, attempt: NodeAttempt) -> Drafts:
         """Write the export, unless it is current, and put it in place; a preview does not.
 
         Raises:
@@ -65,7 +65,7 @@ class ExportRunner(DatasetRunner):
         return replace(drafts, dropped=0, records=drafts.records or self._rows)
 
     @override
-    def function(self, attempt: Attempt) -> Callable[..., Any]:
+    def function(self, attempt: NodeAttempt) -> Callable[..., Any]:
         """Return a function of the records that writes the export and returns its listing."""
 
         def listed(given: Iterator[Record]) -> list[Record]:
@@ -82,7 +82,7 @@ class ExportRunner(DatasetRunner):
 
         return listed
 
-    def _delivery(self, attempt: Attempt) -> Delivery:
+    def _delivery(self, attempt: NodeAttempt) -> Delivery:
         folder, root = attempt.folder, attempt.context.root
         output = attempt.operator.__dataops__.output
         if output is None:

@@ -1,4 +1,4 @@
-"""RecordRunner: settle every record by the backend of the concurrency mode, then compose."""
+"""RecordRunner: process every record in the workplace of the mode, then compose."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,11 +15,12 @@ from dagster_dataops.checkpoints.resume.reopen_failed import reopen
 from dagster_dataops.checkpoints.resume.start_decision import StartDecision, StartKind
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import OutageError, StorageError
-from dagster_dataops.execution.attempt import Attempt, synced_on_failure
-from dagster_dataops.execution.backends.backend import run_backend
+from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.column_presence import check_found
-from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failure
 from dagster_dataops.execution.runners.runner import Runner
+from dagster_dataops.execution.work_list import WorkList
+from dagster_dataops.execution.workplaces.workplace import run_workplace
 from dagster_dataops.operators.chains.chain import part_names
 from dagster_dataops.operators.definition.operator import Operator
 
@@ -40,8 +41,8 @@ class RecordRunner(Runner):
         self.fingerprint = RunFingerprint.of(operator.__dataops__, self._dataset.identity)
 
     @override
-    def run(self, attempt: Attempt) -> Drafts:
-        """Settle every open record and compose the result; repeat damaged spans.
+    def run(self, attempt: NodeAttempt) -> Drafts:
+        """Process every open record and compose the result; repeat damaged spans.
 
         Raises:
             StorageError: Repeated spans are damaged again.
@@ -51,45 +52,45 @@ class RecordRunner(Runner):
         checkpoint = Checkpoint(
             content, self.fingerprint, context.run, flush_seconds, attempt.lock.journal
         )
-        job = Job(attempt, checkpoint)
+        work = WorkList(attempt.operator, self._dataset)
+        sink = CheckpointSink(attempt, work, checkpoint)
         if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
             reopen(checkpoint, self._dataset, retries=True)
-        note = self._settle_known(attempt.start, checkpoint)
+        note = self._journal_known(attempt.start, checkpoint)
         if note:
             checkpoint.count_resumed()
             attempt.start = _noted(attempt.start, note)
-        with attempt.shown(job.state):
+        with attempt.shown(sink.state):
             for _ in range(1 + _MOST_REPAIRS):
-                job.todo = checkpoint.table.gaps(job.content)
+                work.open = checkpoint.table.gaps(work.content)
                 with synced_on_failure(checkpoint):
-                    _settle(job)
-                made = self.compose(attempt, job)
+                    _process(sink)
+                made = self.compose(attempt, sink)
                 if isinstance(made, Drafts):
                     return made
                 attempt.note(f"{len(made)} settled spans are damaged on disk; doing them again")
                 checkpoint.reject(made)
-                self._settle_known(attempt.start, checkpoint)
+                self._journal_known(attempt.start, checkpoint)
         reason = "the output read back still differs from the output written; check the disk"
         raise StorageError(str(checkpoint.folder), "compose the result", reason)
 
-    def _settle_known(self, start: StartDecision, checkpoint: Checkpoint) -> str:
-        """Settle the open records with known outcomes; return the line for the log."""
+    def _journal_known(self, start: StartDecision, checkpoint: Checkpoint) -> str:
+        """Journal the known outcomes of open records; return the line for the log."""
         if not start.sources:
             return ""
-        from dagster_dataops.checkpoints.resume.record_cache import settle_known  # sqlite3
+        from dagster_dataops.checkpoints.resume.record_cache import journal_known  # sqlite3
 
-        return settle_known(checkpoint, self._dataset, start.sources)
+        return journal_known(checkpoint, self._dataset, start.sources)
 
-    def compose(self, attempt: Attempt, job: Job) -> Drafts | list[int]:
+    def compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
         """Return the drafts of the settled records, or the starts of damaged spans."""
-        outcomes, traced = job.keeps_outcomes, attempt.settings.trace
-        made = compose(
-            attempt.folder, job.checkpoint, job.dataset, outcomes=outcomes, traced=traced
-        )
+        outcomes, traced = attempt.settings.reuse_outcomes, attempt.settings.trace
+        checkpoint, dataset = sink.checkpoint, sink.work.dataset
+        made = compose(attempt.folder, checkpoint, dataset, outcomes=outcomes, traced=traced)
         if not isinstance(made, Drafts):
             return made
         parts = part_names(attempt.operator)
-        return replace(made, summary=RecordSummary.of(job.checkpoint.table, job.dataset, parts))
+        return replace(made, summary=RecordSummary.of(checkpoint.table, dataset, parts))
 
 
 def _noted(start: StartDecision, note: str) -> StartDecision:
@@ -98,15 +99,15 @@ def _noted(start: StartDecision, note: str) -> StartDecision:
     return replace(start, note=note if fresh else f"{start.note}; {note}")
 
 
-def _settle(job: Job) -> None:
-    """Settle the open records; after an outage, reopen failed records for later attempts."""
+def _process(sink: CheckpointSink) -> None:
+    """Process the open records; after an outage, reopen failed records for later attempts."""
     try:
-        if job.todo:
-            run_backend(job)
-        job.check_input_unchanged()
-        job.check_complete()
-        job.check_any_succeeded()
-        check_found(job)
+        if sink.work.open:
+            run_workplace(sink)
+        sink.check_input_unchanged()
+        sink.check_complete()
+        sink.check_any_succeeded()
+        check_found(sink)
     except OutageError:
-        reopen(job.checkpoint, job.dataset, job.last_failed)
+        reopen(sink.checkpoint, sink.work.dataset, sink.last_failed)
         raise

@@ -8,7 +8,7 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.resume.start_decision import ResumableStream
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import OperatorSpec
 from dagster_dataops.operators.kinds.kind import Inputs
@@ -27,12 +27,12 @@ class Runner(Protocol):
     records: JsonlDataset | None = None
     stream: ResumableStream | None = None
 
-    def complete(self, attempt: Attempt) -> bool:  # noqa: ARG002 - subclasses use it
+    def complete(self, attempt: NodeAttempt) -> bool:  # noqa: ARG002 - subclasses use it
         """Return whether the files outside the node's folder are there and unchanged."""
         return True
 
-    def run(self, attempt: Attempt) -> Drafts:
-        """Settle the open records and return the drafts of the result."""
+    def run(self, attempt: NodeAttempt) -> Drafts:
+        """Process what is open and return the drafts of the result."""
         ...
 
 

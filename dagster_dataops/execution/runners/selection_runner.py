@@ -1,4 +1,4 @@
-"""SelectionRunner: settle the sketches as records, then copy the lines of records to keep.
+"""SelectionRunner: journal the sketches as records, then copy the lines of records to keep.
 
 A checkpoint holds the sketches, so that a kill loses none of them. ``keep`` reads them in one
 thread, in input order. Lines that this package wrote are copied as bytes; other lines are encoded
@@ -37,8 +37,8 @@ from dagster_dataops.checkpoints.publish.result_writer import ResultWriter
 from dagster_dataops.datasets.durable_files import make_folder
 from dagster_dataops.datasets.lines import line_blocks, split_lines
 from dagster_dataops.errors import DataOpsError, DatasetOperatorError, UnencodableError
-from dagster_dataops.execution.attempt import Attempt
-from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.checkpoint_sink import CheckpointSink
+from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.records.record_failures import text_and_traceback
 from dagster_dataops.execution.runners.record_runner import RecordRunner
 from dagster_dataops.operators.bound_methods import SKETCH, change_function, keep_function
@@ -59,11 +59,13 @@ class SelectionRunner(RecordRunner):
     """Runs selection operators."""
 
     @override
-    def compose(self, attempt: Attempt, job: Job) -> Drafts | list[int]:
+    def compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
         traced = attempt.settings.trace
-        select = _Selection(job)
-        table = job.checkpoint.table
-        made = compose(attempt.folder, job.checkpoint, job.dataset, traced=traced, select=select)
+        select = _Selection(sink)
+        table = sink.checkpoint.table
+        made = compose(
+            attempt.folder, sink.checkpoint, sink.work.dataset, traced=traced, select=select
+        )
         if not isinstance(made, Drafts):
             return made
         summary = RecordSummary(
@@ -78,16 +80,16 @@ class _Selection:
     """Writes the lines of kept records.
 
     Args:
-        job: Of the operator's sketches, all settled.
+        sink: Of the operator's sketches, all journaled.
 
     Attributes:
         tally: The number of records by disposition, of an operator with ``change``.
         examples: The first records that ``change`` dropped for each reason.
     """
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self.tick = job.tick
+    def __init__(self, sink: CheckpointSink) -> None:
+        self._sink = sink
+        self.tick = sink.tick
         self.tally: Counter[Disposition] = Counter()
         self.examples: dict[str, list[dict[str, Any]]] = {}
 
@@ -99,17 +101,17 @@ class _Selection:
             InputError: The input changed in the meantime.
             RunStoppedError: A stop was requested.
         """
-        job, dropped = self._job, 0
+        sink, dropped = self._sink, 0
         with (
-            closing(SegmentReader(job.checkpoint.folder)) as reader,
-            _scratch(job.checkpoint.folder / "scratch") as scratch,
-            opened(job.dataset.path) as source,
+            closing(SegmentReader(sink.checkpoint.folder)) as reader,
+            _scratch(sink.checkpoint.folder / "scratch") as scratch,
+            opened(sink.work.dataset.path) as source,
         ):
-            sketches = chain.from_iterable(_sketches(job, reader))
-            verdicts = _Verdicts(job, sketches, scratch)
-            made = _Lines(job, verdicts)
+            sketches = chain.from_iterable(_sketches(sink, reader))
+            verdicts = _Verdicts(sink, sketches, scratch)
+            made = _Lines(sink, verdicts)
             examples = DropExamples(source)
-            for block in _copy(job, source, failed, verdicts, made, results):
+            for block in _copy(sink, source, failed, verdicts, made, results):
                 dropped += block.span.dropped
                 if kept is not None:
                     kept.add(block.span, block.output, (), block.notes)
@@ -117,7 +119,7 @@ class _Selection:
                     self.tally.update(block.notes.tally())
                     examples.add(block.notes, block.lines)
             self.examples = examples.found
-        job.check_input_unchanged()
+        sink.check_input_unchanged()
         return dropped
 
 
@@ -132,15 +134,15 @@ def _scratch(folder: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _sketches(job: Job, reader: SegmentReader) -> Iterator[Iterator[Any]]:
+def _sketches(sink: CheckpointSink, reader: SegmentReader) -> Iterator[Iterator[Any]]:
     """Yield the settled sketches in input order, some hundred at a time."""
-    for span, segment, offset in job.checkpoint.table.ordered():
+    for span, segment, offset in sink.checkpoint.table.ordered():
         output = reader.read(segment, offset, span.output_bytes)
         at = 0
         while at < len(output):
             end = output.find(b"\n", at + _SKETCH_BYTES) + 1 or len(output)
             rows = orjson.loads(b"[" + output[at : end - 1].replace(b"\n", b",") + b"]")
-            job.tick()
+            sink.tick()
             yield map(itemgetter(SKETCH), rows)
             at = end
 
@@ -149,7 +151,7 @@ class _Verdicts:
     """Checks the verdicts that ``keep`` yields.
 
     Args:
-        job: The job of the operator.
+        sink: Of the operator's sketches.
         sketches: The settled sketches in input order.
         scratch: An empty folder for files of ``keep``.
 
@@ -157,10 +159,10 @@ class _Verdicts:
         change: ``change`` of the operator; ``None`` if all verdicts are bools.
     """
 
-    def __init__(self, job: Job, sketches: Iterator[Any], scratch: Path) -> None:
-        self._job = job
-        self.change = change_function(job.operator)
-        returned = self.call(keep_function(job.operator, scratch), sketches)
+    def __init__(self, sink: CheckpointSink, sketches: Iterator[Any], scratch: Path) -> None:
+        self._sink = sink
+        self.change = change_function(sink.attempt.operator)
+        returned = self.call(keep_function(sink.attempt.operator, scratch), sketches)
         if not isinstance(returned, Iterable):
             kind = type(returned).__name__
             raise self._error(f"keep returned a {kind}; yield True or False for each sketch")
@@ -188,27 +190,27 @@ class _Verdicts:
             return function(*given)
         except DataOpsError:
             raise
-        except self._job.context.interrupts:
+        except self._sink.attempt.interrupts:
             raise
         except BaseException as error:
             raise DatasetOperatorError(
-                self._job.name, *text_and_traceback(error, self._job.operator)
+                self._sink.attempt.name, *text_and_traceback(error, self._sink.attempt.operator)
             ) from error
 
     def _error(self, reason: str) -> DatasetOperatorError:
-        return DatasetOperatorError(self._job.name, reason, "")
+        return DatasetOperatorError(self._sink.attempt.name, reason, "")
 
 
 class _Lines:
     """Makes the lines of the result.
 
     Args:
-        job: The job of the operator.
+        sink: Of the operator's sketches.
         verdicts: The verdicts, with ``change``.
     """
 
-    def __init__(self, job: Job, verdicts: _Verdicts) -> None:
-        self.ours = job.dataset.canonical
+    def __init__(self, sink: CheckpointSink, verdicts: _Verdicts) -> None:
+        self.ours = sink.work.dataset.canonical
         self._call, self._change = verdicts.call, verdicts.change
 
     def of(
@@ -260,7 +262,7 @@ class _ResultBlock(NamedTuple):
 
 
 def _copy(
-    job: Job,
+    sink: CheckpointSink,
     source: Readable,
     failed: "array[int]",
     verdicts: _Verdicts,
@@ -270,21 +272,21 @@ def _copy(
     """Write the lines of kept records, and yield each block of the input.
 
     Args:
-        job: The job of the operator.
+        sink: Of the operator's sketches.
         source: The input.
         failed: Byte positions of the failed records, in rising order.
         verdicts: The verdicts.
         made: Makes the lines.
         results: Takes them.
     """
-    for start, block in line_blocks(source, job.content, _BLOCK_BYTES):
+    for start, block in line_blocks(source, sink.work.content, _BLOCK_BYTES):
         lines = _sketched(split_lines(block), start, start + len(block), failed)
         if not made.ours:
             lines = [line for line in lines if not line.isspace()]
         text, emitted, notes = made.of(lines, verdicts.take(len(lines)))
         if text:
             results.write(text, sum(emitted))
-        job.tick()
+        sink.tick()
         placed = partial(_placed, block, start, failed)
         yield _ResultBlock(_span(start, len(block), emitted, text), text, notes, placed)
     verdicts.finish()

@@ -1,4 +1,4 @@
-"""StreamRunner: write the items of a stream, and settle them with the position of the stream.
+"""StreamRunner: write the items of a stream, and journal them with the position of the stream.
 
 Positions are at most a second apart. A killed run continues at the last one: the items before it
 are neither read nor written again.
@@ -27,7 +27,7 @@ from dagster_dataops.errors import (
     StreamStateError,
     UnencodableError,
 )
-from dagster_dataops.execution.attempt import Attempt, synced_on_failure
+from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failure
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.runners.given_stream import GivenStream, as_reading
 from dagster_dataops.execution.runners.runner import Runner
@@ -142,7 +142,7 @@ class StreamRunner(Runner):
         return ""
 
     @override
-    def run(self, attempt: Attempt) -> Drafts:
+    def run(self, attempt: NodeAttempt) -> Drafts:
         """Write the rest of the stream and compose the result."""
         context, start = attempt.context, attempt.start
         if start.position is None:
@@ -196,7 +196,7 @@ class _StreamWriter:
         self._stream = stream
         self._checkpoint = checkpoint
         self._pause = min(flush_seconds, _SECOND)
-        self._next_settling = time.monotonic() + self._pause
+        self._next_journaling = time.monotonic() + self._pause
         self._written = checkpoint.items
 
     def state(self) -> ProgressState:
@@ -207,14 +207,14 @@ class _StreamWriter:
         )
 
     def run(self, ticker: Ticker) -> None:
-        """Write until the stream has ended, and settle all items.
+        """Write until the stream has ended, and journal all items.
 
         Raises:
             StreamItemError: An item is not a record.
             RunStoppedError: A stop was requested; the written items are settled.
         """
         self._write(iter(self._stream), ticker)
-        self._settle(time.monotonic())
+        self._journal(time.monotonic())
 
     def check_any_item(self) -> None:
         """Check that at least one item succeeded if any failed.
@@ -265,15 +265,15 @@ class _StreamWriter:
         return encode(item)
 
     def _tick(self, now: float, ticker: Ticker) -> None:
-        if now >= self._next_settling:
-            self._settle(now)
+        if now >= self._next_journaling:
+            self._journal(now)
         try:
             ticker.tick_at(now)
         except RunStoppedError:
-            self._settle(now)
+            self._journal(now)
             raise
 
-    def _settle(self, now: float) -> None:
-        self._checkpoint.settle_items(self._written, without_stages(self._stream.state_dict()))
+    def _journal(self, now: float) -> None:
+        self._checkpoint.journal_items(self._written, without_stages(self._stream.state_dict()))
         spent = time.monotonic() - now
-        self._next_settling = now + max(self._pause, spent * _SHARE)
+        self._next_journaling = now + max(self._pause, spent * _SHARE)

@@ -37,11 +37,11 @@ class Fitness:
         """Compare with the present limits from now on."""
         self._before = limits()
 
-    def checked(self, settle: Callable[P, T]) -> Callable[P, T]:
-        """Return ``settle``, which raises `UnfitError` if a lowered limit made a record fail."""
+    def checked(self, call: Callable[P, T]) -> Callable[P, T]:
+        """Return ``call``, which raises `UnfitError` if a lowered limit made a record fail."""
 
         def fit(*args: P.args, **named: P.kwargs) -> T:
-            settled = settle(*args, **named)
+            settled = call(*args, **named)
             for error in _errors_in(settled):
                 limited = isinstance(error, MemoryError) or (
                     isinstance(error, OSError) and error.errno in _LIMITED
@@ -81,7 +81,7 @@ def _shown(limit: int) -> str:
 
 
 def _errors_in(settled: Any) -> list[BaseException | None]:
-    """Return the exceptions of the failed records in what a settling function returned."""
+    """Return the exceptions of the failed records in what a function of `Calls` returned."""
     if isinstance(settled, list):
         return [one.outcome.error for one in settled if isinstance(one.outcome, Failure)]
     failure = getattr(settled, "failure", None)

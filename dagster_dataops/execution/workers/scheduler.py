@@ -173,18 +173,18 @@ class Scheduler:
             patience = _PATIENCE_SECONDS if given.mode is Mode.NORMAL else given.patience
             self._returned.appendleft(given._replace(patience=patience))
 
-    def give_back_after_death(self, given: Range, settled_to: int) -> Range | None:
+    def give_back_after_death(self, given: Range, journaled_to: int) -> Range | None:
         """Put the range of a dead worker back, in smaller parts after each death.
 
         Args:
             given: The range that the worker was processing.
-            settled_to: The byte up to which it is settled.
+            journaled_to: The byte up to which it is settled.
 
         Returns:
             The range of a record that has killed its worker for the third time, the last time
             alone; ``None`` if there is none yet.
         """
-        start = max(given.start, settled_to)
+        start = max(given.start, journaled_to)
         if start >= given.end:
             return None
         if given.mode is Mode.NORMAL:

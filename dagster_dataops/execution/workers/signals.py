@@ -1,4 +1,4 @@
-"""Signals in worker processes: on SIGTERM a worker settles its finished records and ends.
+"""Signals in worker processes: on SIGTERM a worker writes its finished records and ends.
 
 On SIGUSR2 it first ends the calls that it has begun.
 """
@@ -16,7 +16,7 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, DRAIN)
 
 
 class Terminated(BaseException):
-    """SIGTERM arrived: settle the finished records and end."""
+    """SIGTERM arrived: write the finished records and end."""
 
 
 class Termination:
@@ -70,8 +70,8 @@ class Termination:
         finally:
             self._waiting = False
 
-    def during(self, settle: Callable[P, T]) -> Callable[P, T]:
-        """Return ``settle`` inside a block of this object.
+    def during(self, call: Callable[P, T]) -> Callable[P, T]:
+        """Return ``call`` inside a block of this object.
 
         An operator may catch the exception with a bare ``except:``. Its result for that record and
         all later results do not count.
@@ -79,7 +79,7 @@ class Termination:
 
         def interruptible(*args: P.args, **named: P.kwargs) -> T:
             with self:
-                settled = settle(*args, **named)
+                settled = call(*args, **named)
                 if self._raised and getattr(settled, "interrupt", None) is None:
                     raise Terminated
                 return settled

@@ -1,4 +1,4 @@
-"""The code of a worker process: receive ranges, settle their lines, report spans.
+"""The code of a worker process: receive ranges, run their lines, report spans.
 
 It never imports Dagster. A worker that was forked from the run's process serves only that run. Any
 other worker receives the operator, serves run after run, and keeps only the imported modules.
@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -21,16 +21,15 @@ from typing import Any, Final, NamedTuple, NoReturn
 import orjson
 
 from dagster_dataops.byte_ranges import FileState, Readable, close_readable, open_readable
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.configuration import add_bucket
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.batch_loop import BatchLoop
-from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.range_loop import RangeLoop, Terms
-from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import Around, line_settling, settling
+from dagster_dataops.execution.records.calling import Around
+from dagster_dataops.execution.records.calls import Calls, opened_calls
+from dagster_dataops.execution.records.range_loop import RangeLoop
 from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.timeouts.sigalrm import Alarm
 from dagster_dataops.execution.workers import protocol
@@ -70,9 +69,7 @@ class Assignment:
         stamp: `FileState` that the input must have; the time of change is not compared.
         folder: The checkpoint's folder.
         segment: Number of the worker's own segment.
-        ignore_errors: Whether a failing record ends the run.
-        check_input: Whether spans carry a checksum of their input.
-        one_by_one: Whether every record is a separate span.
+        checks_input: Whether spans carry a checksum of their input.
         heartbeat: Descriptor of the shared memory with the current record; -1 for none.
         bucket: The bucket of the input, from `bucket_facts`, if the input is an object.
     """
@@ -81,9 +78,7 @@ class Assignment:
     stamp: tuple[int, ...]
     folder: str
     segment: int
-    ignore_errors: bool
-    check_input: bool
-    one_by_one: bool = False
+    checks_input: bool
     heartbeat: int = -1
     bucket: tuple[Any, ...] = ()
 
@@ -103,8 +98,8 @@ def serve(
     with suppress(Terminated, EOFError, ConnectionError):
         try:
             with (
-                _settling(operator, assignment, fitness) as means,
-                closing(_Worker(connection, assignment, operator, means, termination)) as worker,
+                _opened_means(operator, assignment, fitness) as means,
+                closing(_Worker(connection, assignment, means, termination)) as worker,
             ):
                 connection.send_bytes(protocol.pack(Kind.READY))
                 return worker.run()
@@ -122,39 +117,34 @@ def serve(
 
 
 class _Means(NamedTuple):
-    """The function that settles lines, and objects that take part in it."""
+    """The open operator, and the heartbeat if its calls have a time limit."""
 
-    settle: Any  # Settle, or SettleLines of an operator that takes batches
-    breaker: Breaker
+    calls: Calls
     heartbeat: Heartbeat | None
-    tally: Tally
 
 
 @contextmanager
-def _settling(operator: Operator, assignment: Assignment, fitness: Fitness) -> Iterator[_Means]:
-    """Yield the means to settle lines; there is a heartbeat if there is a time limit.
+def _opened_means(operator: Operator, assignment: Assignment, fitness: Fitness) -> Iterator[_Means]:
+    """Yield the open operator; there is a heartbeat if there is a time limit.
 
     An alarm ends calls that take too long. It has no effect on code that holds the interpreter:
     then the parent kills the worker.
     """
-    resolved, interrupts = operator.__dataops__.resolved, (Terminated,)
-    breaker = Breaker(resolved.stop_after_failures, operator=operator)
-    retries, tally = Retries(resolved, breaker=breaker), Tally()
+    timeout, tally = operator.__dataops__.resolved.timeout, Tally()
     heartbeat: Heartbeat | None = None
     around: Around | None = None
     with ExitStack() as stack:
-        if resolved.timeout is not None and assignment.heartbeat >= 0:
+        if timeout is not None and assignment.heartbeat >= 0:
             heartbeat = stack.enter_context(closing(Heartbeat(assignment.heartbeat)))
             around = heartbeat.around
             tally.waits = heartbeat.pause
             if not operator.__dataops__.spec.asynchronous:  # these apply the time limit themselves
-                alarm = Alarm(resolved.timeout, tally)
+                alarm = Alarm(timeout, tally)
                 stack.enter_context(alarm.installed())
                 around = _both(heartbeat.around, alarm.around)
-        made: Any = line_settling if operator.__dataops__.spec.batch else settling
-        settle = stack.enter_context(made(operator, interrupts, around, retries, tally))
+        calls = stack.enter_context(opened_calls(operator, (Terminated,), tally, around))
         fitness.note_limits()  # ``open`` may have changed them
-        yield _Means(fitness.checked(settle), breaker, heartbeat, tally)
+        yield _Means(replace(calls, call=fitness.checked(calls.call)), heartbeat)
 
 
 def _both(outer: Around, inner: Around) -> Around:
@@ -166,7 +156,6 @@ class _Worker:
         self,
         connection: "Connection[bytes, bytes]",
         assignment: Assignment,
-        operator: Operator,
         means: _Means,
         termination: Termination,
     ) -> None:
@@ -177,33 +166,27 @@ class _Worker:
         # Created with the first span: the parent may already delete the folder of an idle worker.
         self._segment: SegmentWriter | None = None
         self._sending = Lock()  # one message at a time
-        self._breaker = means.breaker
-        self._loop = self._made_loop(assignment, operator, means)
+        self._breaker = means.calls.breaker
+        self._loop = self._made_loop(assignment, means)
         self._ended = Event()
         self._watch = Thread(target=self._watch_range, name="dataops-range", daemon=True)
         self._watch.start()
         _watching.add(self._watch.native_id or 0)
 
-    def _made_loop(self, assignment: Assignment, operator: Operator, means: "_Means") -> RangeLoop:
-        spec, resolved = operator.__dataops__.spec, operator.__dataops__.resolved
-        terms = Terms(
-            write=self._settle,
-            operator=spec.qualified_name,
-            ignore_errors=assignment.ignore_errors,
-            check_input=assignment.check_input,
-            apart=assignment.one_by_one,
-            breaker=means.breaker,
-            tally=means.tally,
+    def _made_loop(self, assignment: Assignment, means: _Means) -> RangeLoop:
+        calls = replace(means.calls, call=self._termination.during(means.calls.call))
+        made = BatchLoop if calls.operator.__dataops__.spec.batch else SpanLoop
+        return made(
+            calls,
+            self._input,
+            self._write,
+            checks_input=assignment.checks_input,
             announce=means.heartbeat.announce if means.heartbeat else None,
             shortened=self._shorten,
         )
-        settle = self._termination.during(means.settle)
-        if spec.batch:
-            return BatchLoop(settle, self._input, terms, resolved.batch_size)
-        return SpanLoop(settle, self._input, terms)
 
     def run(self) -> bool:
-        """Settle ranges until the parent stops it; finished records are settled in any case.
+        """Run ranges until the parent stops it; finished records are written in any case.
 
         Returns:
             Whether the parent stopped it.
@@ -218,7 +201,7 @@ class _Worker:
                 self._send(protocol.pack(Kind.LAST_FAILED, *failed))
 
     def _work(self, order: Range) -> bool:
-        """Settle one range; return whether to continue."""
+        """Run one range; return whether to continue."""
         careful = order.mode is not Mode.NORMAL
         failure = self._loop.run(
             order.start, order.end, one_by_one=careful, patience=order.patience
@@ -259,7 +242,7 @@ class _Worker:
         with suppress(OSError):  # the parent has ended
             self._send(protocol.pack(Kind.SHORTENED, end))
 
-    def _settle(self, settled: SettledSpan) -> None:
+    def _write(self, settled: FinishedSpan) -> None:
         """Append a finished span to the segment and report it."""
         if self._segment is None:
             self._segment = SegmentWriter(*self._segment_place)

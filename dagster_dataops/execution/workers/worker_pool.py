@@ -193,13 +193,13 @@ class WorkerPool:
                 worker.connection.send_bytes(STOP)
 
     def drain(self) -> None:
-        """Make the workers end the calls that they have begun, settle the records and end."""
+        """Make the workers end the calls that they have begun, write the records and end."""
         self._stopped = False
         for worker in self.workers:
             worker.signal(DRAIN)
 
     def terminate(self) -> None:
-        """Make the workers settle their finished records and end."""
+        """Make the workers write their finished records and end."""
         self._stopped = False
         for worker in self.workers:
             worker.signal(signal.SIGTERM)

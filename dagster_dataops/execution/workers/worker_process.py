@@ -59,7 +59,7 @@ class WorkerProcess:
         heartbeat: Shared memory with its current record, if there is a time limit.
         overdue: The record for which it was terminated.
         unfit: Why it ends itself; empty if it does not.
-        settled_to: The byte up to which the first range is settled.
+        journaled_to: The byte up to which the first range is settled.
     """
 
     def __init__(  # noqa: PLR0913 - made in few places
@@ -106,7 +106,7 @@ class WorkerProcess:
         self.late = False
         self.overdue: Overdue | None = None
         self.unfit = ""
-        self.settled_to = 0
+        self.journaled_to = 0
         self._busy_before = 0.0
 
     def mark_ready(self) -> None:
@@ -150,7 +150,7 @@ class WorkerProcess:
 
     def take_note(self, span: "Span") -> None:
         """Record that a span is settled: it is not processed again if the worker dies."""
-        self.settled_to = span.start + span.length
+        self.journaled_to = span.start + span.length
 
     def poll(self) -> bool:
         """Return whether the process has ended; then `status` is set."""

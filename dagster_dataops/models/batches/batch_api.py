@@ -9,6 +9,7 @@ from typing import IO, Any, Final, NamedTuple, Self
 
 import orjson
 
+from dagster_dataops.concurrency.retrying import Backoff
 from dagster_dataops.errors import TransientModelError, UnreachableError
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.redirects import following
@@ -128,17 +129,17 @@ class BatchApi:
     ) -> dict[str, Any]:
         """Return the JSON of a reply; try again while the server fails."""
         # A batch that was submitted without a reply is found again, not submitted again.
-        left = 1 if path == "/batches" and method == "POST" else self._client.tries
-        pause = _FIRST_PAUSE_SECONDS
+        tries = 1 if path == "/batches" and method == "POST" else self._client.tries
+        backoff = Backoff(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
+        number = 0
         while True:
-            left -= 1
+            number += 1
             try:
                 return await self._once(method, path, body, form)
             except TransientModelError as error:
-                if not left:
+                if number >= tries:
                     raise
-                await asyncio.sleep(max(pause, error.retry_after or 0.0))
-                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+                await asyncio.sleep(max(backoff.pause(number), error.retry_after or 0.0))
 
     async def _once(
         self, method: str, path: str, body: object, form: Path | None

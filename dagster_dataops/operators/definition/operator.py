@@ -31,7 +31,7 @@ from dagster_dataops.operators.options.artefact_options import (
     referenced,
     with_references,
 )
-from dagster_dataops.operators.options.concurrency_modes import MODES
+from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
 from dagster_dataops.operators.options.secret_options import holds_secret, secrets_of, shown
 from dagster_dataops.operators.options.settings import (
@@ -470,7 +470,7 @@ def _unfit_settings(spec: OperatorSpec, settings: ExecutionSettings) -> Iterator
     elif isinstance(settings.agents, Mapping) and mode != "process":
         reason = f"needs _concurrency_mode='process', which agents run; this one runs in {mode!r}"
         yield "agents", reason
-    if MODES[mode].only_coroutines and not spec.asynchronous:
+    if mode_named(mode).only_coroutines and not spec.asynchronous:
         reason = f"is {mode!r}, which needs an `async def` operator; use 'thread' for this one"
         yield "concurrency_mode", reason
 

@@ -1,24 +1,48 @@
 """Concurrency modes: the ways to run an operator, and the defaults that each mode brings.
 
-`MODES` is the only list of modes. Each has a backend of the same name in
-`dagster_dataops.execution.backends.backend`.
+`MODES` is the only list of modes. `register_workplace` adds to it.
 """
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol
 
 from dagster_dataops.concurrency.cores import usable_cores
+from dagster_dataops.errors import ConfigurationError
 
+_WORKPLACES: Final = "dagster_dataops.execution.workplaces."
+MODE_NAME: Final = "[a-z][a-z0-9_]*"
 _STOP_AFTER_CALLS: Final = 150  # at least
 _STOP_AFTER_ROUNDS: Final = 4  # times the calls in flight
 _STOP_AFTER_COMPUTING: Final = 1000  # of all worker processes
 _DRAIN_SECONDS: Final = 20.0  # less than the 30 that Docker and Kubernetes give a process to end
 
 
+class Workplace(Protocol):
+    """Runs what is open of one input, and hands finished spans to a sink."""
+
+    def run(self, attempt: Any, work: Any, sink: Any) -> None:
+        """Run the open intervals; return when every record in them has an outcome.
+
+        Args:
+            attempt: What is run, an `Attempt`: the operator with its settings.
+            work: What is open, a `WorkList`.
+            sink: Where outcomes go, a `Sink`.
+
+        Raises:
+            RecordError: A record failed and failures are not ignored.
+            OutageError: Too many consecutive calls failed.
+            RunStoppedError: A stop was requested.
+        """
+        ...
+
+
 class ConcurrencyMode(NamedTuple):
     """One way to run an operator.
 
     Attributes:
+        workplace: What runs it, or the name of a module that does.
         default_workers: Return the number of workers if the settings give none.
         separate_processes: Whether workers are processes, which compute and count their own
             failures; otherwise they are calls in flight.
@@ -27,6 +51,7 @@ class ConcurrencyMode(NamedTuple):
             not say.
     """
 
+    workplace: Workplace | str
     default_workers: Callable[[], int]
     separate_processes: bool = False
     only_coroutines: bool = False
@@ -38,12 +63,88 @@ def _calls_in_flight() -> int:
     return min(max(32, 5 * usable_cores()), 128)
 
 
-MODES: Final[Mapping[str, ConcurrencyMode]] = {
-    "process": ConcurrencyMode(usable_cores, separate_processes=True),
-    "thread": ConcurrencyMode(_calls_in_flight, drain_seconds=_DRAIN_SECONDS),
-    "async": ConcurrencyMode(_calls_in_flight, only_coroutines=True, drain_seconds=_DRAIN_SECONDS),
-    "single": ConcurrencyMode(lambda: 1),
+_MODES: Final[dict[str, ConcurrencyMode]] = {
+    "process": ConcurrencyMode(_WORKPLACES + "processes", usable_cores, separate_processes=True),
+    "thread": ConcurrencyMode(
+        _WORKPLACES + "threads", _calls_in_flight, drain_seconds=_DRAIN_SECONDS
+    ),
+    "async": ConcurrencyMode(
+        _WORKPLACES + "asynchronous",
+        _calls_in_flight,
+        only_coroutines=True,
+        drain_seconds=_DRAIN_SECONDS,
+    ),
+    "single": ConcurrencyMode(_WORKPLACES + "single", lambda: 1),
 }
+MODES: Final[Mapping[str, ConcurrencyMode]] = MappingProxyType(_MODES)
+PACKAGE_MODES: Final = tuple(_MODES)
+
+
+def register_workplace(
+    name: str,
+    workplace: Workplace,
+    *,
+    default_workers: int,
+    separate_processes: bool = False,
+    only_coroutines: bool = False,
+) -> None:
+    """Register where operators can run, as a value of ``_concurrency_mode``.
+
+    Call it in a module that every process with the pipeline imports before it constructs operators,
+    such as the module that registers them. Worker processes of the package do not need it.
+
+    Args:
+        name: The mode: lower-case letters, digits and underscores.
+        workplace: An object whose method ``run(attempt, work, sink)`` runs what is open, as
+            `dagster_dataops.workplaces` describes. Registering another object of the same class
+            replaces it, for modules that are loaded again.
+        default_workers: The default of ``_max_workers``, at least 1.
+        separate_processes: Whether its workers are processes that compute: steps that run at the
+            same time share the cores of the machine, unless ``_max_workers`` is given.
+        only_coroutines: Whether it only runs ``async def`` operators; others are refused.
+
+    Raises:
+        ConfigurationError: The name is taken or malformed, the workplace has no such method, or the
+            number of workers is not a whole number of at least 1.
+    """
+    if name in PACKAGE_MODES or re.fullmatch(MODE_NAME, str(name)) is None:
+        allowed = (
+            f"lower-case letters, digits and underscores, and none of {', '.join(PACKAGE_MODES)}"
+        )
+        raise ConfigurationError("the name of a workplace", name, allowed)
+    if not callable(getattr(workplace, "run", None)) or isinstance(workplace, type):
+        allowed = "an object with a method run(attempt, work, sink)"
+        raise ConfigurationError("workplace", _class_name(workplace), allowed)
+    if type(default_workers) is not int or default_workers < 1:
+        raise ConfigurationError("default_workers", default_workers, "a whole number, at least 1")
+    known = _MODES.get(name)
+    if known is not None and _class_name(known.workplace) != _class_name(workplace):
+        allowed = f"another one: {_class_name(known.workplace)} is registered by it"
+        raise ConfigurationError("the name of a workplace", name, allowed)
+    _MODES[name] = ConcurrencyMode(
+        workplace,
+        lambda: default_workers,
+        separate_processes=separate_processes,
+        only_coroutines=only_coroutines,
+    )
+
+
+def _class_name(workplace: object) -> str:
+    cls = workplace if isinstance(workplace, type) else type(workplace)
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def mode_named(name: str) -> ConcurrencyMode:
+    """Return a mode.
+
+    Raises:
+        ConfigurationError: This process does not know it.
+    """
+    mode = MODES.get(name)
+    if mode is None:
+        allowed = f"one of {', '.join(MODES)}; import the module that registers another one"
+        raise ConfigurationError("_concurrency_mode", name, allowed)
+    return mode
 
 
 def default_stop_after(mode: str, workers: int) -> int:
@@ -64,6 +165,6 @@ def default_stop_after(mode: str, workers: int) -> int:
         mode: The concurrency mode.
         workers: The number of processes, or of calls in flight.
     """
-    if MODES[mode].separate_processes:
+    if mode_named(mode).separate_processes:
         return max(_STOP_AFTER_CALLS, _STOP_AFTER_COMPUTING // workers)
     return max(_STOP_AFTER_CALLS, _STOP_AFTER_ROUNDS * workers)

@@ -8,7 +8,7 @@ with an operator's own options. Precedence: the instance > the registration > th
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
@@ -16,7 +16,11 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 from typing_extensions import override
 
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.operators.options.concurrency_modes import MODES, default_stop_after
+from dagster_dataops.operators.options.concurrency_modes import (
+    MODES,
+    default_stop_after,
+    mode_named,
+)
 
 # Exception classes, or their names: ``TimeoutError``, ``httpx.HTTPError``.
 RetryOn: TypeAlias = tuple[type[BaseException] | str, ...]
@@ -40,14 +44,20 @@ class SettingKind(NamedTuple):
     """The values that a setting can have.
 
     Attributes:
-        allowed: The values in words, for errors.
+        allowed: The values in words, for errors; empty if ``names`` returns them.
         fits: Return whether a value is one of them.
         json_type: The type in JSON Schema.
+        names: Return the values if others may be added.
     """
 
     allowed: str
     fits: Callable[[Any], bool]
     json_type: str
+    names: Callable[[], Iterable[str]] = tuple
+
+    def in_words(self) -> str:
+        """Return the values, for errors."""
+        return self.allowed or f"one of {', '.join(self.names())}"
 
 
 def _is_count(value: object) -> bool:
@@ -73,9 +83,7 @@ def _names_exceptions(value: object) -> bool:
     )
 
 
-MODE: Final = SettingKind(
-    f"one of {', '.join(MODES)}", lambda value: value in list(MODES), "string"
-)
+MODE: Final = SettingKind("", lambda value: value in list(MODES), "string", lambda: MODES)
 WORKERS: Final = SettingKind(
     "0 for the default, or a whole number of at least 1", _is_count, "integer"
 )
@@ -110,7 +118,8 @@ class ExecutionSettings:
 
     Attributes:
         concurrency_mode: Where calls run: `process` for operators that compute, `thread` or
-            `async` for operators that wait, `single` for debugging.
+            `async` for operators that wait, `single` for debugging, or the name of a registered
+            workplace.
         max_workers: Number of processes, or of calls in flight. 0 is the default: the usable
             cores, or 5 per core but at least 32 and at most 128 calls.
         save_data: Whether the result and a checkpoint are written below the root of the results.
@@ -182,10 +191,11 @@ class ExecutionSettings:
     def resolved(self, *, asynchronous: bool) -> "ResolvedSettings":
         """Return these settings with every default filled in."""
         mode = self.concurrency_mode or ("async" if asynchronous else "process")
-        workers = self.max_workers or MODES[mode].default_workers()
+        chosen = mode_named(mode)
+        workers = self.max_workers or chosen.default_workers()
         filled: dict[str, Any] = {
             "stop_after_failures": default_stop_after(mode, workers),
-            "drain_seconds": MODES[mode].drain_seconds,
+            "drain_seconds": chosen.drain_seconds,
             **self.given(),
             "concurrency_mode": mode,
             "max_workers": workers,
@@ -269,7 +279,7 @@ def parse_settings(operator: str, given: Mapping[str, object]) -> ExecutionSetti
     for name, value in given.items():
         kind = _KINDS[name]
         if value is not None and not kind.fits(value):
-            raise OperatorOptionError(operator, name, f"must be {kind.allowed}; got {value!r}")
+            raise OperatorOptionError(operator, name, f"must be {kind.in_words()}; got {value!r}")
     values = {name.removeprefix("_"): value for name, value in given.items()}
     for name in ("max_workers", "batch_size"):
         values[name] = values.get(name) or None

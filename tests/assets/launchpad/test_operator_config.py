@@ -276,7 +276,7 @@ def test_nodes_without_options_have_no_params(
     def node(record: dict) -> dict:
         return record
 
-    assert config_schema(node()) == COMMON_FIELDS
+    assert set(config_schema(node())) == {*COMMON_FIELDS, "concurrency_mode"}
 
 
 def test_an_async_operator_offers_async_and_others_do_not(registry: OperatorRegistry) -> None:

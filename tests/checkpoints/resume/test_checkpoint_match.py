@@ -445,7 +445,9 @@ def test_a_line_read_while_its_file_was_cut_short_is_done_again(
                 0 if digest else checksum(whole[start:end]),
                 checksum(output + error),
             )
-            checkpoint.settle(SpansEntry.of(segment.number, segment.append(output + error), [span]))
+            checkpoint.journal(
+                SpansEntry.of(segment.number, segment.append(output + error), [span])
+            )
     checkpoint.close()
     os.utime(dataset.path, ns=(1, 1))
     report = _go_on(operator, dataset, tmp_path, policy)
@@ -479,7 +481,7 @@ def _settle(operator: Any, dataset: Any, path: Path, numbers: list[int]) -> None
                 input_check=checksum(content[number]),
                 output_check=checksum(output),
             )
-            checkpoint.settle(SpansEntry.of(segment.number, segment.append(output), [span]))
+            checkpoint.journal(SpansEntry.of(segment.number, segment.append(output), [span]))
     checkpoint.close()
 
 

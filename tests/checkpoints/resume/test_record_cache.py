@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent, existing
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import SpansEntry
 from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest
 from dagster_dataops.checkpoints.resume import record_cache
@@ -355,8 +355,8 @@ _MOMENTS = {
     "before the index is filled": (RecordCache, "_fill", 1, True),
     "after a record is found": (RecordCache, "find", 1, False),
     "before the runs are journalled": (JournalWriter, "attempt", 2, True),
-    "before records are settled": (Checkpoint, "settle", 1, True),
-    "after some records are settled": (Checkpoint, "settle", 1, False),
+    "before records are settled": (Checkpoint, "journal", 1, True),
+    "after some records are settled": (Checkpoint, "journal", 1, False),
     "before the index is deleted": (RecordCache, "close", 1, True),
 }
 
@@ -482,8 +482,8 @@ def test_records_that_old_code_made_are_known_as_such_after_a_kill(
 
     def die() -> None:
         patch = pytest.MonkeyPatch()
-        settle = DyingAfter(Checkpoint.settle, 1, before=False)
-        patch.setattr(Checkpoint, "settle", settle)
+        settle = DyingAfter(Checkpoint.journal, 1, before=False)
+        patch.setattr(Checkpoint, "journal", settle)
         this.run(records, run="killed", resume=ResumePolicy.ACROSS_CODE)
 
     assert in_child(die) == DyingAfter.STATUS
@@ -514,7 +514,7 @@ def test_a_run_that_is_resumed_looks_up_the_rest(tmp_path: Path) -> None:
     def die() -> None:
         patch = pytest.MonkeyPatch()
         patch.setattr(record_cache, "_BATCH_BYTES", 120)
-        patch.setattr(Checkpoint, "settle", DyingAfter(Checkpoint.settle, 1, before=False))
+        patch.setattr(Checkpoint, "journal", DyingAfter(Checkpoint.journal, 1, before=False))
         this.run(records[1:], run="killed")
 
     assert in_child(die) == DyingAfter.STATUS
@@ -537,7 +537,7 @@ def test_reused_outcomes_that_a_loss_of_power_took_are_looked_up_again(tmp_path:
 
     def die() -> None:
         patch = pytest.MonkeyPatch()
-        patch.setattr(Checkpoint, "settle", DyingAfter(Checkpoint.settle, 1, before=False))
+        patch.setattr(Checkpoint, "journal", DyingAfter(Checkpoint.journal, 1, before=False))
         this.run(records[1:], run="killed")
 
     assert in_child(die) == DyingAfter.STATUS
@@ -555,7 +555,7 @@ def _source(folder: Path, outcomes: dict[bytes, bytes], at: int = 0) -> OutcomeS
     journal, segment = JournalWriter(folder / "journal"), SegmentWriter(folder, 1)
     segment.offset = at
     for line, output in outcomes.items():
-        span = SettledSpan.of(
+        span = FinishedSpan.of(
             0,
             len(line),
             records=1,

@@ -10,7 +10,6 @@ from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure, reopen
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
-from dagster_dataops.execution.backends import single
 from dagster_dataops.hashing.file_digests import content_digest
 from tests.examples import at_most
 from tests.execution.helpers import (
@@ -24,11 +23,12 @@ from tests.execution.helpers import (
     error_rows,
     expected_failures,
     expected_results,
-    job_for,
     node,
     operator_for,
     plan,
     run,
+    run_single,
+    sink_for,
     without_traceback,
     write_input,
 )
@@ -68,13 +68,13 @@ def test_only_the_chosen_records_are_reopened_and_the_result_is_that_of_one_run(
     chosen = [line for line in failed if data.draw(st.booleans())]
     with pytest.MonkeyPatch.context() as patch:
         cut_by(patch, sizes)
-        job = job_for(operator, dataset, folder)
-        single.run(job)
-        reopen(job.checkpoint, dataset, {line.start for line in chosen})
-        job.checkpoint.close()
+        sink = sink_for(operator, dataset, folder)
+        run_single(sink)
+        reopen(sink.checkpoint, dataset, {line.start for line in chosen})
+        sink.checkpoint.close()
         found = settled(dataset, home)
-        for table in (found.table, job.checkpoint.table):
-            gaps = [byte for gap in table.gaps(job.content) for byte in range(*gap)]
+        for table in (found.table, sink.checkpoint.table):
+            gaps = [byte for gap in table.gaps(sink.work.content) for byte in range(*gap)]
             assert gaps == [byte for line in chosen for byte in range(line.start, line.end)]
             assert (table.records, table.failed) == (
                 len(records) - len(chosen),
@@ -90,31 +90,31 @@ def test_only_the_chosen_records_are_reopened_and_the_result_is_that_of_one_run(
 
 def test_without_a_choice_everything_that_failed_is_open_again(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", plan(["fail", "keep", "fail"]))
-    job = job_for(operator_for("single", 1), dataset, node(tmp_path))
-    single.run(job)
-    first = first_failure(job.checkpoint.folder, job.checkpoint.table)
+    sink = sink_for(operator_for("single", 1), dataset, node(tmp_path))
+    run_single(sink)
+    first = first_failure(sink.checkpoint.folder, sink.checkpoint.table)
     assert first is not None
     assert (first.offset, first.row["exception"]) == (0, "ValueError")
-    reopen(job.checkpoint, dataset, None)
-    job.checkpoint.close()
-    assert (settled(dataset, tmp_path).table.records, job.checkpoint.table.failed) == (1, 0)
-    assert first_failure(job.checkpoint.folder, job.checkpoint.table) is None
+    reopen(sink.checkpoint, dataset, None)
+    sink.checkpoint.close()
+    assert (settled(dataset, tmp_path).table.records, sink.checkpoint.table.failed) == (1, 0)
+    assert first_failure(sink.checkpoint.folder, sink.checkpoint.table) is None
 
 
 def test_a_damaged_span_stays_and_is_detected_later(tmp_path: Path) -> None:
     records = plan(["fail", "keep", "fail"])
     dataset = write_input(tmp_path / "input.jsonl", records)
     operator = operator_for("single", 1)
-    job = job_for(operator, dataset, node(tmp_path))
-    single.run(job)
-    spans = list(job.checkpoint.table.with_failed())  # several if the machine was busy
+    sink = sink_for(operator, dataset, node(tmp_path))
+    run_single(sink)
+    spans = list(sink.checkpoint.table.with_failed())  # several if the machine was busy
     assert spans
     for _, segment, offset in spans:
-        with segment_path(job.checkpoint.folder, segment).open("r+b") as file:
+        with segment_path(sink.checkpoint.folder, segment).open("r+b") as file:
             file.seek(offset)
             file.write(b"#")
-    reopen(job.checkpoint, dataset, None)
-    job.checkpoint.close()
+    reopen(sink.checkpoint, dataset, None)
+    sink.checkpoint.close()
     assert settled(dataset, tmp_path).table.records == 3
     run(operator, dataset, node(tmp_path), resume=ResumePolicy.AUTO)
     assert node(tmp_path).result.read_bytes() == expected_results(records)

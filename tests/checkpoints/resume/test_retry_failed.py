@@ -28,8 +28,8 @@ from dagster_dataops.datasets import writer
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import RetryRefusedError, RunStoppedError, StorageError
-from dagster_dataops.execution.backends import single
 from dagster_dataops.execution.run_report import RunReport
+from dagster_dataops.execution.workplaces import range_worker
 from dagster_dataops.hashing.file_digests import content_digest
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.examples import at_most
@@ -308,7 +308,7 @@ def test_only_failures_of_an_unfinished_run_are_tried_again(
 def test_spans_of_many_records_are_split_so_that_only_the_failed_ones_are_redone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(single, "_SETTLE_SECONDS", math.inf)
+    monkeypatch.setattr(range_worker, "_SPAN_SECONDS", math.inf)
     records = plan_rounds([1 if n % 7 == 3 else 0 for n in range(100)], _KINDS)
     rounds = Rounds(tmp_path / "home", lines(records))
     (rounds.home / "die-90").touch()

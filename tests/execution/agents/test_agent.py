@@ -9,13 +9,13 @@ from dagster_dataops.errors import InputError, StorageError, WorkerError
 from dagster_dataops.execution.agent_pool import AgentOrder, Command, Ended, Message, Ready
 from dagster_dataops.execution.agents.agent import Agent
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
-from tests.execution.helpers import act, job_for, node, plan, write_input
+from tests.execution.helpers import act, node, plan, sink_for, write_input
 
 
 def _order(tmp_path: Path) -> AgentOrder:
     dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
-    job = job_for(act(), dataset, node(tmp_path))
-    return AgentOrders(job, LocalCluster(agents=1, cpus_per_agent=1)).next()
+    sink = sink_for(act(), dataset, node(tmp_path))
+    return AgentOrders(sink, LocalCluster(agents=1, cpus_per_agent=1)).next()
 
 
 def _messages(order: AgentOrder) -> list[Message]:

@@ -52,21 +52,21 @@ def test_the_first_span_counts_and_the_second_is_refused(tmp_path: Path) -> None
     schedule.take("frozen", 50)
     schedule.revoke("frozen")
     schedule.take("other", 50)
-    assert schedule.settle("frozen", 0, 30)
-    assert not schedule.settle("other", 0, 30)
-    assert not schedule.settle("other", 20, 40)
-    assert schedule.settle("other", 40, 50)
+    assert schedule.accept("frozen", 0, 30)
+    assert not schedule.accept("other", 0, 30)
+    assert not schedule.accept("other", 20, 40)
+    assert schedule.accept("other", 40, 50)
     schedule.finish("other", 0, 50)
     assert schedule.free == 10  # of the refused span
     assert schedule.take("other", 50) is not None
-    assert schedule.settle("other", 30, 40)
+    assert schedule.accept("other", 30, 40)
     assert not schedule
 
 
 def test_blank_lines_need_no_span(tmp_path: Path) -> None:
     schedule = LeaseSchedule(_file(tmp_path, b'{"n":1}\n\n  \n'), [Interval(0, 12)])
     schedule.take("a", 100)
-    assert schedule.settle("a", 0, 8)
+    assert schedule.accept("a", 0, 8)
     assert schedule
     schedule.finish("a", 0, 12)
     assert not schedule
@@ -110,7 +110,7 @@ class _Agents:
         done = stretch.start
         while done < stretch.end:
             end = min(done + _LINE * self._chance.randrange(1, 5), stretch.end)
-            if self._schedule.settle(agent, done, end):
+            if self._schedule.accept(agent, done, end):
                 self.settled += range(done, end, _LINE)
             done = end
         self._schedule.finish(agent, *stretch)

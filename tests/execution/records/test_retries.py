@@ -12,10 +12,10 @@ import pytest
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.lines import Line
 from dagster_dataops.errors import RecordError, RunStoppedError, UnencodableError
-from dagster_dataops.execution.records.async_settle import async_settlers
+from dagster_dataops.execution.records.async_calling import async_callers
+from dagster_dataops.execution.records.calling import calling_each, calling_once
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.execution.records.retries import PauseEnded, Retries, matches
-from dagster_dataops.execution.records.settle import line_settling, settling
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.outcomes.named_outputs import To
 from dagster_dataops.operators.outcomes.record_context import Tally
@@ -24,12 +24,12 @@ from dagster_dataops.tracing.tracer import trace
 from tests.execution.helpers import (
     MODES,
     Listener,
+    call_one,
+    call_one_async,
     error_rows,
     lines,
     node,
     run,
-    settle_one,
-    settle_one_async,
     write_input,
 )
 
@@ -180,14 +180,14 @@ def test_an_interrupt_during_a_pause_is_raised_and_keeps_earlier_records() -> No
     def divide(record):
         return {"n": 1 // record["n"]}
 
-    with settling(divide(), (Stop,), retries=Retries(settings, interrupted)) as settle:
+    with calling_each(divide(), (Stop,), retries=Retries(settings, interrupted)) as settle:
         output = bytearray()
         stretch = settle(iter([b'{"n":1}', b'{"n":0}']), output, math.inf)
         assert bytes(output) == b'{"n":1}\n'
         assert (stretch.settled, stretch.line, stretch.failure) == (1, b'{"n":0}', None)
         assert isinstance(stretch.interrupt, Stop)
         with pytest.raises(Stop):
-            settle_one(settle, b'{"n":0}')
+            call_one(settle, b'{"n":0}')
 
 
 def _ended(_: float) -> None:
@@ -209,9 +209,9 @@ def test_a_pause_during_which_the_run_stops_is_no_failure_of_the_record() -> Non
         retries = Retries(settings.resolved(asynchronous=asynchronous), _ended)
         with pytest.raises(PauseEnded):
             if asynchronous:
-                asyncio.run(async_settlers(awaited, None, retries)()([line]))
+                asyncio.run(async_callers(awaited, None, retries)()([line]))
             else:
-                with line_settling(operator, (), None, retries, Tally()) as settle:
+                with calling_once(operator, (), None, retries, Tally()) as settle:
                     settle([line])
 
 
@@ -225,7 +225,7 @@ def test_lines_after_a_record_tried_again_are_not_lost() -> None:
             raise BusyError
         return record
 
-    with settling(fails_first(), ()) as settle:
+    with calling_each(fails_first(), ()) as settle:
         output, source = bytearray(), iter([b'{"n":%d}' % n for n in range(5)])
         settled = 0
         while settled < 5:
@@ -246,8 +246,8 @@ def _raising(errors: list[BaseException]) -> Any:
 
 
 def _settled(operator: Any, retries: Retries) -> Outcome:
-    with settling(operator, (), retries=retries) as settle:
-        return settle_one(settle, b"{}")
+    with calling_each(operator, (), retries=retries) as settle:
+        return call_one(settle, b"{}")
 
 
 def test_pauses_double_vary_and_end_at_a_minute() -> None:
@@ -274,7 +274,7 @@ def test_tries_of_many_coroutines_do_not_mix(tmp_path: Path) -> None:
     async def all_of_them() -> list[Any]:
         given = [b'{"n":%d,"good_at":%d}' % (n, n % 6 + 1) for n in range(60)]
         operator = shaky_async(folder=str(tmp_path), _retries=3)
-        return await asyncio.gather(*(settle_one_async(operator, line) for line in given))
+        return await asyncio.gather(*(call_one_async(operator, line) for line in given))
 
     for n, outcome in enumerate(asyncio.run(all_of_them())):
         if n % 6 < 4:

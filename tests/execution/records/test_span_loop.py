@@ -11,15 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.records import span_loop
-from dagster_dataops.execution.records.range_loop import Terms
+from dagster_dataops.execution.records.calling import CallEach, Stretch
+from dagster_dataops.execution.records.calls import opened_calls
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
-from dagster_dataops.execution.records.settle import Settle, Stretch, settling
 from dagster_dataops.execution.records.span_loop import SpanLoop
+from dagster_dataops.operators.outcomes.record_context import Tally
+from tests.execution.helpers import calls_of
 from tests.faults.crashing import wait_until
 
 
@@ -33,7 +35,7 @@ def _settle(line: bytes) -> Outcome:
     return b"" if line.startswith(b"drop") else line.upper() + b"\n"
 
 
-def in_bulk(settle: Callable[[bytes], Outcome]) -> Settle:
+def in_bulk(settle: Callable[[bytes], Outcome]) -> CallEach:
     """Return a function that settles stretches of lines with one that settles a line."""
 
     def settle_many(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
@@ -62,11 +64,12 @@ class _Ranges:
         self.content = content
         self.spans: list[tuple[Span, bytes]] = []
         self._descriptor = os.open(path, os.O_RDONLY)
-        options = {"operator": "o", "ignore_errors": True, "check_input": True, **given}
-        terms = Terms(write=self._take, **options)
-        self._loop = SpanLoop(in_bulk(settle), self._descriptor, terms)
+        settings = {name: given.pop(name) for name in list(given) if name.startswith("_")}
+        calls = calls_of(in_bulk(settle), **settings)
+        options = {"checks_input": True, **given}
+        self._loop = SpanLoop(calls, self._descriptor, self._take, **options)
 
-    def _take(self, settled: SettledSpan) -> None:
+    def _take(self, settled: FinishedSpan) -> None:
         self.spans.append((settled.span, bytes(settled.output) + settled.errors))
 
     def run(self, start: int = 0, end: int | None = None, **given: Any) -> Any:
@@ -146,7 +149,7 @@ def test_spans_describe_the_outcome_of_every_line(
     ranges = _Ranges(tmp_path_factory.mktemp("x") / "input", content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(span_loop, "_MAX_SLICE", most)
-        patch.setattr(span_loop, "SETTLE_SECONDS", seconds)
+        patch.setattr(span_loop, "SPAN_SECONDS", seconds)
         assert ranges.run(one_by_one=one_by_one) is None
     ranges.check()
     ranges.close()
@@ -185,7 +188,7 @@ def test_the_first_failure_ends_the_range_and_earlier_records_are_settled(
     at = data.draw(st.integers(0, len(good)))
     content = b"\n".join([*good[:at], b"fail here", *good[at:]]) + b"\n"
     path = tmp_path_factory.mktemp("x") / "input"
-    ranges = _Ranges(path, content, ignore_errors=False)
+    ranges = _Ranges(path, content, _ignore_errors=False)
     failed = ranges.run()
     assert failed.offset == content.index(b"fail here")
     ranges.check(failed.offset)
@@ -196,7 +199,7 @@ def test_slow_records_after_quick_ones_are_settled_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slice sized for records of microseconds must not hold back records of seconds."""
-    monkeypatch.setattr(span_loop, "SETTLE_SECONDS", 0.05)
+    monkeypatch.setattr(span_loop, "SPAN_SECONDS", 0.05)
 
     def settle(line: bytes) -> Outcome:
         if line == b"slow":
@@ -303,7 +306,7 @@ def test_no_range_makes_no_span(tmp_path: Path) -> None:
 
 
 def test_input_checksums_are_left_out_by_default(tmp_path: Path) -> None:
-    ranges = _Ranges(tmp_path / "input", b"a\n", check_input=False)
+    ranges = _Ranges(tmp_path / "input", b"a\n", checks_input=False)
     ranges.run()
     assert ranges.spans[0][0].input_check == 0
     ranges.close()
@@ -320,14 +323,10 @@ def test_an_interrupted_call_keeps_earlier_records(tmp_path: Path) -> None:
     path.write_bytes(content)
     spans: list[Span] = []
     descriptor = os.open(path, os.O_RDONLY)
-    with settling(stops_at(number=200), (KeyboardInterrupt,)) as settle:
-        terms = Terms(
-            write=lambda settled: spans.append(settled.span),
-            operator="o",
-            ignore_errors=True,
-            check_input=False,
+    with opened_calls(stops_at(number=200), (KeyboardInterrupt,), Tally()) as calls:
+        loop = SpanLoop(
+            calls, descriptor, lambda settled: spans.append(settled.span), checks_input=False
         )
-        loop = SpanLoop(settle, descriptor, terms)
         with pytest.raises(KeyboardInterrupt):
             loop.run(0, len(content))
     os.close(descriptor)

@@ -8,7 +8,7 @@ import pytest
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.timeouts import event_loop
-from tests.execution.helpers import error_rows, lines, node, run, settle_one_async, write_input
+from tests.execution.helpers import call_one_async, error_rows, lines, node, run, write_input
 from tests.execution.timeouts.hanging import (
     GROUP,
     RELEASE,
@@ -50,7 +50,7 @@ def test_a_cancelled_coroutine_may_clean_up() -> None:
             await asyncio.sleep(0)
             cleaned.append(record)
 
-    outcome = asyncio.run(settle_one_async(tidy(), b"{}"))
+    outcome = asyncio.run(call_one_async(tidy(), b"{}"))
     assert isinstance(outcome, Failure)
     assert outcome.exception == "RecordTimeout"
     assert cleaned == [{}]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.records.settle import settling
+from dagster_dataops.execution.records.calling import calling_each
 from dagster_dataops.execution.timeouts.record_timeout import (
     RecordTimeout,
 )
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
-from tests.execution.helpers import Listener, error_rows, node, run, settle_one, write_input
+from tests.execution.helpers import Listener, call_one, error_rows, node, run, write_input
 from tests.execution.timeouts.hanging import GROUP, hangs
 
 # pytest-timeout's SIGALRM would prevent the product's.
@@ -62,8 +62,8 @@ def test_calls_about_as_long_as_their_limit_end_well_or_in_time() -> None:
         return record
 
     alarm = Alarm(0.001)
-    with alarm.installed(), settling(nearly(), (), alarm.around) as settle:
-        outcomes = [settle_one(settle, b'{"n":%d}' % (n % 1000)) for n in range(1000)]
+    with alarm.installed(), calling_each(nearly(), (), alarm.around) as settle:
+        outcomes = [call_one(settle, b'{"n":%d}' % (n % 1000)) for n in range(1000)]
     good = [outcome for outcome in outcomes if isinstance(outcome, bytes)]
     bad = [outcome for outcome in outcomes if not isinstance(outcome, bytes)]
     assert len(good) + len(bad) == 1000

@@ -45,7 +45,7 @@ def test_workers_have_only_the_necessary_descriptors_open(where) -> None:
 
 def _assignment(tmp_path: Path) -> Assignment:
     dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
-    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 1, 99, True, True)
+    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 1, True, 99)
 
 
 def test_a_killed_server_is_replaced_and_its_workers_continue(tmp_path: Path) -> None:

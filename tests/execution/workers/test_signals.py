@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from dagster_dataops.execution.records.settle import Stretch
+from dagster_dataops.execution.records.calling import Stretch
 from dagster_dataops.execution.workers import signals
 from dagster_dataops.execution.workers.signals import (
     Terminated,

@@ -3,6 +3,7 @@ import threading
 from dataclasses import replace
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,13 +23,15 @@ _RECORDS = plan(["keep", "expand", "fail", "drop"])
 
 def _assignment(tmp_path: Path) -> Assignment:
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
-    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 5, True, True)
+    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 5, True)
 
 
-def _served(assignment: Assignment, *told: bytes) -> list[bytes]:
+def _served(assignment: Assignment, *told: bytes, **settings: Any) -> list[bytes]:
     """Return the messages of a worker in answer to these."""
     mine, theirs = Pipe()
-    thread = threading.Thread(target=serve, args=(theirs, assignment, act(), Termination()))
+    thread = threading.Thread(
+        target=serve, args=(theirs, assignment, act(**settings), Termination())
+    )
     thread.start()
     said = []
     for message in told:
@@ -73,9 +76,9 @@ def test_a_careful_worker_settles_every_record_at_once(tmp_path: Path, mode: Mod
 
 
 def test_a_worker_stops_at_a_failure_that_is_not_ignored(tmp_path: Path) -> None:
-    assignment = replace(_assignment(tmp_path), ignore_errors=False)
+    assignment = _assignment(tmp_path)
     size = (tmp_path / "input.jsonl").stat().st_size
-    said = _served(assignment, protocol.pack_range(Range(0, size)))
+    said = _served(assignment, protocol.pack_range(Range(0, size)), _ignore_errors=False)
     assert [message[0] for message in said] == [Kind.READY, Kind.SPAN, Kind.FAILED]
     assert Span(*protocol.unpack(said[1])[2:]).records == 2
     assert Failure(*protocol.unpack(said[2])).exception == "ValueError"

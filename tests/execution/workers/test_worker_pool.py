@@ -16,7 +16,7 @@ from tests.faults.crashing import alive
 
 def _assignment(tmp_path: Path, segment: int) -> Assignment:
     dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
-    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), segment, 99, True, True)
+    return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), segment, True, 99)
 
 
 @pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])

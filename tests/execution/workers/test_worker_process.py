@@ -30,7 +30,7 @@ def worker() -> Iterator[WorkerProcess]:
 
 def test_a_span_moves_the_end_of_the_settled_part(worker: WorkerProcess) -> None:
     worker.take_note(_span(100, 40))
-    assert worker.settled_to == 140
+    assert worker.journaled_to == 140
 
 
 def test_an_ended_process_stays_ended(worker: WorkerProcess) -> None:

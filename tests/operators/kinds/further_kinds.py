@@ -21,8 +21,8 @@ from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.result_writer import ResultWriter
 from dagster_dataops.datasets.lines import iterate_lines
-from dagster_dataops.execution.attempt import Attempt
-from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.checkpoint_sink import CheckpointSink
+from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.runners.record_runner import RecordRunner
 from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind, Result
 from dagster_dataops.operators.kinds.kind_table import ARTEFACT, register_kind
@@ -60,32 +60,32 @@ MODEL: Final = register_kind(
 
 
 class SortingRunner(RecordRunner):
-    """Settles the keys as records, and then sorts the lines of the input."""
+    """Journals the keys as records, and then sorts the lines of the input."""
 
     @override
-    def compose(self, attempt: Attempt, job: Job) -> Drafts | list[int]:
-        checkpoint = job.checkpoint
+    def compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
+        checkpoint = sink.checkpoint
         return compose(
-            attempt.folder, checkpoint, job.dataset, traced=False, select=_SortedLines(job)
+            attempt.folder, checkpoint, sink.work.dataset, traced=False, select=_SortedLines(sink)
         )
 
 
 class _SortedLines:
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self.tick = job.tick
+    def __init__(self, sink: CheckpointSink) -> None:
+        self._sink = sink
+        self.tick = sink.tick
 
     def write(self, results: ResultWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
         """Write all lines with a key, sorted."""
-        checkpoint, gone = self._job.checkpoint, set(failed)
+        checkpoint, gone = self._sink.checkpoint, set(failed)
         spans = outputs(checkpoint.folder, checkpoint.table.ordered(), [])
         keys = [
             orjson.loads(line)["key"]
             for span, output in spans
             for line in output[: span.output_bytes].splitlines()
         ]
-        with opened(self._job.dataset.path) as source:
-            lines = iterate_lines(source, [self._job.content])
+        with opened(self._sink.work.dataset.path) as source:
+            lines = iterate_lines(source, [self._sink.work.content])
             left = [line.text for line in lines if line.start not in gone]
         for key in sorted(range(len(keys)), key=keys.__getitem__):
             results.write(left[key].strip() + b"\n", 1)

@@ -228,11 +228,11 @@ def test_an_input_that_changes_under_way_is_refused(tmp_path: Path, mode: str) -
 def test_records_left_undone_are_never_published(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dagster_dataops.execution.backends import processes, single
+    from dagster_dataops.execution.workplaces import processes, single
 
-    def forgets(job: object) -> None:
-        job.todo = job.todo[1:]  # type: ignore[attr-defined]
-        single.run(job)  # type: ignore[arg-type]
+    def forgets(attempt: Any, work: Any, sink: Any) -> None:
+        work.open = work.open[1:]
+        single.run(attempt, work, sink)
 
     monkeypatch.setattr(processes, "run", forgets)
     dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 5))

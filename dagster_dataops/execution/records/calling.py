@@ -1,9 +1,9 @@
-"""Settle input lines: decode a line, call the operator, encode the outcome or keep the failure.
+"""Call an operator for input lines: decode, call, encode the outcome or keep the failure.
 
 It consists of layers: decode, retries, time limit, operator, encode. Layers that the settings do
-not need are left out. Together with `async_settle`, which awaits the call, this is the only code
-that calls record operators. `settling` is a loop over many lines, for operators that take one
-record; `line_settling` settles the lines of one call by the steps of `Settler`, which further
+not need are left out. Together with `async_calling`, which awaits the call, this is the only code
+that calls record operators. `calling_each` is a loop over many lines, for operators that take one
+record; `calling_once` takes the lines of one call through the steps of `CallSteps`, which further
 tries of the loop take as well.
 """
 
@@ -15,6 +15,13 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import orjson
 
 from dagster_dataops.concurrency.stepping import Steps, run_steps
+from dagster_dataops.execution.records.call_steps import (
+    ENDS_OF_RUN,
+    CallOnce,
+    CallSteps,
+    DisposedOutcome,
+    Pause,
+)
 from dagster_dataops.execution.records.lifecycle import (
     context_of,
     measured,
@@ -28,13 +35,6 @@ from dagster_dataops.execution.records.record_failures import (
     raised,
 )
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle_steps import (
-    ENDS_OF_RUN,
-    Pause,
-    Settled,
-    SettleLines,
-    Settler,
-)
 from dagster_dataops.execution.timeouts.record_timeout import Forward
 from dagster_dataops.operators.bound_methods import column_watch, record_function
 from dagster_dataops.operators.definition.operator import Operator
@@ -49,10 +49,10 @@ Around: TypeAlias = Callable[[Forward], Forward]  # wraps every call of an opera
 
 
 class Stretch(NamedTuple):
-    """The result of settling lines up to a line without an outcome.
+    """What a function of `calling_each` did, up to a line without an outcome.
 
     Attributes:
-        settled: Number of settled lines; their records are in the output.
+        settled: Number of lines with an outcome; their records are in the output.
         dropped: Number of these lines that emitted nothing.
         extra: Number of result records beyond one per line.
         line: The line that ended the stretch; ``None`` at the end of the lines or of the time.
@@ -69,19 +69,19 @@ class Stretch(NamedTuple):
     interrupt: BaseException | None = None
 
 
-# Settles lines into a buffer until a line has no outcome, or until a monotonic time.
-Settle: TypeAlias = Callable[[Iterator[bytes], bytearray, float], Stretch]
+# Calls an operator for lines, into a buffer, until one has no outcome or a monotonic time comes.
+CallEach: TypeAlias = Callable[[Iterator[bytes], bytearray, float], Stretch]
 
 
 @contextmanager
-def settling(
+def calling_each(
     operator: Operator,
     interrupts: Interrupts,
     around: Around | None = None,
     retries: Retries | None = None,
     tally: Tally | None = None,
-) -> Iterator[Settle]:
-    """Yield the function that settles lines in this thread; open the operator before.
+) -> Iterator[CallEach]:
+    """Yield the function that calls an operator for lines in this thread; open it before.
 
     Args:
         operator: A record operator that takes one record. An ``async def`` operator runs in its own
@@ -98,33 +98,33 @@ def settling(
     """
     retries, tally = retries or Retries(operator.__dataops__.resolved), tally or Tally()
     interrupts = (*interrupts, *ENDS_OF_RUN)
-    settler = Settler(operator, retries, tally)
+    steps = CallSteps(operator, retries, tally)
     with _opened_call(operator, around, tally) as call:
         run = _runner(call, retries, interrupts)
 
-        def try_again(line: bytes, failure: Failure) -> Settled:
-            return run(settler.again(line, failure))
+        def try_again(line: bytes, failure: Failure) -> DisposedOutcome:
+            return run(steps.again(line, failure))
 
-        yield _retrying(_settler(call, interrupts, tally), try_again, interrupts, tally)
+        yield _retrying(_each(call, interrupts, tally), try_again, interrupts, tally)
 
 
 @contextmanager
-def line_settling(
+def calling_once(
     operator: Operator,
     interrupts: Interrupts,
     around: Around | None = None,
     retries: Retries | None = None,
     tally: Tally | None = None,
-) -> Iterator[SettleLines]:
-    """Yield the function that settles a batch, or one line of an operator that takes one record.
+) -> Iterator[CallOnce]:
+    """Yield the function that calls for a batch, or for one line if the operator takes one record.
 
-    Arguments and errors are those of `settling`; ``around`` covers a call with a batch.
+    Arguments and errors are those of `calling_each`; ``around`` covers a call with a batch.
     """
     retries, tally = retries or Retries(operator.__dataops__.resolved), tally or Tally()
-    settler = Settler(operator, retries, tally)
+    steps = CallSteps(operator, retries, tally)
     with _opened_call(operator, around, tally) as call:
         run = _runner(call, retries, (*interrupts, *ENDS_OF_RUN))
-        yield lambda lines: run(settler.steps(lines))
+        yield lambda lines: run(steps.of(lines))
 
 
 def _runner(call: Forward, retries: Retries, interrupts: Interrupts) -> Callable[[Steps[T]], T]:
@@ -141,7 +141,7 @@ def _runner(call: Forward, retries: Retries, interrupts: Interrupts) -> Callable
 
 @contextmanager
 def _opened_call(operator: Operator, around: Around | None, tally: Tally) -> Iterator[Forward]:
-    """Open an operator and yield the function that calls it; arguments as for `settling`.
+    """Open an operator and yield the function that calls it; arguments as for `calling_each`.
 
     Raises:
         OperatorOpenError: The operator cannot be opened.
@@ -160,22 +160,22 @@ def _opened_call(operator: Operator, around: Around | None, tally: Tally) -> Ite
         with opened(operator, run_alone, context) as own:
             yield counted(record_function(own, context, times, watch))
         return
-    from dagster_dataops.execution.records.async_settle import calls_in_a_loop  # slow to import
+    from dagster_dataops.execution.records.async_calling import calls_in_a_loop  # slow to import
 
     with calls_in_a_loop(operator, context, times, watch) as call:
         yield counted(call)
 
 
 def _retrying(
-    settle: Settle,
-    try_again: Callable[[bytes, Failure], Settled],
+    call: CallEach,
+    try_again: Callable[[bytes, Failure], DisposedOutcome],
     interrupts: Interrupts,
     tally: Tally,
-) -> Settle:
-    """Return ``settle`` with further attempts for failed lines, and with the texts of failures."""
+) -> CallEach:
+    """Return ``call`` with further attempts for failed lines, and with the texts of failures."""
 
-    def settle_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
-        stretch = settle(lines, output, until)
+    def call_retrying(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
+        stretch = call(lines, output, until)
         if stretch.failure is None or stretch.line is None:
             return stretch
         try:
@@ -193,13 +193,13 @@ def _retrying(
             stretch.extra + (outcome.count(b"\n") - 1 if outcome else 0),
         )
 
-    return settle_retrying
+    return call_retrying
 
 
-def _settler(forward: Forward, interrupts: Interrupts, tally: Tally) -> Settle:  # noqa: C901, PLR0915 - see settle()
+def _each(forward: Forward, interrupts: Interrupts, tally: Tally) -> CallEach:  # noqa: C901, PLR0915 - see call_each()
     loads, clock, unusual = orjson.loads, time.monotonic, tally.unusual
 
-    def settle(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912, PLR0915 - each call a record costs 2 %
+    def call_each(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912, PLR0915 - each call a record costs 2 %
         settled = dropped = extra = 0
         exact = tally.exact
         for line in lines:
@@ -239,4 +239,4 @@ def _settler(forward: Forward, interrupts: Interrupts, tally: Tally) -> Settle: 
                 break
         return Stretch(settled, dropped, extra)
 
-    return settle
+    return call_each

@@ -7,19 +7,19 @@ import orjson
 import pytest
 
 from dagster_dataops.data import data_register
+from dagster_dataops.execution.records.calling import calling_each
 from dagster_dataops.execution.records.record_failures import (
     Failure,
     failure_of,
 )
-from dagster_dataops.execution.records.settle import settling
-from tests.execution.helpers import act, act_async, settle_one, settle_one_async
+from tests.execution.helpers import act, act_async, call_one, call_one_async
 
 _GROUP = "data.settling"
 
 
 def _settled(operator: Any, line: bytes, *interrupts: type[BaseException]) -> Any:
-    with settling(operator, interrupts) as settle:
-        return settle_one(settle, line)
+    with calling_each(operator, interrupts) as settle:
+        return call_one(settle, line)
 
 
 class Stop(BaseException):
@@ -84,7 +84,7 @@ def test_an_invalid_return_value_is_an_invalid_result(value: object) -> None:
 @pytest.mark.parametrize("line", [b"", b" ", b"\t\r", b"\r"])
 def test_blank_lines_have_no_outcome(line: bytes) -> None:
     assert _settled(keep(), line) is None
-    assert asyncio.run(settle_one_async(act_async(), line)) is None
+    assert asyncio.run(call_one_async(act_async(), line)) is None
 
 
 @pytest.mark.parametrize("line", [b"{", b"[]", b"1", b"null", b'{"a":NaN}', b"\xff"])
@@ -92,7 +92,7 @@ def test_bad_lines_fail_alike_in_both_settlers(line: bytes) -> None:
     plain = _settled(act(), line)
     assert isinstance(plain, Failure)
     assert plain.exception == "InvalidLine"
-    assert asyncio.run(settle_one_async(act_async(), line)) == plain
+    assert asyncio.run(call_one_async(act_async(), line)) == plain
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_an_async_operator_keeps_one_loop_for_all_records() -> None:
     async def where(record):
         loops.add(id(asyncio.get_running_loop()))
 
-    with settling(where(), ()) as settle:
-        assert [settle_one(settle, b'{"n":1}') for _ in range(5)] == [b'{"n":1}\n'] * 5
+    with calling_each(where(), ()) as settle:
+        assert [call_one(settle, b'{"n":1}') for _ in range(5)] == [b'{"n":1}\n'] * 5
     assert len(loops) == 1
 
 
@@ -146,12 +146,12 @@ def test_cancelling_itself_is_a_failure_and_being_cancelled_is_not() -> None:
         await asyncio.sleep(60)
 
     async def cancelled() -> None:
-        task = asyncio.create_task(settle_one_async(waits(), b"{}"))
+        task = asyncio.create_task(call_one_async(waits(), b"{}"))
         await asyncio.sleep(0)
         task.cancel()
         await task
 
-    assert asyncio.run(settle_one_async(cancels(), b"{}")).exception == "CancelledError"
+    assert asyncio.run(call_one_async(cancels(), b"{}")).exception == "CancelledError"
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled())
 
@@ -216,7 +216,7 @@ def test_only_the_failure_of_the_last_try_is_formatted(
         raise ToldError
 
     if asynchronous:
-        failure = asyncio.run(settle_one_async(fails_async(), b"{}"))
+        failure = asyncio.run(call_one_async(fails_async(), b"{}"))
     else:
         failure = _settled(fails(), b"{}")
     assert isinstance(failure, Failure)

@@ -17,7 +17,6 @@ from dagster_dataops.byte_ranges import (
     open_readable,
     read_range,
 )
-from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.concurrency.cores import usable_cores
@@ -30,10 +29,12 @@ from dagster_dataops.errors import (
     StorageError,
     WorkerError,
 )
+from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failure, timed_out
 from dagster_dataops.execution.records.span_draft import Finished, span_of
-from dagster_dataops.execution.settlement import Settlement
+from dagster_dataops.execution.sink import Sink
+from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workers import fork_server, protocol
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.execution.workers.protocol import Kind, Range
@@ -55,8 +56,8 @@ _GRACE_SECONDS: Final = 1.0
 _LAST_MESSAGES_SECONDS: Final = 1.0  # for all workers together
 
 
-def run(job: Settlement) -> None:
-    """Settle the open records of a job.
+def run(attempt: Attempt, work: WorkList, sink: Sink) -> None:
+    """Run the open records.
 
     Raises:
         RecordError: A record failed and failures are not ignored.
@@ -65,31 +66,33 @@ def run(job: Settlement) -> None:
         OperatorOpenError: The operator cannot be opened.
         RunStoppedError: The operator stopped the run.
     """
-    descriptor = open_readable(job.dataset.path)
+    descriptor = open_readable(work.dataset.path)
     try:
-        _Run(job, descriptor).run()
+        _Run(attempt, work, sink, descriptor).run()
     finally:
         close_readable(descriptor)
 
 
 class _Run:
-    def __init__(self, job: Settlement, descriptor: Readable) -> None:
-        self._job = job
+    def __init__(self, attempt: Attempt, work: WorkList, sink: Sink, descriptor: Readable) -> None:
+        self._attempt = attempt
+        self._settings = attempt.settings
+        self._work = work
+        self._sink = sink
         self._descriptor = descriptor
-        batches = job.batch_starts(descriptor)
-        self._scheduler = Scheduler(descriptor, job.todo, job.settings.max_workers, batches)
-        self._pool = WorkerPool(job.operator, job.unshared)
-        self._own_segment: SegmentWriter | None = None
+        batches = work.batch_starts(descriptor)
+        self._scheduler = Scheduler(descriptor, work.open, self._settings.max_workers, batches)
+        self._pool = WorkerPool(attempt.operator, attempt.unshared)
         self._failed: Failure | None = None
-        self._deaths = Breaker(job.settings.stop_after_failures)
+        self._deaths = Breaker(self._settings.stop_after_failures)
         self._last_failed: list[int] = []  # byte positions of records, from workers that end
         self._ending = False
         self._stamp = FileState.of_readable(descriptor)
         self._ever_ready = False
         # A small input is finished before a second worker is ready.
-        size = sum(end - start for start, end in job.todo)
-        most = job.settings.max_workers
-        self._missing = (most if job.growing else min(most, size)) - 1
+        size = sum(end - start for start, end in work.open)
+        most = self._settings.max_workers
+        self._missing = (most if work.growing else min(most, size)) - 1
         self._last_done = 0.0  # time at which a range was finished, or the first worker was ready
         self._failed_starts = 0  # consecutive workers that died before they were ready
 
@@ -101,28 +104,28 @@ class _Run:
                 if starting:
                     self._start_missing()
                 self._listen(_START_CHECK_SECONDS if starting else _WAIT_SECONDS)
-                self._job.tick()
-                if self._job.growing:
+                self._sink.tick()
+                if self._work.growing:
                     self._take_orders()
             if self._failed is None:
                 self._pool.stop()
         finally:
             self._end()
         if self._failed is not None:
-            raise self._job.error_of(self._failed)
+            raise self._sink.error_of(self._failed)
 
     def _busy(self) -> bool:
         workers = self._pool.workers
         at_work = bool(self._scheduler) or any(worker.ranges for worker in workers)
-        return at_work or self._job.growing
+        return at_work or self._work.growing
 
     def _is_idle(self) -> bool:
         """Return whether there is no work now, but may be later."""
-        return self._job.growing and not self._scheduler
+        return self._work.growing and not self._scheduler
 
     def _take_orders(self) -> None:
         """Add stretches of the input to the work, or return those that no worker has."""
-        more, give_back = self._job.take_orders()
+        more, give_back = self._work.take_orders()
         if give_back is not None:
             give_back(self._scheduler.take_rest())
         if not more:
@@ -172,16 +175,14 @@ class _Run:
         return (1 + starting // cores) * (_LITTLE_GAIN if computing else 1)
 
     def _start_worker(self) -> None:
-        job = self._job
+        path = self._work.dataset.path
         assignment = Assignment(
-            input=str(job.dataset.path),
+            input=str(path),
             stamp=self._stamp,
-            folder=str(job.folder),
-            segment=job.take_segment_number(),
-            ignore_errors=job.settings.ignore_errors,
-            check_input=job.check_input,
-            one_by_one=job.keeps_outcomes,
-            bucket=bucket_facts(job.dataset.path),
+            folder=str(self._sink.folder),
+            segment=self._sink.take_segment_number(),
+            checks_input=self._work.checks_input,
+            bucket=bucket_facts(path),
         )
         self._pool.start(assignment)
 
@@ -202,8 +203,8 @@ class _Run:
         for worker, has_message in self._pool.wait_for_messages(seconds).items():
             if not (has_message and self._receive(worker)):
                 self._handle_death(worker)
-        if self._job.settings.timeout is not None:
-            self._end_overdue(self._job.settings.timeout, time.monotonic())
+        if self._settings.timeout is not None:
+            self._end_overdue(self._settings.timeout, time.monotonic())
 
     def _receive(self, worker: WorkerProcess) -> bool:
         """Handle a worker's message; return whether the worker is alive."""
@@ -220,7 +221,7 @@ class _Run:
     def _end_overdue(self, limit: float, now: float) -> None:
         """End workers whose record exceeds its time limit, and that cannot end the call themselves.
 
-        SIGTERM is sent first, so that they can settle their finished records.
+        SIGTERM is sent first, so that they can write their finished records.
         """
         for worker in self._pool.workers:
             if worker.overdue is not None:
@@ -237,7 +238,7 @@ class _Run:
             case Kind.READY:
                 self._handle_ready(worker)
             case Kind.SPAN:
-                worker.take_note(self._settle(worker, message))
+                worker.take_note(self._journal(worker, message))
             case Kind.DONE:
                 self._finished(worker, *protocol.unpack(message))
             case Kind.SHORTENED:
@@ -261,10 +262,10 @@ class _Run:
         else:
             self._last_failed += protocol.unpack(message)
 
-    def _settle(self, worker: WorkerProcess, message: bytes) -> Span:
+    def _journal(self, worker: WorkerProcess, message: bytes) -> Span:
         offset, notes, *fields = protocol.unpack(message)
         span = Span(*fields)
-        self._job.settle(worker.segment, offset, [span], [SpanNotes.from_text(notes)])
+        self._sink.journal(worker.segment, offset, [span], [SpanNotes.from_text(notes)])
         if span.failed < span.records:
             self._deaths.succeeded()
         return span
@@ -281,10 +282,10 @@ class _Run:
         """Record that a worker has finished a range, and give it the next one."""
         given = worker.ranges.popleft()
         worker.late = False
-        worker.settled_to = 0  # the next range may lie before this one
+        worker.journaled_to = 0  # the next range may lie before this one
         self._last_done = time.monotonic()
         self._scheduler.measured(given.end - given.start, seconds)
-        self._job.finish(given.start, given.end)
+        self._work.finish(given.start, given.end)
         self._supply(worker)
 
     def _shorten(self, worker: WorkerProcess, end: int) -> None:
@@ -298,11 +299,11 @@ class _Run:
 
     def _raise_fault(self, kind: int, text: str) -> None:
         if kind == Kind.STOPPED:
-            raise RunStoppedError(self._job.name, text)
-        self._job.check_input_unchanged()
+            raise RunStoppedError(self._attempt.name, text)
+        self._sink.check_input_unchanged()
         if kind == Kind.UNABLE:
-            raise WorkerError(self._job.name, text)
-        raise StorageError(str(self._job.folder), "settle records", text)
+            raise WorkerError(self._attempt.name, text)
+        raise StorageError(str(self._sink.folder), "write outcomes", text)
 
     def _handle_death(self, worker: WorkerProcess) -> None:
         """Replace a worker that died; another one processes its unsettled lines again."""
@@ -314,11 +315,13 @@ class _Run:
             self._count_failed_start(worker)
         elif untouched:
             given = untouched.pop(0)
-            self._job.finish(given.start, max(given.start, worker.settled_to))
-            if worker.overdue is not None and not self._job.batches:
-                self._give_back_overdue(given, max(given.start, worker.settled_to), worker.overdue)
+            self._work.finish(given.start, max(given.start, worker.journaled_to))
+            if worker.overdue is not None and not self._work.batch_size:
+                self._give_back_overdue(
+                    given, max(given.start, worker.journaled_to), worker.overdue
+                )
             else:
-                killer = self._scheduler.give_back_after_death(given, worker.settled_to)
+                killer = self._scheduler.give_back_after_death(given, worker.journaled_to)
                 if killer is not None:
                     self._blame(killer, _died(worker.cause_of_death))
         for queued in reversed(untouched):
@@ -331,11 +334,11 @@ class _Run:
         if self._scheduler:
             self._start_worker()
         else:
-            self._missing += self._job.growing
+            self._missing += self._work.growing
 
     def _give_back_overdue(self, given: Range, start: int, overdue: Overdue) -> None:
-        """Settle the overdue record as failed; another worker processes the rest of its range."""
-        limit = self._job.settings.timeout
+        """Journal the overdue record as failed; another worker processes the rest of its range."""
+        limit = self._settings.timeout
         if limit is None or not start <= overdue.offset < given.end:  # its call has ended after all
             self._scheduler.give_back(given._replace(start=start))
             return
@@ -354,73 +357,64 @@ class _Run:
         from_outside = self._ever_ready or not worker.fresh or worker.status == -signal.SIGKILL
         if not from_outside or self._failed_starts > _MOST_STILLBORN:
             reason = f"a worker died before it was ready ({worker.cause_of_death})"
-            raise WorkerError(self._job.name, reason)
+            raise WorkerError(self._attempt.name, reason)
 
     def _blame(self, killer: Range, failure: Failure) -> None:
-        """Settle a record that killed its worker as failed, without running it again."""
+        """Journal a record that killed its worker as failed, without running it again."""
         data = read_range(self._descriptor, killer.start, killer.end - killer.start)
         failure = failure._replace(offset=killer.start)
         self._deaths.count(failure, killer.start)
-        if self._deaths.open or not self._job.settings.ignore_errors:
+        if self._deaths.open or not self._settings.ignore_errors:
             self._failed = failure
             return
         line = Line(killer.start, killer.end, data.removesuffix(b"\n"))
-        check_input = self._job.check_input
-        settled = span_of([Finished(line, failure)], self._job.name, check_input=check_input)
-        if self._own_segment is None:
-            self._own_segment = SegmentWriter(self._job.folder, self._job.take_segment_number())
-        offset = self._own_segment.append(settled.errors)
-        self._job.settle(self._own_segment.number, offset, [settled.span])
-        self._job.finish(killer.start, killer.end)
+        checks = self._work.checks_input
+        span = span_of([Finished(line, failure)], self._attempt.name, check_input=checks)
+        self._sink.write(span)
+        self._work.finish(killer.start, killer.end)
 
     def _end(self) -> None:
-        """End the workers; after a failure or interrupt settle their finished records first.
+        """End the workers; after a failure or interrupt journal their finished records first.
 
         After a complete run they become idle, or end, while the result is published.
         """
         self._ending = True
         if not self._busy() and self._failed is None:
-            self._job.resources.callback(self._pool.close, _GRACE_SECONDS)
-            self._close_own_segment()
+            self._attempt.resources.callback(self._pool.close, _GRACE_SECONDS)
             return
         try:
-            self._drain(self._job.settings.drain_seconds)
+            self._drain(self._settings.drain_seconds)
             self._pool.terminate()
             self._receive_last_messages(time.monotonic() + _LAST_MESSAGES_SECONDS)
         finally:
             self._pool.close(0.0)  # they had enough time to report
-            self._close_own_segment()
-            self._job.last_failed = {*self._last_failed, *self._deaths.last_failed}
+            self._sink.last_failed = {*self._last_failed, *self._deaths.last_failed}
 
     def _drain(self, seconds: float) -> None:
         """Let the workers end their calls in flight; a second interrupt ends the wait."""
         if seconds:
-            self._job.note(
+            self._attempt.log(
                 f"stopping: waiting up to {seconds:g} s for the calls in flight; interrupt again "
                 "to abandon them"
             )
             self._pool.drain()
             self._receive_last_messages(time.monotonic() + seconds)
 
-    def _close_own_segment(self) -> None:
-        if self._own_segment is not None:
-            self._own_segment.close()
-
     def _receive_last_messages(self, until: float) -> None:
-        """Settle the spans that workers still report; ignore other messages.
+        """Journal the spans that workers still report; ignore other messages.
 
         An interrupt may have occurred between any two steps.
         """
         for worker in self._pool.workers:
             try:
                 while not worker.receiving and worker.connection.poll(_from_now(until)):
-                    self._settle_last(worker, worker.receive())
+                    self._take_last(worker, worker.receive())
             except (EOFError, OSError):
                 continue
 
-    def _settle_last(self, worker: WorkerProcess, message: bytes) -> None:
+    def _take_last(self, worker: WorkerProcess, message: bytes) -> None:
         if message[0] == Kind.SPAN:
-            self._settle(worker, message)
+            self._journal(worker, message)
         elif message[0] == Kind.LAST_FAILED:
             self._take_note(worker, message)
 

@@ -1,11 +1,11 @@
 import xxhash
 
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.settled_span import SettledSpan
 
 
-def _settled(output: bytes, errors: bytes, source: memoryview | None = None) -> SettledSpan:
-    return SettledSpan.of(
+def _settled(output: bytes, errors: bytes, source: memoryview | None = None) -> FinishedSpan:
+    return FinishedSpan.of(
         70,
         9,
         records=3,

@@ -5,8 +5,16 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError
-from dagster_dataops.execution.backends import single
-from tests.execution.helpers import job_for, lines, node, run, settled_output, write_input
+from dagster_dataops.execution.workplaces import single
+from tests.execution.helpers import (
+    lines,
+    node,
+    run,
+    run_single,
+    settled_output,
+    sink_for,
+    write_input,
+)
 
 _GROUP = "data.single_tests"
 
@@ -44,10 +52,10 @@ def test_small_ranges_cover_the_whole_input(
     monkeypatch.setattr(single, "_RANGE_BYTES", 10)
     records = [{"n": n} for n in range(20)]
     dataset = write_input(tmp_path / "input.jsonl", records)
-    job = job_for(same(_concurrency_mode="single"), dataset, node(tmp_path))
-    single.run(job)
-    assert b"".join(settled_output(job)) == lines(records)
-    job.checkpoint.close()
+    sink = sink_for(same(_concurrency_mode="single"), dataset, node(tmp_path))
+    run_single(sink)
+    assert b"".join(settled_output(sink)) == lines(records)
+    sink.checkpoint.close()
 
 
 def test_a_stop_keeps_settled_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,8 +66,8 @@ def test_a_stop_keeps_settled_records(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(single, "_RANGE_BYTES", 10)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(20)])
     operator = same_again(_concurrency_mode="single")
-    job = job_for(operator, dataset, node(tmp_path), should_stop=lambda: "told to")
+    sink = sink_for(operator, dataset, node(tmp_path), should_stop=lambda: "told to")
     with pytest.raises(RunStoppedError, match="told to"):
-        single.run(job)
-    assert 0 < job.checkpoint.table.records < 20
-    job.checkpoint.close()
+        run_single(sink)
+    assert 0 < sink.checkpoint.table.records < 20
+    sink.checkpoint.close()

@@ -12,13 +12,15 @@ from functools import partial
 from typing import Final
 
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
-from dagster_dataops.execution.backends.collector import Collector
-from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.records.call_steps import CallOnce
+from dagster_dataops.execution.records.calling import calling_once
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle import line_settling
-from dagster_dataops.execution.records.settle_steps import SettleLines
+from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.timeouts.record_timeout import Stuck
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit, start_thread
+from dagster_dataops.execution.work_list import WorkList
+from dagster_dataops.execution.workplaces.collector import Collector
 from dagster_dataops.operators.outcomes.record_context import Tally
 
 _LOOK_SECONDS: Final = 0.001
@@ -26,8 +28,8 @@ _QUICK_CALLS: Final = 4  # of one thread within that time
 _ALONE_SECONDS: Final = 0.05
 
 
-def run(job: Job) -> None:
-    """Settle the open records of a job.
+def run(attempt: Attempt, work: WorkList, sink: Sink) -> None:
+    """Run the open records.
 
     Raises:
         RecordError: A record failed and failures are not ignored.
@@ -35,34 +37,34 @@ def run(job: Job) -> None:
             run.
         OperatorOpenError: The operator cannot be opened.
     """
-    collector = Collector(job)
-    retries = Retries(job.settings, collector.pause, collector.breaker)
-    stuck = Stuck(job.settings.max_workers)
+    collector = Collector(attempt, work, sink)
+    retries = Retries(attempt.settings, collector.pause, collector.breaker)
+    stuck = Stuck(attempt.settings.max_workers)
 
-    def work() -> None:
+    def call() -> None:
         try:
-            with _settling(job, retries, stuck) as settle:
+            with _calling(attempt, retries, stuck) as call_once:
                 while lines := collector.take():
-                    collector.put(settle(lines))
+                    collector.put(call_once(lines))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
             collector.end(error)
 
     try:
-        pool = _ThreadPool(work, job)
+        pool = _ThreadPool(call, attempt)
         collector.watch(pool.threads, partial(pool.start_others, collector))
     finally:
         collector.close()
-        retries.report(job.context.progress)
+        retries.report(attempt.log)
 
 
 @contextmanager
-def _settling(job: Job, retries: Retries, stuck: Stuck) -> Iterator[SettleLines]:
-    """Yield the function that settles lines in this thread, within the time limit if any."""
-    tally, seconds, around = Tally(), job.settings.timeout, None
+def _calling(attempt: Attempt, retries: Retries, stuck: Stuck) -> Iterator[CallOnce]:
+    """Yield the function that calls for lines in this thread, within the time limit if any."""
+    tally, seconds, around = Tally(), attempt.settings.timeout, None
     with ExitStack() as stack:
-        if seconds is not None and not job.operator.__dataops__.spec.asynchronous:
+        if seconds is not None and not attempt.operator.__dataops__.spec.asynchronous:
             around = stack.enter_context(closing(CallLimit(seconds, stuck, tally))).around
-        yield stack.enter_context(line_settling(job.operator, (), around, retries, tally))
+        yield stack.enter_context(calling_once(attempt.operator, (), around, retries, tally))
 
 
 class _ThreadPool:
@@ -76,26 +78,26 @@ class _ThreadPool:
         threads: The started threads.
     """
 
-    def __init__(self, work: Callable[[], None], job: Job) -> None:
+    def __init__(self, work: Callable[[], None], attempt: Attempt) -> None:
         self._work = work
-        self._job = job
+        self._attempt = attempt
         self.threads: list[WaitableThread] = []
         self._start(1)
 
     def _start(self, count: int) -> None:
-        for number in range(len(self.threads), min(count, self._job.settings.max_workers)):
-            thread = WaitableThread(self._work, f"{self._job.name}-{number}")
+        for number in range(len(self.threads), min(count, self._attempt.settings.max_workers)):
+            thread = WaitableThread(self._work, f"{self._attempt.name}-{number}")
             self.threads.append(thread)
             start_thread(thread)
 
     def start_others(self, collector: Collector) -> None:
         """Start the other threads, unless the run ends earlier."""
         until = time.monotonic() + _ALONE_SECONDS
-        while time.monotonic() < until and len(self.threads) < self._job.settings.max_workers:
+        while time.monotonic() < until and len(self.threads) < self._attempt.settings.max_workers:
             taken = collector.taken
             self.threads[0].wait(_LOOK_SECONDS)
             if collector.exhausted or collector.stopped:
                 return
             if collector.taken - taken < _QUICK_CALLS * len(self.threads):
                 self._start(2 * len(self.threads))
-        self._start(self._job.settings.max_workers)
+        self._start(self._attempt.settings.max_workers)

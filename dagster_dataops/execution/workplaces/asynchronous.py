@@ -10,32 +10,34 @@ from typing import TYPE_CHECKING, cast
 
 from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
-from dagster_dataops.execution.backends.collector import Collector
-from dagster_dataops.execution.job import Job
-from dagster_dataops.execution.records.async_settle import async_settlers
+from dagster_dataops.execution.attempt import Attempt
+from dagster_dataops.execution.records.async_calling import async_callers
 from dagster_dataops.execution.records.lifecycle import context_of, opened
 from dagster_dataops.execution.records.record_failures import failure_of
 from dagster_dataops.execution.records.retries import PauseEnded, Retries
 from dagster_dataops.execution.records.span_draft import Finished
+from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.timeouts.call_task import CallTask
 from dagster_dataops.execution.timeouts.event_loop import LoopClosedError, event_loop, run_through
+from dagster_dataops.execution.work_list import WorkList
+from dagster_dataops.execution.workplaces.collector import Collector
 from dagster_dataops.operators.outcomes.record_context import StopRun
 
 if TYPE_CHECKING:
     from dagster_dataops.datasets.lines import Line
 
 
-def run(job: Job) -> None:
-    """Settle the open records of a job.
+def run(attempt: Attempt, work: WorkList, sink: Sink) -> None:
+    """Run the open records.
 
     Raises:
         RecordError: A record failed and failures are not ignored.
         RunStoppedError: Too many cancelled calls are still running.
     """
-    collector = Collector(job)
-    retries = Retries(job.settings, collector.pause, collector.breaker)
-    calls = _Calls(job, collector, retries)
-    thread = WaitableThread(calls.run, job.name)
+    collector = Collector(attempt, work, sink)
+    retries = Retries(attempt.settings, collector.pause, collector.breaker)
+    calls = _Calls(attempt, collector, retries)
+    thread = WaitableThread(calls.run, attempt.name)
     thread.start()
     try:
         with collected_rarely():
@@ -43,17 +45,17 @@ def run(job: Job) -> None:
     finally:
         calls.cancel()
         collector.close()
-        retries.report(job.context.progress)
+        retries.report(attempt.log)
 
 
 class _Calls:
     """The calls in flight: one task for each worker, which takes the next line when it is free."""
 
-    def __init__(self, job: Job, collector: Collector, retries: Retries) -> None:
+    def __init__(self, attempt: Attempt, collector: Collector, retries: Retries) -> None:
         self._collector = collector
-        self._operator = job.operator
+        self._operator = attempt.operator
         self._retries = retries
-        self._workers = job.settings.max_workers
+        self._workers = attempt.settings.max_workers
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[CallTask[None]] = []
         self._in_flight: dict[int, list[Line]] = {}  # by the number of the task
@@ -76,7 +78,7 @@ class _Calls:
             self._collector.end(error)
 
     def _run_loop(self) -> None:
-        """Settle lines in one event loop: the next one of `_again` alone, or else all.
+        """Run lines in one event loop: the next one of `_again` alone, or else all.
 
         Raises:
             LoopClosedError: A call closed the loop.
@@ -86,11 +88,11 @@ class _Calls:
         with event_loop() as loop:
             run = partial(run_through, loop)
             with opened(self._operator, run, context) as own:
-                self._settlers = async_settlers(own, context, self._retries)
+                self._callers = async_callers(own, context, self._retries)
                 run(self._run())
 
     def _after_closed(self, error: LoopClosedError) -> None:
-        """Blame the line that was alone in the closed loop; else settle each call's again, alone.
+        """Blame the line that was alone in the closed loop; else run each call's again, alone.
 
         The lines of a single call are settled one by one. A call that has ended may have closed the
         loop.
@@ -122,13 +124,13 @@ class _Calls:
                 task.result()
 
     async def _work(self, number: int) -> None:
-        settle = self._settlers()
+        call_once = self._callers()
         alone = self._alone
         try:
             while lines := self._again.pop() if alone else self._collector.take():
                 self._has_taken = True
                 self._in_flight[number] = lines
-                self._collector.put(await settle(lines))
+                self._collector.put(await call_once(lines))
                 del self._in_flight[number]
                 if alone:
                     return

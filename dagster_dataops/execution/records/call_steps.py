@@ -1,6 +1,6 @@
-"""Settle input lines in steps: decode, call the operator, encode, divide a batch, try again.
+"""Take input lines through steps: decode, call the operator, encode, divide a batch, try again.
 
-`Settler` makes no call: it yields steps, so that one code serves plain calls and coroutines, and
+`CallSteps` makes no call: it yields steps, so that one code serves plain calls and coroutines, and
 operators that take one record as well as those that take batches.
 """
 
@@ -49,13 +49,13 @@ class Pause(NamedTuple):
 ENDS_OF_RUN: Final = (StopRun, TooManyStuckError, PauseEnded)
 _UNUSED: Final = "not packed"
 
-SettleLines: TypeAlias = Callable[[list[Line]], list[Finished]]
-Settled: TypeAlias = tuple[Outcome, Disposition]
-_AllSettled: TypeAlias = dict[int, Settled]  # by where the line starts
+CallOnce: TypeAlias = Callable[[list[Line]], list[Finished]]
+DisposedOutcome: TypeAlias = tuple[Outcome, Disposition]
+_ByStart: TypeAlias = dict[int, DisposedOutcome]  # by where the line starts
 
 
-class Settler:
-    """Settles lines.
+class CallSteps:
+    """Takes lines through the steps of a call.
 
     Args:
         operator: The operator.
@@ -70,8 +70,8 @@ class Settler:
         self._batch = operator.__dataops__.spec.batch
         self._called = self._divided if self._batch else self._alone
 
-    def steps(self, lines: Sequence[Line]) -> Steps[list[Finished]]:
-        """Settle a batch, or a single line of an operator that takes one record.
+    def of(self, lines: Sequence[Line]) -> Steps[list[Finished]]:
+        """Yield the steps for a batch, or for a single line of an operator that takes one record.
 
         Yields:
             What to call the operator with, and pauses.
@@ -81,51 +81,51 @@ class Settler:
         """
         tally = self._tally
         tally.start = lines[0].start
-        settled = yield from self._called(lines)
-        failed = [at for at, (outcome, _) in settled.items() if isinstance(outcome, Failure)]
+        outcomes = yield from self._called(lines)
+        failed = [at for at, (outcome, _) in outcomes.items() if isinstance(outcome, Failure)]
         if failed:
-            yield from self._try_again(lines, failed, settled)
+            yield from self._try_again(lines, failed, outcomes)
         counts = tally.take_counts() if tally.used or tally.measure else {}
         finished: list[Finished] = []
         for line in lines:
-            finished.append(Finished(line, *settled[line.start], counts))
+            finished.append(Finished(line, *outcomes[line.start], counts))
             counts = {}
         return finished
 
-    def again(self, line: bytes, failure: Failure) -> Steps[Settled]:
+    def again(self, line: bytes, failure: Failure) -> Steps[DisposedOutcome]:
         """Try a line that failed again, as often as the settings say; return its last outcome."""
-        settled: _AllSettled = {0: (failure, USUAL)}
-        yield from self._try_again([Line(0, len(line), line)], [0], settled)
-        return settled[0]
+        outcomes: _ByStart = {0: (failure, USUAL)}
+        yield from self._try_again([Line(0, len(line), line)], [0], outcomes)
+        return outcomes[0]
 
     def _try_again(
-        self, lines: Sequence[Line], failed: Iterable[int], settled: _AllSettled
+        self, lines: Sequence[Line], failed: Iterable[int], outcomes: _ByStart
     ) -> Steps[None]:
         """Replace failures by the outcomes of further tries, and complete those that remain."""
         retries = self._retries
         tries = dict.fromkeys(failed, 1)
         again: Iterable[int] = tries
         for number in range(1, 1 + retries.most):
-            again = {at for at in again if retries.may_help(settled[at][0])}
+            again = {at for at in again if retries.may_help(outcomes[at][0])}
             if not again:
                 break
-            yield Pause(max(retries.pause_before(number, settled[at][0]) for at in again))
+            yield Pause(max(retries.pause_before(number, outcomes[at][0]) for at in again))
             if retries.ended:
                 break
-            settled.update((yield from self._called([x for x in lines if x.start in again])))
+            outcomes.update((yield from self._called([x for x in lines if x.start in again])))
             tries.update(dict.fromkeys(again, number + 1))
         for at, count in tries.items():
-            outcome, _ = settled[at]
+            outcome, _ = outcomes[at]
             if isinstance(outcome, Failure):
                 outcome = in_part(
                     in_full(outcome, self._operator)._replace(attempts=count), self._operator
                 )
-                settled[at] = outcome, outcome.disposition or USUAL
+                outcomes[at] = outcome, outcome.disposition or USUAL
         more = [at for at, count in tries.items() if count > 1]
-        retries.count(len(more), sum(not isinstance(settled[at][0], Failure) for at in more))
+        retries.count(len(more), sum(not isinstance(outcomes[at][0], Failure) for at in more))
 
-    def _alone(self, lines: Sequence[Line]) -> Steps[_AllSettled]:
-        """Settle a single line by a call with its record."""
+    def _alone(self, lines: Sequence[Line]) -> Steps[_ByStart]:
+        """Call for a single line with its record."""
         (line,) = lines
         try:
             record = decode(line.text)
@@ -137,35 +137,35 @@ class Settler:
             return {line.start: _failed(failed.error)}
         return {line.start: _encoded(returned, record)}
 
-    def _divided(self, lines: Sequence[Line]) -> Steps[_AllSettled]:
-        """Settle lines by one call; if it fails, by one for each half."""
-        settled: _AllSettled = {}
+    def _divided(self, lines: Sequence[Line]) -> Steps[_ByStart]:
+        """Call once for all lines; if that fails, once for each half."""
+        outcomes: _ByStart = {}
         valid: list[Line] = []
         records: list[Record] = []
         for line in lines:
             try:
                 records.append(decode(line.text))
             except ValueError:
-                settled[line.start] = failure_of_line(line.text), USUAL
+                outcomes[line.start] = failure_of_line(line.text), USUAL
             else:
                 valid.append(line)
         if not valid:
-            return settled
+            return outcomes
         try:
             returned = yield records
-            return settled | self._outcomes(valid, records, returned)
+            return outcomes | self._outcomes(valid, records, returned)
         except (StepError, ContractError, UnencodableError) as failed:
             if len(valid) == 1:
                 error = failed.error if isinstance(failed, StepError) else failed
-                return settled | {valid[0].start: _failed(error)}
+                return outcomes | {valid[0].start: _failed(error)}
         middle = len(valid) // 2
         first = yield from self._divided(valid[:middle])
         second = yield from self._divided(valid[middle:])
-        return settled | first | second
+        return outcomes | first | second
 
     def _outcomes(
         self, lines: Sequence[Line], records: Sequence[Record], returned: Any
-    ) -> _AllSettled:
+    ) -> _ByStart:
         """Return the outcome of each record from the return value of a call.
 
         Raises:
@@ -180,18 +180,18 @@ class Settler:
         }
 
 
-def _encoded(returned: object, given: Record) -> Settled:
+def _encoded(returned: object, given: Record) -> DisposedOutcome:
     try:
         return encode_outcome(returned, given)
     except Exception as error:  # noqa: BLE001 - a failure of this record alone
         return _failed(error)
 
 
-def _failed(error: BaseException) -> Settled:
+def _failed(error: BaseException) -> DisposedOutcome:
     return raised(error), USUAL
 
 
-def _of_window(lines: Sequence[Line], returned: object) -> _AllSettled:
+def _of_window(lines: Sequence[Line], returned: object) -> _ByStart:
     """Return the outcome of a whole batch: the first line has the records of all."""
     if not isinstance(returned, list):
         kind = type(returned).__name__
@@ -201,22 +201,22 @@ def _of_window(lines: Sequence[Line], returned: object) -> _AllSettled:
     if isinstance(returned, PackedWindow):
         return _of_packed(lines, returned, encoded)
     first, *others = lines
-    settled: _AllSettled = {first.start: (encoded, emitting(len(returned)))}
-    return settled | {line.start: (b"", MERGED) for line in others}
+    outcomes: _ByStart = {first.start: (encoded, emitting(len(returned)))}
+    return outcomes | {line.start: (b"", MERGED) for line in others}
 
 
-def _of_packed(lines: Sequence[Line], window: PackedWindow, encoded: bytes) -> _AllSettled:
+def _of_packed(lines: Sequence[Line], window: PackedWindow, encoded: bytes) -> _ByStart:
     """Return the outcome of a window of packs: its first packed record has the packs of all."""
-    settled: _AllSettled = {}
+    outcomes: _ByStart = {}
     written = not window
     for place, line in enumerate(lines):
         if place in window.failed:
-            settled[line.start] = _failed(window.failed[place])
+            outcomes[line.start] = _failed(window.failed[place])
         elif place in window.unused:
-            settled[line.start] = b"", dropped_for(_UNUSED)
+            outcomes[line.start] = b"", dropped_for(_UNUSED)
         elif written:
-            settled[line.start] = b"", MERGED
+            outcomes[line.start] = b"", MERGED
         else:
-            settled[line.start] = encoded, emitting(len(window))
+            outcomes[line.start] = encoded, emitting(len(window))
             written = True
-    return settled
+    return outcomes

@@ -1,4 +1,4 @@
-"""Settle input lines with ``async def`` operators, within their time limit."""
+"""Call ``async def`` operators for input lines, within their time limit."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from dagster_dataops.concurrency.stepping import run_steps_async
 from dagster_dataops.datasets.lines import Line
+from dagster_dataops.execution.records.call_steps import ENDS_OF_RUN, CallSteps, Pause
 from dagster_dataops.execution.records.lifecycle import measured, opened, part_times
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.records.settle_steps import ENDS_OF_RUN, Pause, Settler
 from dagster_dataops.execution.records.span_draft import Finished
 from dagster_dataops.execution.timeouts.call_task import CallTask, call_maker
 from dagster_dataops.execution.timeouts.event_loop import (
@@ -32,7 +32,7 @@ from dagster_dataops.operators.outcomes.record_context import OperatorContext, T
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART
 from dagster_dataops.records import Record
 
-SettleAsync: TypeAlias = Callable[[list[Line]], Awaitable[list[Finished]]]
+CallAsync: TypeAlias = Callable[[list[Line]], Awaitable[list[Finished]]]
 
 
 @contextmanager
@@ -118,10 +118,10 @@ def _limited(
     return limited
 
 
-def async_settlers(
+def async_callers(
     operator: Operator, context: OperatorContext | None = None, retries: Retries | None = None
-) -> Callable[[], SettleAsync]:
-    """Return the function that makes coroutine functions, which settle lines as `line_settling`.
+) -> Callable[[], CallAsync]:
+    """Return the function that makes coroutine functions, which call for lines as `calling_once`.
 
     Each of them is for one task, and makes one call at a time. It raises `TooManyStuckError` if too
     many coroutines of all tasks are still running although they were cancelled.
@@ -137,7 +137,7 @@ def async_settlers(
     if column_watch(operator) is None:
         shared = _limited(operator, context, times, stuck, None)
 
-    def settler() -> SettleAsync:
+    def caller() -> CallAsync:
         tally = Tally()
         tally.used = context is not None
         watch = None if shared is not None else column_watch(operator, patience)
@@ -145,7 +145,7 @@ def async_settlers(
         forward = shared or _limited(operator, context, times, stuck, watch)
         if watch is not None:
             forward = watch.around_async(forward)
-        steps = Settler(operator, further, tally).steps
+        steps = CallSteps(operator, further, tally).of
         make = call_maker()
 
         def do(step: Any) -> Awaitable[object]:
@@ -157,7 +157,7 @@ def async_settlers(
 
         return lambda lines: run_steps_async(steps(lines), do, _ends_run)
 
-    return settler
+    return caller
 
 
 def _ends_run(error: BaseException) -> bool:

@@ -8,17 +8,17 @@ from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.datasets.lines import Line
 from dagster_dataops.errors import StorageError
-from dagster_dataops.execution.backends import collector
-from dagster_dataops.execution.backends.collector import Collector
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.execution.records.span_draft import Finished
-from tests.execution.helpers import act, job_for, node, settled_output, write_input
+from dagster_dataops.execution.workplaces import collector
+from dagster_dataops.execution.workplaces.collector import Collector
+from tests.execution.helpers import act, node, settled_output, sink_for, write_input
 
 
 @pytest.fixture
-def job(tmp_path: Path):
+def sink(tmp_path: Path):
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(10)])
-    made = job_for(act(), dataset, node(tmp_path))
+    made = sink_for(act(), dataset, node(tmp_path))
     yield made
     made.checkpoint.close()
 
@@ -33,68 +33,68 @@ def deferring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "_BURST_SECONDS", -math.inf)
 
 
-def test_records_finished_in_any_order_are_settled_in_input_order(job, deferring) -> None:
-    collector = Collector(job)
+def test_records_finished_in_any_order_are_settled_in_input_order(sink, deferring) -> None:
+    collector = Collector(sink.attempt, sink.work, sink)
     lines = [collector.take() for _ in range(10)]
     assert collector.take() == []
     for number in (3, 1, 2, 9, 0):
         _put(collector, lines[number], b"%d\n" % number)
     collector.drain()
-    spans = [(span.start, span.records) for span, _, _ in job.checkpoint.table.ordered()]
+    spans = [(span.start, span.records) for span, _, _ in sink.checkpoint.table.ordered()]
     assert spans == [(0, 4), (lines[9][0].start, 1)]
-    assert b"".join(settled_output(job)) == b"0\n1\n2\n3\n9\n"
+    assert b"".join(settled_output(sink)) == b"0\n1\n2\n3\n9\n"
     collector.watch([])
     collector.close()
 
 
-def test_failures_and_dropped_records_are_counted(job, deferring) -> None:
-    collector = Collector(job)
+def test_failures_and_dropped_records_are_counted(sink, deferring) -> None:
+    collector = Collector(sink.attempt, sink.work, sink)
     lines = [collector.take() for _ in range(3)]
     _put(collector, lines[0], b"")
     _put(collector, lines[1], Failure("E", "m", ""))
     _put(collector, lines[2], b"2\n")
     collector.watch([])
     collector.close()
-    ((span, _, _),) = job.checkpoint.table.ordered()
+    ((span, _, _),) = sink.checkpoint.table.ordered()
     assert (span.records, span.dropped, span.failed) == (3, 1, 1)
 
 
-def journalled(job) -> int:
+def journalled(sink) -> int:
     """Return the number of settled records in the journal on disk."""
-    return CheckpointContent.read(job.checkpoint.folder).table.records
+    return CheckpointContent.read(sink.checkpoint.folder).table.records
 
 
-def test_a_worker_settles_its_finished_record_first(job) -> None:
-    collector = Collector(job)
+def test_a_worker_settles_its_finished_record_first(sink) -> None:
+    collector = Collector(sink.attempt, sink.work, sink)
     for number in range(1, 11):
         _put(collector, collector.take(), b"x\n")
-        assert journalled(job) == number
+        assert journalled(sink) == number
     collector.watch([])
     collector.close()
 
 
 def test_records_that_finish_faster_than_drains_are_due_are_settled_together(
-    job, monkeypatch: pytest.MonkeyPatch
+    sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100
     monkeypatch.setattr("time.monotonic", lambda: now)
     monkeypatch.setattr(collector, "_PERIOD_SECONDS", 1)
     monkeypatch.setattr(collector, "_BURST_SECONDS", 1)
-    tested = Collector(job)
+    tested = Collector(sink.attempt, sink.work, sink)
     seen = []
     for now in (100, 100, 100, 100, 101, 101, 101, 105, 105, 105):  # noqa: B007 - the clock's
         _put(tested, tested.take(), b"x\n")
-        seen.append(journalled(job))
+        seen.append(journalled(sink))
     assert seen == [1, 2, 2, 2, 5, 5, 5, 8, 9, 9]
     tested.watch([])
     tested.close()
-    assert journalled(job) == 10
+    assert journalled(sink) == 10
 
 
 def test_a_failed_drain_keeps_its_unsettled_records(
-    job, deferring, monkeypatch: pytest.MonkeyPatch
+    sink, deferring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collector = Collector(job)
+    collector = Collector(sink.attempt, sink.work, sink)
     lines = [collector.take() for _ in range(2)]
     for line in lines:
         _put(collector, line, b"x\n")
@@ -103,26 +103,26 @@ def test_a_failed_drain_keeps_its_unsettled_records(
         raise StorageError("segment", "write", "No space left on device")
 
     with monkeypatch.context() as patch, pytest.raises(StorageError):
-        patch.setattr(job.checkpoint, "settle", full)
+        patch.setattr(sink.checkpoint, "journal", full)
         collector.drain()
     collector.watch([])
     collector.close()
-    assert job.checkpoint.table.records == 2
-    assert b"".join(settled_output(job)) == b"x\nx\n"
+    assert sink.checkpoint.table.records == 2
+    assert b"".join(settled_output(sink)) == b"x\nx\n"
 
 
-def test_calls_that_finish_after_the_end_are_not_settled(job) -> None:
-    collector = Collector(job)
+def test_calls_that_finish_after_the_end_are_not_settled(sink) -> None:
+    collector = Collector(sink.attempt, sink.work, sink)
     line = collector.take()
     collector.watch([])
     _put(collector, line, b"late\n")
     collector.drain()
     collector.close()
-    assert job.checkpoint.table.records == 0
+    assert sink.checkpoint.table.records == 0
 
 
-def test_a_fault_stops_the_run_without_waiting_for_calls_in_flight(job) -> None:
-    collector = Collector(job)
+def test_a_fault_stops_the_run_without_waiting_for_calls_in_flight(sink) -> None:
+    collector = Collector(sink.attempt, sink.work, sink)
     release = threading.Event()
     thread = WaitableThread(release.wait, "work")
     thread.start()

@@ -1,13 +1,11 @@
-"""LeasedJob: leased parts of an input, settled on a node; the spans go to the head."""
+"""LeasedWork and LeaseSink: leased parts of an input; their spans go to the head."""
 
 import socket
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
 
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
@@ -26,7 +24,8 @@ from dagster_dataops.execution.agent_pool import (
     SpanBatch,
 )
 from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.execution.settlement import Orders, Settlement
+from dagster_dataops.execution.sink import Sink
+from dagster_dataops.execution.work_list import Orders, WorkList
 from dagster_dataops.operators.definition.operator import Operator
 
 
@@ -41,55 +40,42 @@ class FailedRecordError(DataOpsError):
     failure: Failure
 
 
-class LeasedJob(Settlement):
-    """Leased parts of an input. Its methods may be called from several threads.
+class LeasedWork(WorkList):
+    """What is open on this node: leased parts of the input. Any thread may call its methods.
 
     Args:
         order: The run.
         operator: Its operator.
+
+    Attributes:
+        stopped: Whether the head has asked the agent to stop.
     """
 
     def __init__(self, order: AgentOrder, operator: Operator) -> None:
         dataset = JsonlDataset(order.input, order.size, fingerprint=order.fingerprint)
-        super().__init__(operator, dataset, order.folder, ExitStack())
-        self._order = order
-        self._numbers = iter(order.segments)
-        self._starts = BatchStarts() if self.batches else None
+        super().__init__(operator, dataset, Interval(0, order.size))
+        self._batch_starts = BatchStarts() if self.batch_size else None
         self._lock = threading.Lock()
         self._more: list[Interval] = []
         self._recalled = False
         self._closed = False
-        self._stopped = False
-        self._batches: dict[int, SpanBatch] = {}
+        self.stopped = False
         self._finished: list[Interval] = []
         self._returned: list[Interval] = []
         self._left = 0  # bytes of leases that are not finished
-        self._synced: set[int] = set()
 
     @property
     @override
     def growing(self) -> bool:
-        return not self._stopped and (not self._closed or bool(self._more))
-
-    @override
-    def batch_starts(self, descriptor: Readable) -> BatchStarts | None:
-        return self._starts
-
-    @override
-    def take_segment_number(self) -> int:
-        number = next(self._numbers, None)
-        if number is None:
-            reason = "the agent has used all its numbers of segments"
-            raise StorageError(str(self.folder), "create a segment", reason)
-        return number
+        return not self.stopped and (not self._closed or bool(self._more))
 
     def follow(self, instruction: Instruction) -> None:
         """Follow an instruction of the head."""
         with self._lock:
             match instruction:
                 case Lease(stretches, batch_starts):
-                    if self._starts is not None:
-                        self._starts.add(batch_starts)
+                    if self._batch_starts is not None:
+                        self._batch_starts.add(batch_starts)
                     self._more += stretches
                     self._left += _size(stretches)
                 case Command.RECALL:
@@ -97,7 +83,7 @@ class LeasedJob(Settlement):
                 case Command.FINISH:
                     self._closed = True
                 case Command.STOP:
-                    self._stopped = True
+                    self.stopped = True
 
     @override
     def take_orders(self) -> Orders:
@@ -112,15 +98,6 @@ class LeasedJob(Settlement):
             self._left -= _size(rest)
 
     @override
-    def settle(
-        self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
-    ) -> None:
-        with self._lock:
-            batch = self._batches.setdefault(segment, SpanBatch(segment, offset, [], []))
-            batch.spans.extend(spans)
-            batch.notes.extend(notes or [None] * len(spans))
-
-    @override
     def finish(self, start: int, end: int) -> None:
         with self._lock:
             self._finished.append(Interval(start, end))
@@ -133,7 +110,56 @@ class LeasedJob(Settlement):
 
     def has_news(self) -> bool:
         """Return whether there is anything to report."""
-        return bool(self._batches or self._finished or self._returned)
+        return bool(self._finished or self._returned)
+
+    def take_news(self) -> tuple[list[Interval], list[Interval]]:
+        """Return what was finished, and what was given back, since the last call."""
+        with self._lock:
+            finished, self._finished = self._finished, []
+            returned, self._returned = self._returned, []
+        return finished, returned
+
+
+class LeaseSink(Sink):
+    """Where the outcomes of leased work go: to the head. Any thread may call its methods.
+
+    Args:
+        order: The run.
+        work: What is open.
+
+    Attributes:
+        work: What is open.
+    """
+
+    def __init__(self, order: AgentOrder, work: LeasedWork) -> None:
+        super().__init__(order.folder)
+        self._order = order
+        self.work = work
+        self._numbers = iter(order.segments)
+        self._lock = threading.Lock()
+        self._batches: dict[int, SpanBatch] = {}
+        self._synced: set[int] = set()
+
+    @override
+    def take_segment_number(self) -> int:
+        number = next(self._numbers, None)
+        if number is None:
+            reason = "the agent has used all its numbers of segments"
+            raise StorageError(str(self.folder), "create a segment", reason)
+        return number
+
+    @override
+    def journal(
+        self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
+    ) -> None:
+        with self._lock:
+            batch = self._batches.setdefault(segment, SpanBatch(segment, offset, [], []))
+            batch.spans.extend(spans)
+            batch.notes.extend(notes or [None] * len(spans))
+
+    def has_news(self) -> bool:
+        """Return whether there is anything to report."""
+        return bool(self._batches) or self.work.has_news()
 
     def report(self) -> Said:
         """Return the news since the last report, after a sync of their segments.
@@ -141,10 +167,9 @@ class LeasedJob(Settlement):
         Raises:
             StorageError: A sync failed.
         """
+        finished, returned = self.work.take_news()  # first: their spans are in the batches
         with self._lock:
             batches, self._batches = list(self._batches.values()), {}
-            finished, self._finished = self._finished, []
-            returned, self._returned = self._returned, []
         used = [batch.segment for batch in batches]
         for number in used:
             sync_data(segment_path(self.folder, number))
@@ -156,12 +181,8 @@ class LeasedJob(Settlement):
 
     @override
     def tick(self) -> None:
-        if self._stopped:
+        if self.work.stopped:
             raise StopAgentError("the head stops it")
-
-    @override
-    def note(self, text: str) -> None:
-        """Do nothing: the head shows its own notes."""
 
     def check_shared(self) -> None:
         """Check that this machine sees the files of the head.
@@ -182,13 +203,13 @@ class LeasedJob(Settlement):
 
     @override
     def check_input_unchanged(self) -> None:
-        now = self.dataset.stamp()
+        now = self.work.dataset.stamp()
         if (now.size, now.modified_ns) != (self._order.size, self._order.modified_ns):
             reason = (
                 f"machine {socket.gethostname()} sees another file there than the run, or it was "
                 "changed meanwhile; every machine must reach the same file at this path"
             )
-            raise InputError(shown_place(self.dataset.path), reason)
+            raise InputError(shown_place(self.work.dataset.path), reason)
 
     @override
     def error_of(self, failure: Failure) -> DataOpsError:

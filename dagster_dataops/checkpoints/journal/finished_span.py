@@ -1,4 +1,4 @@
-"""SettledSpan: a span together with its result and error lines."""
+"""FinishedSpan: a span together with its result and error lines."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 
 
-class SettledSpan(NamedTuple):
+class FinishedSpan(NamedTuple):
     """A span, its result lines, its error lines and its notes."""
 
     span: Span
@@ -29,7 +29,7 @@ class SettledSpan(NamedTuple):
         errors: bytes,
         source: bytes | memoryview | None = None,
         notes: SpanNotes | None = None,
-    ) -> "SettledSpan":
+    ) -> "FinishedSpan":
         """Return the span of ``length`` input bytes from ``start`` on, newlines included.
 
         Args:

@@ -1,12 +1,12 @@
-"""Tests of batches, by `settle_steps`, `line_settling` and `span_draft`."""
+"""Tests of batches, by `settle_steps`, `calling_once` and `span_draft`."""
 
 import json
 from typing import Any
 
 from dagster_dataops import To, data, data_register
 from dagster_dataops.datasets.lines import Line
+from dagster_dataops.execution.records.calling import calling_once
 from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.execution.records.settle import line_settling
 from dagster_dataops.execution.records.span_draft import Finished, span_of
 
 data_register.new_group("batched")
@@ -88,7 +88,7 @@ def _lines(kinds: list[str]) -> list[Line]:
 
 
 def _settled(operator: Any, kinds: list[str]) -> list[Finished]:
-    with line_settling(operator, ()) as settle:
+    with calling_once(operator, ()) as settle:
         return settle(_lines(kinds))
 
 
@@ -114,7 +114,7 @@ def test_each_record_of_a_batch_has_its_outcome() -> None:
 
 def test_a_batch_that_raises_is_halved_until_the_bad_record_is_alone() -> None:
     operator = data.batched.Sized()
-    with line_settling(operator, ()) as settle:
+    with calling_once(operator, ()) as settle:
         found = _shown(settle(_lines(["keep"] * 5 + ["raise"] + ["keep"] * 2)))
     assert found[5] == "ValueError"
     assert [one[0]["size"] for n, one in enumerate(found) if n != 5] == [4, 4, 4, 4, 1, 2, 2]
@@ -123,7 +123,7 @@ def test_a_batch_that_raises_is_halved_until_the_bad_record_is_alone() -> None:
 
 def test_lines_that_are_no_records_are_not_in_the_batch() -> None:
     operator = data.batched.Sized()
-    with line_settling(operator, ()) as settle:
+    with calling_once(operator, ()) as settle:
         found = _shown(settle(_lines(["keep", "bad", "keep"])))
     assert operator.calls == [[0, 2]]
     assert found[1] == "InvalidLine"
@@ -155,7 +155,7 @@ def test_coroutines_take_batches() -> None:
 
 def test_failed_records_are_tried_again_in_a_batch_of_their_own() -> None:
     operator = data.batched.Flaky(_retries=2, _backoff=0.001)
-    with line_settling(operator, ()) as settle:
+    with calling_once(operator, ()) as settle:
         found = _shown(settle(_lines(["keep", "flaky", "keep", "flaky"])))
     assert operator.calls == [[0, 1, 2, 3], [1, 3]]
     assert [one[0]["n"] for one in found] == [0, 1, 2, 3]

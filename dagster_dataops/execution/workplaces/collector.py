@@ -1,10 +1,10 @@
-"""Collector: settle single records in the order in which they finish, for threads and asyncio.
+"""Collector: journal single records in the order in which they finish, for threads and asyncio.
 
-The worker that finished a record settles it before it takes the next one, so that a SIGKILL repeats
-only the calls in flight. This costs 50 to 100 microseconds of CPU more per call than settling
-twenty times a second, and delays no call. If more than a thousand records finish per second, a
-worker settles about once per millisecond all records that have finished since. Adjacent records
-that are settled together form one span.
+The worker that finished a record journals it before it takes the next one, so that a SIGKILL
+repeats only the calls in flight. This costs 50 to 100 microseconds of CPU more per call than doing
+so twenty times a second, and delays no call. If more than a thousand records finish per second, a
+worker journals about once per millisecond all records that have finished since. Adjacent records
+that are journaled together form one span.
 """
 
 import threading
@@ -19,16 +19,18 @@ from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Line, iterate_lines
 from dagster_dataops.errors import RunStoppedError, RunWaitingError
-from dagster_dataops.execution.job import Job
+from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.retries import PauseEnded
 from dagster_dataops.execution.records.span_draft import Finished, span_of
+from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
+from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.operators.outcomes.record_context import StopRun
 
-_LOOK_SECONDS: Final = 0.02  # after which the main thread settles the remaining outcomes
+_LOOK_SECONDS: Final = 0.02  # after which the main thread journals the remaining outcomes
 _PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...
 _BURST_SECONDS: Final = 0.05  # ... for longer than this takes at one drain per period
 _NOTE_SECONDS: Final = 0.5
@@ -38,10 +40,12 @@ _START: Final = itemgetter(0)  # the line; lines are ordered by their start
 
 
 class Collector:
-    """Distribute the unsettled lines, receive their outcomes, and settle them.
+    """Distribute the open lines, receive their outcomes, and journal them.
 
     Args:
-        job: The job.
+        attempt: What is run.
+        work: What is open.
+        sink: Where outcomes go.
 
     Attributes:
         taken: Number of lines that were handed out; approximate, because threads do not lock it.
@@ -49,12 +53,14 @@ class Collector:
         breaker: Counts the failed attempts, and stops the run when it opens.
     """
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    def __init__(self, attempt: Attempt, work: WorkList, sink: Sink) -> None:
+        self._attempt = attempt
+        self._work = work
+        self._sink = sink
         self._fork_guard = ForkGuard()
-        self._apart = job.keeps_outcomes
-        self._segment = job.checkpoint.new_segment()
-        self._descriptor = open_readable(job.dataset.path)
+        self._apart = attempt.settings.reuse_outcomes
+        self._segment = sink.new_segment()
+        self._descriptor = open_readable(work.dataset.path)
         self._calls = self._lines_of_calls()
         self._ready: deque[list[Line]] = deque()  # those of the next calls
         self._read_lock = threading.Lock()
@@ -66,20 +72,19 @@ class Collector:
         self._drains = True
         self._segment_closed = False
         self._stop = threading.Event()
-        settings = job.settings
+        settings = attempt.settings
+        self._ignores_errors = settings.ignore_errors
         limit = settings.stop_after_failures
-        self.breaker = Breaker(limit, self._stop.set, settings.max_workers, job.operator)
+        self.breaker = Breaker(limit, self._stop.set, settings.max_workers, attempt.operator)
         self.taken = 0
         self.exhausted = False
 
     def _lines_of_calls(self) -> Iterator[list[Line]]:
         """Yield the lines of each call of the operator."""
-        job = self._job
-        if job.batches:
-            return batches_of(
-                self._descriptor, job.todo, job.content.start, job.settings.batch_size
-            )
-        return ([line] for line in iterate_lines(self._descriptor, job.todo))
+        work = self._work
+        if work.batch_size:
+            return batches_of(self._descriptor, work.open, work.content.start, work.batch_size)
+        return ([line] for line in iterate_lines(self._descriptor, work.open))
 
     @property
     def stopped(self) -> bool:
@@ -124,12 +129,12 @@ class Collector:
     def put(self, finished: list[Finished]) -> None:
         """Take the outcomes of a call's lines, in the thread that finished it."""
         self._fork_guard.check()
-        for line, outcome, *_ in finished if not self._job.settings.ignore_errors else ():
+        for line, outcome, *_ in finished if not self._ignores_errors else ():
             if isinstance(outcome, Failure):
                 self._first_failure = self._first_failure or outcome._replace(offset=line.start)
                 self._stop.set()
                 return
-        self._finished.extend(finished)  # at once: a batch is never settled in part
+        self._finished.extend(finished)  # at once: a batch is never journaled in part
         for line, outcome, *_ in finished:
             self.breaker.count(outcome, line.start)
         if self._may_drain() and not self.stopped:
@@ -163,44 +168,44 @@ class Collector:
             case PauseEnded():
                 return
             case StopRun(waits=True):
-                self.fail(RunWaitingError(self._job.name, error.reason), drains=True)
+                self.fail(RunWaitingError(self._attempt.name, error.reason), drains=True)
             case StopRun():
-                self.fail(RunStoppedError(self._job.name, error.reason), drains=True)
+                self.fail(RunStoppedError(self._attempt.name, error.reason), drains=True)
             case TooManyStuckError():
-                self.fail(RunStoppedError(self._job.name, str(error)))
+                self.fail(RunStoppedError(self._attempt.name, str(error)))
             case _:
                 self.fail(error)
 
     def drain(self) -> None:
-        """Settle everything that has finished."""
+        """Journal everything that has finished."""
         with self._drain_lock:
             finished = [self._finished.popleft() for _ in range(len(self._finished))]
             if not finished or self._segment_closed:
                 return
             finished.sort(key=_START)
             try:
-                self._settle(finished)
+                self._journal(finished)
             except BaseException:  # an interrupt, or a disk that may have room again soon
                 self._finished.extendleft(reversed(finished))
                 raise
 
-    def _settle(self, finished: list[Finished]) -> None:
+    def _journal(self, finished: list[Finished]) -> None:
         runs = [[one] for one in finished] if self._apart else _neighbours(finished)
-        check, name = self._job.check_input, self._job.name
+        check, name = self._work.checks_input, self._attempt.name
         made = [span_of(run, name, check_input=check) for run in runs]
         data = b"".join(part for one in made for part in (one.output, one.errors))
         spans, notes = [one.span for one in made], [one.notes for one in made]
-        self._job.settle(self._segment.number, self._segment.append(data), spans, notes)
+        self._sink.journal(self._segment.number, self._segment.append(data), spans, notes)
 
     def raise_if_failed(self) -> None:
         """Raise the error that stopped the run, if any."""
         if self._fault is not None:
             raise self._fault
         if self._first_failure is not None:
-            raise self._job.error_of(self._first_failure) from self._first_failure.error
+            raise self._sink.error_of(self._first_failure) from self._first_failure.error
         if self.breaker.failure is not None:
-            self._job.last_failed = set(self.breaker.last_failed)
-            raise self._job.outage_of(self.breaker.failure) from self.breaker.failure.error
+            self._sink.last_failed = set(self.breaker.last_failed)
+            raise self._sink.outage_of(self.breaker.failure) from self.breaker.failure.error
 
     def watch(
         self, running: list[WaitableThread], gather: Callable[[], None] | None = None
@@ -210,7 +215,7 @@ class Collector:
         ``gather`` runs first and may start more of them.
 
         Any exception, an interrupt included, stops the run: no call is begun, and the calls in
-        flight have ``_drain_seconds`` to end. Finished records are settled. Calls that are still
+        flight have ``_drain_seconds`` to end. Finished records are journaled. Calls that are still
         running are abandoned.
         """
         try:
@@ -220,7 +225,7 @@ class Collector:
                 while not thread.ended and not self.stopped:
                     thread.wait(_LOOK_SECONDS)
                     self.drain()
-                    self._job.tick()
+                    self._sink.tick()
         finally:
             self._stop.set()
             try:
@@ -231,14 +236,14 @@ class Collector:
         self.raise_if_failed()
 
     def _await_calls(self, running: list[WaitableThread]) -> None:
-        """Wait for the calls in flight, and settle them; a second interrupt ends the wait."""
-        seconds = self._job.settings.drain_seconds if self._drains else 0.0
+        """Wait for the calls in flight, and journal them; a second interrupt ends the wait."""
+        seconds = self._attempt.settings.drain_seconds if self._drains else 0.0
         began, noted = time.monotonic(), False
         for thread in running:
             while not thread.ended and (waited := time.monotonic() - began) < seconds:
                 if waited > _NOTE_SECONDS and not noted:
                     noted = True
-                    self._job.context.progress.note(
+                    self._attempt.log(
                         f"stopping: waiting up to {seconds:g} s for the calls in flight; "
                         "interrupt again to abandon them"
                     )

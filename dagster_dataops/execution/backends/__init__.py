@@ -1,1 +1,0 @@
-"""Execution backends, one module for each concurrency mode; `backend` registers them."""

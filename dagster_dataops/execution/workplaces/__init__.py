@@ -1,0 +1,1 @@
+"""Where the calls of an operator run, one module for each concurrency mode."""

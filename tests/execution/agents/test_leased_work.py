@@ -1,0 +1,74 @@
+"""Tests of the leased parts of an input that an agent works on."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops.byte_ranges import opened
+from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.cluster.local_cluster import LocalCluster
+from dagster_dataops.data import data_register
+from dagster_dataops.datasets.lines import Interval, content_interval
+from dagster_dataops.execution.agent_pool import Lease
+from dagster_dataops.execution.agents import leased_work
+from dagster_dataops.execution.agents.leased_work import LeasedWork, LeaseSink
+from dagster_dataops.execution.leases.agent_orders import AgentOrders
+from dagster_dataops.operators.pickling import receive
+from tests.execution.helpers import act, node, plan, sink_for, write_input
+
+
+class InBatches(data_register.new_group("leased_batches")):
+    def forward_batch(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return records
+
+
+def _leased(tmp_path: Path, operator: Any) -> LeaseSink:
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 6))
+    head = sink_for(operator, dataset, node(tmp_path))
+    order = AgentOrders(head, LocalCluster(agents=1, cpus_per_agent=1)).next()
+    return LeaseSink(order, LeasedWork(order, receive(order.operator)))
+
+
+def test_batches_begin_where_the_leases_say(tmp_path: Path) -> None:
+    work = _leased(tmp_path, InBatches(_batch_size=2)).work
+    whole = content_interval(work.dataset.path)
+    with opened(work.dataset.path) as source:
+        starts = work.batch_starts(source)
+        assert starts is not None
+        assert starts.within(whole) == []
+        work.follow(Lease([Interval(40, 80)], [40, 60]))
+        work.follow(Lease([Interval(0, 20)], [0]))
+        assert work.batch_starts(source) is starts
+    assert starts.within(whole) == [0, 40, 60]
+    assert work.take_orders().more == [Interval(40, 80), Interval(0, 20)]
+
+
+def test_an_operator_of_single_records_has_no_batches(tmp_path: Path) -> None:
+    work = _leased(tmp_path, act()).work
+    work.follow(Lease([Interval(0, 20)], []))
+    with opened(work.dataset.path) as source:
+        assert work.batch_starts(source) is None
+
+
+def test_segments_are_synced_before_their_spans_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = _leased(tmp_path, act())
+    synced: list[Path] = []
+    folders: list[Path] = []
+    monkeypatch.setattr(leased_work, "sync_data", synced.append)
+    monkeypatch.setattr(leased_work, "sync_folder", folders.append)
+    numbers = [sink.take_segment_number() for _ in range(2)]
+    for number in numbers:
+        SegmentWriter(sink.folder, number).close()
+        sink.journal(number, 0, [Span(0, 20, 1, 1, 0, 0, 20, 0, 0, 0)])
+    said = sink.report()
+    assert [batch.segment for batch in said.batches] == numbers
+    assert synced == [segment_path(sink.folder, number) for number in numbers]
+    assert folders == [sink.folder]
+    sink.journal(numbers[0], 20, [Span(20, 20, 1, 1, 0, 0, 20, 0, 0, 0)])
+    sink.report()
+    assert synced[2:] == [segment_path(sink.folder, numbers[0])]  # again, for the new span
+    assert folders == [sink.folder]  # its name is durable already
