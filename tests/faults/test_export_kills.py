@@ -21,6 +21,7 @@ _CODE = """
 FORMATS = {{
     "parquet": lambda: data.export.Parquet("out/x.parquet", row_group_rows=100),
     "jsonl": lambda: data.export.Jsonl("out/x.jsonl.gz"),
+    "folder": lambda: data.export.Jsonl("out/x", records_per_file=100),
     "huggingface": lambda: data.export.HuggingFace("out/x", shard_bytes=5000),
     "webdataset": lambda: data.export.WebDataset("out/x/a-%03d.tar", shard_bytes=200_000),
 }}
@@ -49,6 +50,9 @@ def numbers_in(kind: str, folder: Path) -> set[int]:
 
         lines = gzip.decompress((folder / "x.jsonl.gz").read_bytes()).splitlines()
         found = [orjson.loads(line)["n"] for line in lines]
+    elif kind == "folder":
+        paths = sorted((folder / "x").glob("part-*"))
+        found = [orjson.loads(line)["n"] for path in paths for line in path.open("rb")]
     elif kind == "huggingface":
         found = datasets.load_from_disk(str(folder / "x"))["train"]["n"]
     else:
@@ -61,7 +65,7 @@ def numbers_in(kind: str, folder: Path) -> set[int]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("kind", ["parquet", "jsonl", "huggingface", "webdataset"])
+@pytest.mark.parametrize("kind", ["parquet", "jsonl", "folder", "huggingface", "webdataset"])
 def test_an_export_is_whole_after_a_kill_at_any_instant(tmp_path: Path, kind: str) -> None:
     script = Script(tmp_path, _CODE.format(rows=_ROWS).replace("\\\\n", "\\n"), *_FORMATS)
     chance = random.Random(f"{kind} {_KILLS}")
@@ -83,7 +87,7 @@ def test_an_export_is_whole_after_a_kill_at_any_instant(tmp_path: Path, kind: st
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("kind", ["jsonl", "huggingface"])
+@pytest.mark.parametrize("kind", ["jsonl", "folder", "huggingface"])
 def test_two_runs_that_export_to_one_path_leave_a_whole_export(tmp_path: Path, kind: str) -> None:
     script = Script(tmp_path, _CODE.format(rows=_ROWS).replace("\\\\n", "\\n"), *_FORMATS)
     with (

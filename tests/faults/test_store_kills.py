@@ -19,6 +19,8 @@ from dagster_dataops import JsonlDataset, config, load_result
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext
+from dagster_dataops.places.mounted_buckets import bucket_of
+from dagster_dataops.places.open_stores import writing
 from tests.faults import store_victim
 from tests.faults.warm_starts import StartedProcess, warm_interpreter
 from tests.object_stores import SECRETS, FakeStore, machine, s3_server
@@ -55,7 +57,7 @@ def expected(folder: Path, source: Path) -> list[bytes]:
 def start(root: str, scratch: Path, source: Path, mode: str) -> StartedProcess:
     command = [store_victim.__file__, root, str(scratch), str(source), mode]
     with output_of(scratch).open("w") as output:
-        return warm_interpreter("dagster_dataops.stores.object_store").start(
+        return warm_interpreter("dagster_dataops.places.object_store").start(
             command, output.fileno(), folder=Path.cwd(), environment=os.environ
         )
 
@@ -121,9 +123,8 @@ def test_a_killed_run_is_resumed_on_another_machine(address, monkeypatch, tmp_pa
     config.data_process_scratch = tmp_path / "watch"
     with start(root, tmp_path / "one", source, mode) as process:
         config.data_process_path = root
-        from dagster_dataops.stores.open_stores import store_of
-
-        store, key = store_of(config.data_process_path)
+        bucket, key = bucket_of(config.data_process_path)
+        store = writing(bucket)
         while not _entries_with_outputs(store.names(f"{key}/work/.journal")):
             assert process.poll() is None, output_of(tmp_path / "one").read_text()
             time.sleep(0.02)

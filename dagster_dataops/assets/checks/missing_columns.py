@@ -21,7 +21,7 @@ from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import count_tables
 
 MISSING_COLUMNS: Final = "missing_columns"
-_DESCRIPTION: Final = "Passes if every record has the columns that the operator reads."
+_DESCRIPTION: Final = "Passes if no record lacks a needed column."
 
 
 def needs_columns(operator: Operator) -> bool:

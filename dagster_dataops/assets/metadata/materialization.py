@@ -1,5 +1,6 @@
 """Metadata of materializations, made from run reports and datasets."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -35,7 +36,6 @@ from dagster_dataops.assets.metadata.metadata_keys import (
 from dagster_dataops.assets.metadata.record_counts import count_metadata, drop_metadata
 from dagster_dataops.assets.metadata.trace_command import trace_metadata
 from dagster_dataops.checkpoints.folder.manifest import Manifest, published_uri
-from dagster_dataops.configuration import bucket_of
 from dagster_dataops.datasets.artefact import Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
@@ -69,11 +69,12 @@ def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dic
 
 
 def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
+    uri = published_uri(dataset.location)
     if partition is None:
-        return {URI: published_uri(dataset.path)}
-    if bucket_of(dataset.path) is None:
-        return {PATH: dg.MetadataValue.path(dataset.path)}
-    return {PATH: dg.MetadataValue.text(published_uri(dataset.path))}
+        return {URI: uri}
+    local = isinstance(dataset.location, Path) and uri.startswith("file:")
+    shown = dg.MetadataValue.path(dataset.path) if local else dg.MetadataValue.text(uri)
+    return {PATH: shown}
 
 
 def report_metadata(report: "RunReport", partition: str | None = None) -> dict[str, Any]:

@@ -24,16 +24,14 @@ from dagster_dataops.assets.runtime.step_context import (
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.configuration import (
-    config,
-    input_path,
-    is_url,
-    root_setting,
-    shown_place,
-)
+from dagster_dataops.configuration import config, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.places.url_forms import is_url
 from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:
@@ -124,9 +122,9 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         found = {name: from_environment(f"storage_options.{name}", one) for name, one in given}
         return {**config.storage_options, **found}
 
-    def place(self, path: Path) -> Path:
-        """Return the path by which this package names a file, also one that a URL names."""
-        return input_path(str(path), self._store_options) if is_url(path) else path
+    def location(self, path: Path) -> Location:
+        """Return where a file is that a path or a URL names."""
+        return input_object(str(path), self._store_options) if is_url(path) else path
 
     @property
     def defined_root(self) -> Path | None:
@@ -264,10 +262,22 @@ def resource_of(context: Any, resource_key: str) -> DataOpsResource:
     Args:
         context: Context of the step or the evaluation.
         resource_key: Key of the resource.
+
+    Raises:
+        ConfigurationError: There is neither.
     """
     resource: DataOpsResource | None = getattr(context.resources, resource_key, None)
     if resource is None:
-        resource = getattr(context.resources, io_manager_key(resource_key)).dataops
+        key = io_manager_key(resource_key)
+        manager = getattr(context.resources, key, None)
+        resource = getattr(manager, "dataops", None)
+        if resource is None:
+            allowed = (
+                f"a DataOpsIOManager, through which a step has the resource {resource_key!r}; name "
+                "another IO manager in the metadata dagster/io_manager_key of the assets. In a "
+                "unit test, give the resource by its key"
+            )
+            raise ConfigurationError(key, type(manager).__qualname__, allowed)
     return resource
 
 

@@ -41,8 +41,11 @@ def assign(context: StepContext, work: Work) -> None:
 
 def is_direct(context: StepContext) -> bool:
     """Return whether an asset or op is called in Python, such as by a unit test, without a run."""
-    found: Any = context
-    return getattr(found, "op_execution_context", found).run_id == _NO_RUN
+    return bool(_op_context(context).run_id == _NO_RUN)
+
+
+def _op_context(context: Any) -> Any:
+    return getattr(context, "op_execution_context", context)
 
 
 def run_of(context: StepContext) -> dg.DagsterRun:

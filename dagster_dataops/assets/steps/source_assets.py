@@ -43,7 +43,6 @@ from dagster_dataops.assets.runtime.asset_paths import key_of, located
 from dagster_dataops.assets.runtime.resource import io_manager_key
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.steps.step_body import body_of, step_function
-from dagster_dataops.configuration import is_object_url
 from dagster_dataops.errors import (
     ConfigurationError,
     OperatorDefinitionError,
@@ -64,6 +63,7 @@ from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.definition.reader_base import Readable, returns_stream
 from dagster_dataops.operators.definition.spec_builder import checked_name
 from dagster_dataops.pipelines.combined_inputs import Combined
+from dagster_dataops.places.url_forms import is_object_url
 
 if TYPE_CHECKING:
     from dagster_dataops.streams.operations import Operations
