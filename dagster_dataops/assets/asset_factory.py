@@ -14,7 +14,7 @@ from dagster_dataops.assets.steps.operator_step import StepOptions, operator_ste
 from dagster_dataops.assets.steps.pipeline_step import pipeline_steps
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
-from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from dagster_dataops.graph.graph import OperatorGraph
 from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.operators.options.signature import nearest
@@ -108,13 +108,21 @@ def pools_by_node(graph: OperatorGraph, pools: Mapping[str, str] | str) -> Mappi
 
     Raises:
         PipelineDefinitionError: A node is unknown.
+        ConfigurationError: The name of a pool is none.
     """
     if isinstance(pools, str):
+        _check_pool("pools", pools)
         return dict.fromkeys(graph.nodes, pools)
-    for name in pools:
+    for name, pool in pools.items():
         if name not in graph.nodes:
             raise _no_node(graph, "a pool is", name)
+        _check_pool(f"pools.{name}", pool)
     return pools
+
+
+def _check_pool(setting: str, pool: object) -> None:
+    if not isinstance(pool, str) or not pool or any(map(str.isspace, pool)):
+        raise ConfigurationError(setting, pool, "the name of a pool: a text without white space")
 
 
 def _no_node(graph: OperatorGraph, given: str, name: str) -> PipelineDefinitionError:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, Final, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -18,6 +19,12 @@ _ALIASES: Final = {
     "@weekly": "0 0 * * 0",
     "@monthly": "0 0 1 * *",
 }
+_CRON: Final = "a cron line of five fields, such as '0 2 * * *', or an alias such as '@daily'"
+_FIELDS: Final[tuple[tuple[str, tuple[type, ...], str], ...]] = (
+    ("cron", (str,), _CRON),
+    ("running", (bool,), "true or false"),
+    ("run_config", (Mapping, dg.RunConfig, NoneType), "the run config of a job: a mapping"),
+)
 Schedule: TypeAlias = "dg.ScheduleDefinition | UnresolvedSchedule"
 UnresolvedSchedule: TypeAlias = Any  # the class has no public name
 
@@ -38,7 +45,7 @@ class PipelineSchedule:
     cron: str
     timezone: str | None = None
     running: bool = False
-    run_config: Mapping[str, Any] | None = None
+    run_config: Mapping[str, Any] | dg.RunConfig | None = None
     tags: Mapping[str, str] | None = None
 
     @property
@@ -46,15 +53,23 @@ class PipelineSchedule:
         """The arguments that all kinds of Dagster's schedules take.
 
         Raises:
-            ConfigurationError: The time zone or a tag is invalid.
+            ConfigurationError: A field has a value of another type, or the time zone or a tag is
+                invalid.
         """
         status = dg.DefaultScheduleStatus
+        self._check_types()
         if self.timezone is not None:
             _check_timezone(self.timezone)
         return {
             "default_status": status.RUNNING if self.running else status.STOPPED,
             "tags": run_tags("schedule.tags", self.tags),
         }
+
+    def _check_types(self) -> None:
+        for name, kinds, allowed in _FIELDS:
+            value = getattr(self, name)
+            if not isinstance(value, kinds):
+                raise ConfigurationError(f"schedule.{name}", value, allowed)
 
 
 def pipeline_schedule(
@@ -82,9 +97,7 @@ def pipeline_schedule(
         return dg.build_schedule_from_partitioned_job(job, name=name, **moment, **options)
     options["execution_timezone"] = asked.timezone
     if partitions_def is None and cron != EACH_WINDOW:
-        return dg.ScheduleDefinition(
-            name=name, job=job, cron_schedule=cron, run_config=asked.run_config, **options
-        )
+        return _defined(cron, name=name, job=job, run_config=asked.run_config, **options)
     if isinstance(partitions_def, dg.StaticPartitionsDefinition) and cron != EACH_WINDOW:
         return _static_schedule(name, job, asked, partitions_def, options)
     allowed = (
@@ -93,6 +106,16 @@ def pipeline_schedule(
         "new_files=... or automation_condition=... instead"
     )
     raise ConfigurationError("schedule", cron, allowed)
+
+
+def _defined(cron: str, **keywords: Any) -> dg.ScheduleDefinition:
+    """Return a schedule of Dagster; its error for a cron line names no setting."""
+    try:
+        return dg.ScheduleDefinition(cron_schedule=cron, **keywords)
+    except dg.DagsterInvalidDefinitionError as error:
+        if "cron" not in str(error):
+            raise
+        raise ConfigurationError("schedule", cron, _CRON) from None
 
 
 def _check_timezone(timezone: str) -> None:
@@ -132,9 +155,7 @@ def _static_schedule(
                 run_key=key, partition_key=key, run_config=asked.run_config, tags=tags
             )
 
-    return dg.ScheduleDefinition(
-        name=name, job=job, cron_schedule=asked.cron, execution_fn=each, **options
-    )
+    return _defined(asked.cron, name=name, job=job, execution_fn=each, **options)
 
 
 def _windows_of(

@@ -6,7 +6,7 @@ Type checkers and editors read the options from the TypedDict. ``help()``, noteb
 
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from typing import (
     Annotated,
@@ -105,16 +105,40 @@ def _signature(function: Callable[..., Any], fields: dict[str, OptionField]) -> 
 
 
 def _check_type(name: str, value: Any, annotation: Any) -> None:
-    """Raise `ConfigurationError` if a value is of another type; elements are not looked at."""
-    kinds = _kinds(annotation)
+    """Raise `ConfigurationError` if a value, or one that a mapping gives by node, has another type.
+
+    Texts and collections in a mapping have rules of their own, where they are used.
+    """
+    _check_kinds(name, value, _kinds(annotation))
+    if isinstance(value, Mapping) and (of_values := _kinds_of_values(annotation)):
+        for key, one in value.items():
+            if not isinstance(key, str):
+                raise ConfigurationError(name, value, "a mapping whose keys are texts")
+            if not any(issubclass(kind, (str, Collection)) for kind in of_values):
+                _check_kinds(f"{name}.{key}", one, of_values)
+
+
+def _check_kinds(name: str, value: Any, kinds: list[Any]) -> None:
     if not any(matches_type(value, kind) for kind in kinds):
         raise ConfigurationError(name, value, " or ".join(dict.fromkeys(map(_named, kinds))))
+
+
+def _kinds_of_values(annotation: Any) -> list[Any]:
+    """Return the classes that the values of a mapping may have; none if it allows no mapping."""
+    members = get_args(annotation) if get_origin(annotation) in UNIONS else [annotation]
+    mappings = [one for one in members if get_origin(one) is Mapping]
+    return [kind for one in mappings for kind in _kinds(get_args(one)[1])]
 
 
 def _kinds(annotation: Any) -> list[Any]:
     """Return the classes and literal types that an annotation allows."""
     members = get_args(annotation) if get_origin(annotation) in UNIONS else [annotation]
-    return [one if get_origin(one) is Literal else get_origin(one) or one for one in members]
+    return [one if get_origin(one) is Literal else _origin(one) or one for one in members]
+
+
+def _origin(kind: Any) -> Any:
+    """Return the class without its parameters, also that of a generic model; ``None`` if none."""
+    return get_origin(kind) or getattr(kind, "__pydantic_generic_metadata__", {}).get("origin")
 
 
 def _named(kind: Any) -> str:

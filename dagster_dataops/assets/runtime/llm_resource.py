@@ -9,6 +9,7 @@ from pydantic import Field, create_model, field_validator
 from typing_extensions import override
 
 from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from dagster_dataops.models.calls.client import ModelClient
@@ -120,9 +121,16 @@ def with_clients(
     Args:
         resource: Root folder and defaults.
         clients: Resources by the name under which operators ask for them.
+
+    Raises:
+        ConfigurationError: A name cannot be that of a field, or is taken in the resource.
     """
     if not clients:
         return resource
+    taken = {*type(resource).model_fields, *dir(DataOpsResource)}  # also its methods
+    if not all(name.isidentifier() and name[0] != "_" and name not in taken for name in clients):
+        allowed = "a mapping whose keys are names of letters, digits and '_', and no attributes of "
+        raise ConfigurationError("clients", dict(clients), f"{allowed}DataOpsResource")
     kinds = tuple((name, type(client)) for name, client in sorted(clients.items()))
     given: dict[str, Any] = {name: getattr(resource, name) for name in type(resource).model_fields}
     return _extended(type(resource), kinds)(**{**given, **clients})

@@ -19,8 +19,9 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.assets.steps.step_body import with_resource
-from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from dagster_dataops.graph.operator_node import SOURCE
+from dagster_dataops.operators.options.type_checks import matches_type
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 Checks: TypeAlias = Mapping[str, Sequence[DeclaredCheck]]
@@ -120,6 +121,9 @@ def _check_declared(planned: PlannedPipeline, checks: Checks) -> None:
         if isinstance(declared, DeclaredCheck):
             reason = f"the checks of {name!r} must be a list; found one check, {declared.name}"
             raise PipelineDefinitionError(planned.graph.name, reason)
+        if not matches_type(declared, Sequence[DeclaredCheck]):
+            allowed = "a list of checks, such as [checks.no_nulls('text')]"
+            raise ConfigurationError(f"checks.{name}", declared, allowed)
         node = planned.graph.results.get(name, name)
         given = declared if name == SOURCE else _declared_for(node, name, checks)
         _check_names(planned.graph.name, name, [check.name for check in given])

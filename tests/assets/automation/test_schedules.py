@@ -277,6 +277,13 @@ def test_a_schedule_of_windows_has_status_and_tags(
         ({"timezone": "Europe/Berlin"}, DAYS, "that of the time windows, 'UTC', or left out"),
         ({"run_config": {}}, DAYS, "schedules of time windows have no run config"),
         ({"tags": {"a": 1}}, None, "schedule.tags is {'a': 1}"),
+        ({"cron": "nightly"}, None, "schedule is 'nightly'; it must be a cron line"),
+        ({"cron": ""}, LETTERS, "schedule is ''; it must be a cron line"),
+        ({"cron": ["@daily"]}, DAYS, "schedule.cron is ['@daily']; it must be a cron line"),
+        ({"running": "maybe"}, None, "schedule.running is 'maybe'; it must be true or false"),
+        ({"running": 1}, DAYS, "schedule.running is 1; it must be true or false"),
+        ({"run_config": 5}, None, "schedule.run_config is 5; it must be the run config of a job"),
+        ({"run_config": "ops: {}"}, LETTERS, "schedule.run_config is 'ops: {}'"),
     ],
 )
 def test_what_a_schedule_cannot_have_is_refused(
@@ -284,4 +291,4 @@ def test_what_a_schedule_cannot_have_is_refused(
 ) -> None:
     source = "in/all.jsonl" if partitions is None else "in/{partition}.jsonl"
     with pytest.raises(ConfigurationError, match=re.escape(said)):
-        scheduled(PipelineSchedule(cron="@daily", **given), partitions, source)
+        scheduled(PipelineSchedule(**{"cron": "@daily"} | given), partitions, source)

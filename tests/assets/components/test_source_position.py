@@ -268,6 +268,16 @@ def test_a_component_made_in_python_raises_the_errors_themselves(project):
             "schedule: {cron: '@daily', timezone: Mars}",
             "Setting schedule.timezone is 'Mars'; it must be the name of a time zone, such as",
         ),
+        (
+            "name: docs",
+            "schedule: nightly",
+            "Setting schedule is 'nightly'; it must be a cron line",
+        ),
+        (
+            "name: docs",
+            "schedule: {cron: '@daily', running: maybe}",
+            "Setting schedule.running is 'maybe'; it must be true or false",
+        ),
         ("name: docs", "schedule: {cron: '@daily', tags: {a b: c}}", "Setting schedule.tags is"),
         ("name: docs", "job_tags: {a b: c}", "Setting job_tags is {'a b': 'c'}; it must be"),
         ("name: docs", "job_owners: [search]", "Setting job_owners is ['search']; it must be"),

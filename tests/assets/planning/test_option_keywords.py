@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import Doc
 
 import dagster_dataops
-from dagster_dataops import PipelineOptions, build_definitions, checks, data
+from dagster_dataops import LLMResource, PipelineOptions, build_definitions, checks, data
 from dagster_dataops.assets import AssetOptions
 from dagster_dataops.assets.planning.option_keywords import option_fields, takes_options
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
@@ -100,6 +100,27 @@ def test_the_options_of_build_definitions_are_listed_once() -> None:
         ("layout", "one_step", "layout is 'one_step'; it must be 'steps' or 'single_step'"),
         ("max_error_rate", "few", "must be float or ErrorRateCheck or None or Mapping"),
         ("executor", 3, "must be 'in_process' or 'multiprocess' or ExecutorDefinition"),
+        ("clients", {"judge": 3}, "clients.judge is 3; it must be ConfigurableResource"),
+        ("clients", {3: None}, "clients is {3: None}; it must be a mapping whose keys are texts"),
+        (
+            "clients",
+            {"root": LLMResource()},
+            "it must be a mapping whose keys are names of letters",
+        ),
+        ("clients", {"folder": LLMResource()}, "and no attributes of DataOpsResource"),
+        ("clients", {"a b": LLMResource()}, "it must be a mapping whose keys are names of letters"),
+        ("automation_condition", {"clean": 3}, "automation_condition.clean is 3; it must be"),
+        ("max_error_rate", {"clean": "few"}, "max_error_rate.clean is 'few'; it must be float"),
+        ("max_error_rate", {"clean": True}, "max_error_rate.clean is True; it must be float"),
+        ("op_tags", {3: {}}, "op_tags is {3: {}}; it must be a mapping whose keys are texts"),
+        ("columns", {3: "The text."}, "it must be a mapping whose keys are texts"),
+        ("pools", {"clean": 3}, "pools.clean is 3; it must be the name of a pool"),
+        ("pools", {"clean": "a b"}, "pools.clean is 'a b'; it must be the name of a pool"),
+        ("pools", {"clean": None}, "pools.clean is None; it must be the name of a pool"),
+        ("checks", {"clean": 3}, "checks.clean is 3; it must be a list of checks"),
+        ("checks", {"clean": [None]}, "checks.clean is [None]; it must be a list of checks"),
+        ("checks", {"clean": "all"}, "checks.clean is 'all'; it must be a list of checks"),
+        ("checks", {"source": {}}, "checks.source is {}; it must be a list of checks"),
     ],
 )
 def test_a_value_of_another_type_is_refused(option: str, value: object, wanted: str) -> None:

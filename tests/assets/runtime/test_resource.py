@@ -256,6 +256,7 @@ class FakeContext:
 
     def __init__(self, *runs: FakeRun) -> None:
         self.run = runs[0]
+        self.run_id = self.run.run_id
         self.instance = self
         self._runs = {run.run_id: run for run in runs}
 

@@ -32,7 +32,7 @@ def messenger(monkeypatch: pytest.MonkeyPatch) -> Messenger:
 
 def context_of(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> Any:
     run = instance.create_run_for_job(nothing, status=status)
-    return SimpleNamespace(run=run, instance=instance)
+    return SimpleNamespace(run=run, run_id=run.run_id, instance=instance)
 
 
 def asked(watch: RunMonitor, messenger: Messenger) -> str | None:
