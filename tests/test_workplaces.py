@@ -316,8 +316,17 @@ class Faulty:
                     ranges = [Interval(0, 5)]
                 case "goes beyond":
                     ranges = [Interval(0, work.content.end + 10)]
-            for interval in ranges:
+                case "runs no range":
+                    ranges = [(ranges[0].start, ranges[0].end)]
+                case "runs fractions":
+                    ranges = [Interval(0.0, float(ranges[0].end))]
+                case "runs in other threads":
+                    with ThreadPoolExecutor(2) as pool:
+                        list(pool.map(run_range, ranges))
+            for interval in ranges if self.fault != "runs after the block" else []:
                 run_range(interval)
+        if self.fault == "runs after the block":
+            run_range(ranges[0])
 
 
 FAULTS = {
@@ -325,6 +334,10 @@ FAULTS = {
     "repeats one": "mode 'faulty' wrote the outcomes of some records twice; nothing is published",
     "cuts a line": "bytes 0 to 5 of its input are no open range between two lines or batches",
     "goes beyond": "of its input are no open range",
+    "runs no range": r"\(0, \d+\) is no range of its input; take ranges from work.ranges",
+    "runs fractions": "is no range of its input; take ranges from work.ranges",
+    "runs in other threads": "in another thread than its range_worker; each thread needs its own",
+    "runs after the block": "after the block of its range_worker",
 }
 
 
@@ -336,6 +349,18 @@ def test_a_faulty_workplace_publishes_nothing(tmp_path: Path, fault: str) -> Non
     with pytest.raises(UnprocessedError, match=FAULTS[fault]):
         run(act(_concurrency_mode="faulty"), dataset, node(home))
     assert not node(home).result.exists()
+
+
+def test_a_workplace_cannot_change_what_needs_an_outcome(tmp_path: Path) -> None:
+    class Forgets:
+        def run(self, attempt: Attempt, work: WorkList, sink: Sink) -> None:
+            work.content = Interval(0, 0)  # type: ignore[misc]
+
+    register_workplace("forgets", Forgets(), default_workers=1)
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 6))
+    with pytest.raises(AttributeError, match="content"):
+        run(act(_concurrency_mode="forgets"), dataset, node(tmp_path))
+    assert not node(tmp_path).result.exists()
 
 
 def test_a_range_inside_a_batch_is_refused(tmp_path: Path) -> None:
