@@ -80,7 +80,7 @@ def test_another_form_than_that_of_version_0_2_is_marked(value: Any) -> None:
 
 @each("value", [[], [1, [2]], {"a": [1]}, {1, 2}, set(), Open(a=[1])])
 def test_a_form_that_version_0_2_made_of_other_values_too_is_marked(value: Any) -> None:
-    """Otherwise what this version has stored of a list counts as what version 0.2 had of a tuple."""
+    """Otherwise a list that this version has stored counts as a tuple of version 0.2."""
     forms = ExactForms()
     assert forms.named("value", value) == FormBuilder().form(value)
     assert forms.rules == RULES
