@@ -8,12 +8,13 @@ from pathlib import Path
 
 import orjson
 
-from dagster_dataops.checkpoints.homes.working_copies import clean
-from dagster_dataops.configuration import config, folder_setting
+from dagster_dataops.checkpoints.places.working_copies import clean
+from dagster_dataops.configuration import config
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.filestores.energon_preparation import prepare_energon
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.places.url_forms import folder_setting
 from dagster_dataops.quantities import counted
 from dagster_dataops.tracing.tracer import trace
 

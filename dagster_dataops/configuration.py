@@ -5,26 +5,20 @@ to ``config`` > the environment > the default. Under Dagster, `DataOpsResource` 
 """
 
 import os
-import re
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.places.bucket import BucketFile, prefix_of
+from dagster_dataops.places.mounted_buckets import working_copy
+from dagster_dataops.places.url_forms import folder_setting, is_url
 
 _DEFAULT_ROOT: Final = "data_pipeline_res"
 Resume: TypeAlias = bool | Literal["failed_records", "across_code"]
 
-# One letter is a drive of Windows. pathlib makes one slash of two.
-_URL: Final = re.compile(r"([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
-_STORE: Final = re.compile(r"(s3|gs|az|abfs|memory):/{1,3}([^/@]+)/*(.*)", re.IGNORECASE)
-_OBJECT: Final = re.compile(r"(s3|gs|az|abfs)://[^/@]+/[^*?\[\]]*\.jsonl", re.IGNORECASE)
-_VERSION: Final = re.compile(r"(.*)/\.versions/[^/]+/(.+)")  # the key of a published file
-INPUTS: Final = ".inputs/"  # in the folder of a bucket: paths that stand for inputs; no files
-COPIES: Final = ".copies/"  # beside it: copies of inputs
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
@@ -103,7 +97,7 @@ class Configuration:
                 no folder can have the path that was set.
         """
         value = self._read("data_process_scratch")
-        return folder_setting("data_process_scratch", value) if value else _default_scratch()
+        return folder_setting("data_process_scratch", str(value)) if value else _default_scratch()
 
     @data_process_scratch.setter
     def data_process_scratch(self, value: str | Path | None) -> None:
@@ -181,48 +175,6 @@ def _default_scratch() -> Path:
         raise ConfigurationError("data_process_scratch", error.filename, allowed) from None
 
 
-def folder_setting(setting: str, value: object) -> Path:
-    """Return the folder that a setting names, as an absolute path.
-
-    Args:
-        setting: Name of the setting, for errors.
-        value: A path; an empty value is the default.
-
-    Raises:
-        ConfigurationError: No folder can have that path, or it is a URL.
-    """
-    text = str(value) if value else _DEFAULT_ROOT
-    check_local(setting, text)
-    try:
-        text.encode()
-        path = Path(text).expanduser().absolute()
-    except (UnicodeEncodeError, RuntimeError):  # ~name of an unknown user
-        path = None
-    if path is None or "\0" in text:
-        shown = text.encode(errors="backslashreplace").decode()
-        raise ConfigurationError(setting, shown, "the path of a folder, in UTF-8")
-    return path
-
-
-class StoreBucket(NamedTuple):
-    """A bucket of an object store.
-
-    Attributes:
-        url: Its URL, without a prefix: ``s3://bucket``.
-        folder: The folder that holds the working copies of its objects.
-        options: Options of the store, over those of the environment.
-        reached: Whether another process of the run has reached it.
-    """
-
-    url: str
-    folder: Path
-    options: Mapping[str, str]
-    reached: bool = False
-
-
-_BUCKETS: Final[dict[Path, StoreBucket]] = {}  # by their folders
-
-
 def root_setting(
     setting: str,
     value: object,
@@ -240,136 +192,26 @@ def root_setting(
     Raises:
         ConfigurationError: No folder can have that path, or the URL is not that of an object store.
     """
-    found = _STORE.fullmatch(str(value)) if value else None
+    found = prefix_of(setting, value, options, lambda: scratch or config.data_process_scratch)
     if found is None:
-        return folder_setting(setting, value)
-    scheme, name, prefix = found[1].lower(), found[2], found[3].strip("/")
-    if any(part in {".", ".."} for part in (name, *prefix.split("/"))):
-        raise ConfigurationError(setting, str(value), "a URL without the parts . and ..")
-    if "\0" in f"{name}{prefix}":
-        raise ConfigurationError(setting, str(value), "a URL without NUL characters")
-    place = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", "")
-    mark = f"{zlib.crc32(place.encode()):08x}" if place else ""
-    folder = (
-        (scratch or config.data_process_scratch) / scheme / (f"{name}@{mark}" if mark else name)
-    )
-    _BUCKETS[folder] = StoreBucket(f"{scheme}://{name}", folder, dict(options))
-    return folder / prefix if prefix else folder
+        return folder_setting(setting, str(value) if value else _DEFAULT_ROOT)
+    return working_copy(found)
 
 
-def bucket_of(path: Path) -> tuple[StoreBucket, str] | None:
-    """Return the bucket whose working copy holds ``path``, and the key of ``path`` in it.
-
-    Returns:
-        The bucket and the key; ``None`` for a path that is not in a working copy.
-    """
-    for folder in (path, *path.parents) if _BUCKETS else ():
-        if folder in _BUCKETS:
-            key = path.relative_to(folder).as_posix()
-            return _BUCKETS[folder], "" if key == "." else key
-    return None
-
-
-def bucket_facts(path: Path) -> tuple[Any, ...]:
-    """Return what another process needs to read the object that a path stands for.
-
-    Returns:
-        Values that JSON can hold; none for another path.
-    """
-    found = input_object(path)
-    return () if found is None else (found[0].url, str(found[0].folder), dict(found[0].options))
-
-
-def add_bucket(facts: Sequence[Any]) -> None:
-    """Make this process know a bucket, so that a path stands for the same object as elsewhere.
+def input_object(url: str, options: Mapping[str, str]) -> BucketFile:
+    """Return the object that a URL names.
 
     Args:
-        facts: From `bucket_facts`.
-    """
-    if facts:
-        url, folder, options = facts
-        _BUCKETS[Path(folder)] = StoreBucket(url, Path(folder), options, reached=True)
-
-
-def input_object(path: Path) -> tuple[StoreBucket, str] | None:
-    """Return the bucket and the key of the object that a path stands for; else ``None``."""
-    found = bucket_of(path)
-    if found is None or not found[1].startswith(INPUTS):
-        return None
-    return found[0], found[1].removeprefix(INPUTS)
-
-
-def input_path(url: str, options: Mapping[str, str]) -> Path:
-    """Return the path by which this package names an input on an object store.
-
-    Args:
-        url: Its URL, such as ``s3://bucket/docs.jsonl``.
+        url: The URL, such as ``s3://bucket/docs.jsonl``.
         options: Options of the object store.
 
     Raises:
         ConfigurationError: It is not the URL of an object on an object store.
     """
-    place = root_setting("input", url, options)
-    found = bucket_of(place)
-    if found is None or not found[1]:
+    found = prefix_of("input", url, options, lambda: config.data_process_scratch)
+    if found is None or not found.prefix:
         raise ConfigurationError("input", url, "the URL of an object on an object store")
-    return found[0].folder / INPUTS / found[1]
-
-
-def object_path(path: Path, key: str) -> Path:
-    """Return the path that stands for an object of the bucket whose working copy holds ``path``."""
-    found = bucket_of(path)
-    return path if found is None else found[0].folder / INPUTS / key
-
-
-def copy_path(path: Path) -> Path:
-    """Return the path of the copy of the object that ``path`` stands for."""
-    found = input_object(path)
-    return path if found is None else found[0].folder / COPIES / found[1]
-
-
-def known_path(path: Path) -> Path:
-    """Return the path of a result in the working copy, for one that stands for its object."""
-    found = input_object(path)
-    published = None if found is None else _VERSION.fullmatch(found[1])
-    return found[0].folder / published[1] / published[2] if found and published else path
-
-
-def shown_place(path: Path) -> str:
-    """Return a path as users know it: the URL of a path in a working copy."""
-    known = known_path(path)
-    found = bucket_of(known)
-    if found is None:
-        return str(path)
-    return f"{found[0].url}/{found[1].removeprefix(INPUTS).removeprefix(COPIES)}"
-
-
-def is_url(path: object) -> bool:
-    """Whether a path is a URL, such as ``s3://bucket/x``, also as `pathlib` shortens it."""
-    return _URL.match(str(path)) is not None
-
-
-def is_object_url(text: str) -> bool:
-    """Whether a text is the URL of one jsonl file on an object store."""
-    return _OBJECT.fullmatch(text) is not None
-
-
-def check_local(setting: str, path: object) -> None:
-    """Raise an error for a URL as a place to write to; it would make a folder such as ``./s3:``.
-
-    Args:
-        setting: Name of the setting, for errors.
-        path: Value of the setting.
-
-    Raises:
-        ConfigurationError: The path is a URL.
-    """
-    if is_url(path):
-        allowed = (
-            "a path on this machine, such as /data/results: only the root of all results can be "
-            "an object store, such as s3://bucket/prefix"
-        )
-        raise ConfigurationError(setting, str(path), allowed)
+    return BucketFile(found.bucket, found.prefix)
 
 
 config: Final = Configuration()

@@ -4,6 +4,7 @@ The core imports no optional part: crude data and its files, loaders, clusters, 
 What one of them adds is a line of the table.
 """
 
+import sys
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
@@ -21,3 +22,11 @@ def added(name: Added) -> Any:
     """Return a function of an optional part, which is imported."""
     module, _, attribute = ADDED[name].partition(":")
     return getattr(import_module(module), attribute)
+
+
+def has_model_operators() -> bool:
+    """Return whether the base class of operators that call models was imported.
+
+    Otherwise no such operator exists.
+    """
+    return f"{__package__}.models.model_operator" in sys.modules

@@ -26,13 +26,13 @@ SOURCES: Final = "__sources__"  # key of the files that a sample was made of
 RESTORE_KEY: Final = "__restore_key__"  # key of what makes a sample again
 
 _dumps: Final = orjson.dumps
-_DUMP_OPTIONS: Final = (
+DUMP_OPTIONS: Final = (
     orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 )
 # Types, besides the usual ``str`` and ``int``, whose values are neither floats nor contain any.
 # Checking the types of a record's values is several times as fast as searching its bytes.
-_NEVER_NAN: Final = frozenset({bool, type(None)})
-WITHOUT_FLOATS: Final = frozenset({str, int, *_NEVER_NAN})
+NEVER_NAN: Final = frozenset({bool, type(None)})
+WITHOUT_FLOATS: Final = frozenset({str, int, *NEVER_NAN})
 _MAX_DEPTH = 250  # orjson refuses deeper nesting than 254 levels
 _SHOWN_DEPTH: Final = 100
 _SHOWN_PARTS: Final = 1_000_000
@@ -48,21 +48,21 @@ def encode(record: object) -> bytes:
         UnencodableError: JSON cannot hold a value in it.
     """
     try:
-        line = _dumps(record, None, _DUMP_OPTIONS)
+        line = _dumps(record, None, DUMP_OPTIONS)
     except TypeError as error:  # orjson's JSONEncodeError
         raise _unencodable(record, str(error)) from None
     if type(record) is not dict:
-        _check_finite(line, record)
+        check_finite(line, record)
         return line
     for value in record.values():
         kind = type(value)
-        if kind is not str and kind is not int and kind not in _NEVER_NAN:
-            _check_finite(line, record)
+        if kind is not str and kind is not int and kind not in NEVER_NAN:
+            check_finite(line, record)
             break
     return line
 
 
-def _check_finite(line: bytes, record: object) -> None:
+def check_finite(line: bytes, record: object) -> None:
     """Refuse a ``null`` in ``line`` that stands for a NaN: orjson writes that silently.
 
     Raises:
@@ -226,7 +226,7 @@ def decode(line: bytes) -> Record:
     value = decode_own(line)
     for item in value.values():
         kind = type(item)
-        if kind is not str and kind is not int and kind not in _NEVER_NAN:
+        if kind is not str and kind is not int and kind not in NEVER_NAN:
             check_integers(line)
             break
     return value

@@ -22,8 +22,7 @@ _WITHOUT_THE_SHARED_SERVER: Final = (
 _TOGETHER: Final = (
     *_WITHOUT_THE_SHARED_SERVER,
     "tests/assets/test_executors.py",
-    "tests/stores/test_object_store.py",
-    "tests/faults/test_store_kills.py",
+    "tests/places/test_object_store.py",
     "tests/test_definitions.py",
     "tests/test_distributions.py",
     "tests/test_documents.py",

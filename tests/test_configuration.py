@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import DataOpsResource, JsonlDataset, data, load_result, read_sequence
-from dagster_dataops.configuration import Configuration, config, shown_place
+from dagster_dataops.configuration import Configuration, config
 from dagster_dataops.errors import ConfigurationError, InputError
+from dagster_dataops.places.shown_places import shown_place
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ import dagster as dg
 from typing_extensions import Doc
 
 from dagster_dataops.assets.asset_factory import LayoutOptions, lay_out
-from dagster_dataops.assets.automation.batches_sensor import batches_sensors
-from dagster_dataops.assets.automation.estimate_job import estimate_jobs
 from dagster_dataops.assets.automation.jobs import (
     JobKind,
     JobOptions,
@@ -20,7 +18,6 @@ from dagster_dataops.assets.automation.jobs import (
     refresh_jobs,
     retry_jobs,
 )
-from dagster_dataops.assets.automation.preview_job import preview_job
 from dagster_dataops.assets.automation.schedules import PipelineSchedule, pipeline_schedule
 from dagster_dataops.assets.automation.sensors import NewFiles, new_files_sensor
 from dagster_dataops.assets.executors import Executor, executor_of
@@ -30,13 +27,14 @@ from dagster_dataops.assets.planning.option_keywords import takes_options
 from dagster_dataops.assets.runtime.llm_resource import with_clients
 from dagster_dataops.assets.runtime.resource import DataOpsResource, io_manager_key
 from dagster_dataops.assets.steps.check_steps import Checks, check_steps, hold_within_step
-from dagster_dataops.assets.steps.planned_pipeline import planned_pipeline
+from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.concurrency.garbage import collected_rarely
-from dagster_dataops.configuration import is_url
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.graph.operator_node import SOURCE
+from dagster_dataops.parts import has_model_operators
 from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.places.url_forms import is_url
 
 
 class PipelineOptions(LayoutOptions, JobOptions, total=False):
@@ -161,8 +159,8 @@ def build_definitions(
     )
     made: dict[JobKind, Callable[[], Sequence[Any]]] = {
         "pipeline": lambda: jobs,
-        "preview": lambda: [preview_job(planned, source, tags=settings.tags)],
-        "estimate": lambda: estimate_jobs(planned, source, tags=settings.tags),
+        "preview": lambda: _preview_jobs(planned, source, settings),
+        "estimate": lambda: _estimate_jobs(planned, source, settings),
         "retry": lambda: retry_jobs(ppl.graph.name, planned.origin, assets, settings),
         "refresh": lambda: refresh_jobs(planned.title, assets, settings),
     }
@@ -171,9 +169,36 @@ def build_definitions(
         asset_checks=declared,
         jobs=[job for kind, make in made.items() if kind in kinds for job in make()],
         schedules=_schedules(jobs[0], options),
-        sensors=[*_sensors(source, jobs[0], assets, options), *batches_sensors(planned)],
+        sensors=[*_sensors(source, jobs[0], assets, options), *_batches_sensors(planned)],
         resources=dataops_resources(dataops, planned.resource_key),
     )
+
+
+# Few pipelines need the following, which import the engine or the models.
+
+
+def _preview_jobs(planned: PlannedPipeline, source: Source, settings: JobSettings) -> Sequence[Any]:
+    from dagster_dataops.assets.automation.preview_job import preview_job
+
+    return [preview_job(planned, source, tags=settings.tags)]
+
+
+def _estimate_jobs(
+    planned: PlannedPipeline, source: Source, settings: JobSettings
+) -> Sequence[Any]:
+    if not has_model_operators():
+        return []
+    from dagster_dataops.assets.automation.estimate_job import estimate_jobs
+
+    return estimate_jobs(planned, source, tags=settings.tags)
+
+
+def _batches_sensors(planned: PlannedPipeline) -> Sequence[Any]:
+    if not has_model_operators():
+        return []
+    from dagster_dataops.assets.automation.batches_sensor import batches_sensors
+
+    return batches_sensors(planned)
 
 
 def _schedules(job: Any, options: PipelineOptions) -> list[Any]:

@@ -13,8 +13,9 @@ from dagster_dataops.assets.loaded_definitions import loaded_definitions
 from dagster_dataops.assets.runtime.asset_paths import PARTITIONS, folder_of, safe_part
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder_lock import FolderLock
-from dagster_dataops.configuration import bucket_of, folder_setting, is_url
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.places.url_forms import folder_setting, is_url
 from dagster_dataops.quantities import counted
 from dagster_dataops.reporting.html_report import FILE_NAME
 
@@ -103,7 +104,7 @@ def prune(
 
 def _root(root: str) -> Path:
     place = None if is_url(root) else folder_setting("ROOT", root)
-    if place is None or bucket_of(place) is not None or not place.is_dir():
+    if place is None or is_url(shown_place(place)) or not place.is_dir():
         raise ConfigurationError("ROOT", root, "a folder of this machine that exists")
     return place.absolute()
 

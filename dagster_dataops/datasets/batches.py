@@ -4,8 +4,8 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.datasets.lines import Interval, Line, count_records, iterate_lines
+from dagster_dataops.places.range_source import Readable
 
 
 def batches_of(

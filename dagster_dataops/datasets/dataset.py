@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dagster_dataops.byte_ranges import FileState
-from dagster_dataops.configuration import input_object, is_url, shown_place
 from dagster_dataops.datasets.formats import check_json_lines
 from dagster_dataops.datasets.lines import (
     LineCounter,
@@ -19,8 +17,13 @@ from dagster_dataops.datasets.lines import (
 )
 from dagster_dataops.errors import InputError
 from dagster_dataops.hashing.file_digests import cached_digest, content_digest
+from dagster_dataops.places.bucket import BucketFile, Location
+from dagster_dataops.places.file_state import FileState
+from dagster_dataops.places.object_file import ObjectFile
+from dagster_dataops.places.opening import state_at
+from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.places.url_forms import is_url
 from dagster_dataops.records import Record, decode, decode_own
-from dagster_dataops.stores.object_file import ObjectFile
 
 if TYPE_CHECKING:
     from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
@@ -33,8 +36,7 @@ class JsonlDataset:
     """Records in a fixed order, one JSON object per line.
 
     Attributes:
-        path: The absolute path of the file. Of an object on a store, a path that stands for it;
-            `download` makes a file.
+        location: The absolute path of the file, or the object in a bucket that it is.
         size_bytes: The size of the file.
         rows: The number of records; ``None`` if the file was written elsewhere and not counted.
         fingerprint: The digest of all bytes, ``xxh3:...``; ``None`` if it was not computed. Of an
@@ -43,7 +45,7 @@ class JsonlDataset:
             another state, it is read again to compare its content with ``fingerprint``.
     """
 
-    path: Path
+    location: Location
     size_bytes: int
     rows: int | None = None
     fingerprint: str | None = None
@@ -62,28 +64,45 @@ class JsonlDataset:
             StoreRefusedError: The store cannot be reached.
         """
         if is_url(path):
-            from dagster_dataops.datasets.remote_input import path_of  # threads
+            from dagster_dataops.datasets.remote_input import object_of  # threads
 
-            return cls._of_object(path_of(str(path)))
+            return cls._of_object(object_of(str(path)))
         try:
             absolute = Path(path).expanduser().absolute()
         except RuntimeError as error:  # ~name of an unknown user
             raise InputError(str(path), str(error)) from None
-        if input_object(absolute) is not None:
-            return cls._of_object(absolute)
         with opened_content(absolute) as (source, interval):
             check_json_lines(absolute, source)
-        return cls(path=absolute, size_bytes=interval.end)
+        return cls(absolute, size_bytes=interval.end)
 
     @classmethod
-    def _of_object(cls, path: Path) -> "JsonlDataset":
-        found = ObjectFile(path)
-        interval_of(found, path)
-        check_json_lines(path, found)
-        state = FileState.of_readable(found)
-        made = cls(path, found.size, fingerprint=found.fingerprint, state=state)
-        in_memory = shown_place(path).startswith("memory:")  # only this process has it
+    def at(cls, location: Location) -> "JsonlDataset":
+        """Return a handle of an existing file of this machine, or of an object; as `of_file`."""
+        return cls.of_file(location) if isinstance(location, Path) else cls._of_object(location)
+
+    @classmethod
+    def _of_object(cls, file: BucketFile) -> "JsonlDataset":
+        found = ObjectFile(file)
+        interval_of(found, file)
+        check_json_lines(file, found)
+        made = cls(file, found.size, fingerprint=found.fingerprint, state=found.state())
+        in_memory = file.bucket.url.startswith("memory:")  # only this process has it
         return made.download() if in_memory else made
+
+    @property
+    def path(self) -> Path:
+        """The absolute path of the file.
+
+        Raises:
+            InputError: It is an object on a store, which has no path; `download` makes a file.
+        """
+        if isinstance(self.location, BucketFile):
+            reason = (
+                "is an object on a store and no file of this machine, so it has no path; iterate "
+                "over the dataset, or use its download() to get a dataset with a path"
+            )
+            raise InputError(str(self.location), reason)
+        return self.location
 
     def download(self) -> "JsonlDataset":
         """Copy an object on a store to this machine, and return the copy; return a file as it is.
@@ -92,14 +111,14 @@ class JsonlDataset:
             InputError: There is no such object, or it was replaced.
             StorageError: It cannot be read.
         """
-        if input_object(self.path) is None:
+        if isinstance(self.location, Path):
             return self
         from dagster_dataops.datasets.remote_input import fetched  # threads
 
         self.check_content()
-        path, digest = fetched(self.path, self.fingerprint)
-        state = FileState.at(path)
-        return replace(self, path=path, fingerprint=digest, state=state)
+        path, digest = fetched(self.location, self.fingerprint)
+        state = state_at(path)
+        return replace(self, location=path, fingerprint=digest, state=state)
 
     @property
     def identity(self) -> str:
@@ -115,7 +134,7 @@ class JsonlDataset:
         if self.fingerprint is None:
             now = self.stamp()
             if now.coarse:
-                return cached_digest(self.path, now)
+                return cached_digest(self.location, now)
             return f"stat:{now.size}:{now.modified_ns}:{now.changed_ns}:{now.inode}"
         self.check_content()
         return self.fingerprint
@@ -133,14 +152,14 @@ class JsonlDataset:
             return
         found = f"{now.size:,} bytes, not the {self.size_bytes:,}"
         if now.size == self.size_bytes:
-            if cached_digest(self.path, now) == self.fingerprint:
+            if cached_digest(self.location, now) == self.fingerprint:
                 return
             found = "other content than"
         reason = (
             f"was changed after its handle was made: it has {found} it was written with; run the "
             "step that writes it again, or use JsonlDataset.of_file(path) for the present content"
         )
-        raise InputError(shown_place(self.path), reason)
+        raise InputError(shown_place(self.location), reason)
 
     def stamp(self) -> FileState:
         """Return the present state of the file. Another state may mean another content.
@@ -149,9 +168,9 @@ class JsonlDataset:
             InputError: The file cannot be read.
         """
         try:
-            return FileState.at(self.path)
+            return state_at(self.location)
         except OSError as error:
-            raise InputError(str(self.path), f"cannot be read: {error.strerror}") from error
+            raise InputError(str(self.location), f"cannot be read: {error.strerror}") from error
 
     def check_unchanged(self, since: FileState, read_ns: int = 0) -> None:
         """Check that the content of the file has not changed since `stamp` returned ``since``.
@@ -169,11 +188,11 @@ class JsonlDataset:
         now = self.stamp()
         if now == since:
             hidden = read_ns and since.coarse and since.hides_changes(read_ns)
-            if hidden and self.fingerprint not in {None, content_digest(self.path)}:
-                raise InputError(shown_place(self.path), CHANGED)
+            if hidden and self.fingerprint not in {None, content_digest(self.location)}:
+                raise InputError(shown_place(self.location), CHANGED)
             return
         if self.fingerprint is None or not now.resembles(since):
-            raise InputError(shown_place(self.path), CHANGED)
+            raise InputError(shown_place(self.location), CHANGED)
         self.check_content()
 
     @property
@@ -188,13 +207,13 @@ class JsonlDataset:
             InputError: A line is not a record; the message names file and line.
         """
         read = decode_own if self.canonical else decode
-        with opened_content(self.path) as (source, interval):
+        with opened_content(self.location) as (source, interval):
             for line in iterate_lines(source, [interval]):
                 try:
                     yield read(line.text)
                 except ValueError as error:
                     number = LineCounter(source).line_at(line.start)
-                    place = f"{shown_place(self.path)}, line {number}"
+                    place = f"{shown_place(self.location)}, line {number}"
                     raise InputError(place, str(error)) from None
 
     def read(self) -> list[Record]:
@@ -207,7 +226,7 @@ class JsonlDataset:
 
     def sample(self, count: int) -> list[Record]:
         """Return the records of the first ``count`` lines; invalid lines are skipped."""
-        with opened_content(self.path) as (source, interval):
+        with opened_content(self.location) as (source, interval):
             lines = list(itertools.islice(iterate_lines(source, [interval]), count))
         records = []
         for line in lines:

@@ -4,17 +4,18 @@ import os
 from pathlib import Path
 
 from dagster_dataops.errors import StorageError
+from dagster_dataops.places.bucket import Location
 
 COPY_BYTES = 8 << 20
 
 
 class storage:  # noqa: N801 - used like a statement; a generator takes three times as long
-    """Convert an ``OSError`` in the block to a `StorageError` that names ``path``."""
+    """Convert an ``OSError`` in the block to a `StorageError` that names the file."""
 
-    __slots__ = ("_action", "_path")
+    __slots__ = ("_action", "_location")
 
-    def __init__(self, path: Path, action: str) -> None:
-        self._path = path
+    def __init__(self, location: Location, action: str) -> None:
+        self._location = location
         self._action = action
 
     def __enter__(self) -> None:
@@ -23,7 +24,7 @@ class storage:  # noqa: N801 - used like a statement; a generator takes three ti
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OSError):
             reason = error.strerror or str(error)
-            raise StorageError(str(self._path), self._action, reason) from error
+            raise StorageError(str(self._location), self._action, reason) from error
 
 
 def read_if_there(path: Path, action: str) -> bytes:

@@ -1,13 +1,13 @@
 """Detect files in other formats than JSON Lines, and name the reader for each format."""
 
-from pathlib import Path
 from typing import Final
 
 import orjson
 
-from dagster_dataops.byte_ranges import Readable, read_range
-from dagster_dataops.configuration import shown_place
 from dagster_dataops.errors import InputError
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.range_source import Readable, read_range
+from dagster_dataops.places.shown_places import shown_place
 
 _HEAD_BYTES: Final = 64 << 10
 _MOST_LINES: Final = 100
@@ -30,14 +30,14 @@ _ARRAY: Final = "load it with json.load() and pass the list, or write one object
 _DELIMITERS: Final = (("\t", "TSV"), (",", "CSV"), (";", "CSV"), ("|", "CSV"))
 
 
-def check_json_lines(path: Path, source: Readable) -> None:
+def check_json_lines(location: Location, source: Readable) -> None:
     """Raise an error for a file in another format, judged by its first lines.
 
     A file is accepted if one of the first hundred lines looks like a JSON object. Its invalid lines
     are refused one by one when the records are read.
 
     Args:
-        path: The path of the file, for errors.
+        location: Where the file is, for errors.
         source: The open file.
 
     Raises:
@@ -46,7 +46,7 @@ def check_json_lines(path: Path, source: Readable) -> None:
     try:
         head = read_range(source, 0, _HEAD_BYTES)
     except OSError as error:
-        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+        raise InputError(str(location), f"cannot be read: {error.strerror}") from error
     lines = _lines(head)
     if not lines or _is_object(lines[0]) or (len(lines) == 1 and lines[0].startswith(b"{")):
         return
@@ -56,7 +56,9 @@ def check_json_lines(path: Path, source: Readable) -> None:
     kind, advice = binary or _text(lines)
     start = lines[0][:_SHOWN].decode(errors="backslashreplace")
     shown = "" if binary else f", and starts with {start!r}"
-    raise InputError(shown_place(path), f"looks like {kind}, not like JSON Lines{shown}; {advice}")
+    raise InputError(
+        shown_place(location), f"looks like {kind}, not like JSON Lines{shown}; {advice}"
+    )
 
 
 def _lines(head: bytes) -> list[bytes]:

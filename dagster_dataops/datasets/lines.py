@@ -7,21 +7,20 @@ line needs no newline. Blank lines are skipped. A UTF-8 byte order mark at the s
 import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
-from dagster_dataops.byte_ranges import (
-    PartedFile,
+from dagster_dataops.errors import InputError
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.opening import open_readable
+from dagster_dataops.places.range_source import (
     Readable,
     close_readable,
     expect,
-    open_readable,
+    name_of,
     read_range,
     size_of,
 )
-from dagster_dataops.configuration import shown_place
-from dagster_dataops.errors import InputError
-from dagster_dataops.stores.object_file import ObjectFile
+from dagster_dataops.places.shown_places import shown_place
 
 BLOCK_BYTES = 1 << 20
 _FIRST_BYTES = 16 << 10
@@ -50,70 +49,70 @@ class Interval(NamedTuple):
 
 
 @contextmanager
-def opened_content(path: Path) -> Iterator[tuple[Readable, Interval]]:
+def opened_content(location: Location) -> Iterator[tuple[Readable, Interval]]:
     """Yield a file, open inside the block, and the byte range of its lines.
 
     Both are of the same opening: another file that is put in place meanwhile is not seen.
 
     Args:
-        path: Of a file, or of a folder with its parts.
+        location: Of a file, or of a folder with its parts.
 
     Raises:
         InputError: As `content_interval`.
     """
-    _check_name(path)
+    _check_name(location)
     try:
-        source = open_readable(path)
+        source = open_readable(location)
     except FileNotFoundError:
-        raise InputError(str(path), "there is no such file") from None
+        raise InputError(str(location), "there is no such file") from None
     except IsADirectoryError:
         reason = "this is a folder; give the path of one jsonl file"
-        raise InputError(str(path), reason) from None
+        raise InputError(str(location), reason) from None
     except OSError as error:
-        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+        raise InputError(str(location), f"cannot be read: {error.strerror}") from error
     try:
-        yield source, interval_of(source, path)
+        yield source, interval_of(source, location)
     finally:
         close_readable(source)
 
 
-def content_interval(path: Path) -> Interval:
-    """Return the byte range of the lines of ``path``: the whole file without a byte order mark.
+def content_interval(location: Location) -> Interval:
+    """Return the byte range of the lines of a file: the whole file without a byte order mark.
 
     The file may be replaced before it is opened again; `opened_content` opens it once.
 
     Args:
-        path: Of a file, or of a folder with its parts.
+        location: Of a file, or of a folder with its parts.
 
     Raises:
         InputError: The file is missing, is not a regular file, cannot be read, is UTF-16, or has a
             path that is not UTF-8.
     """
-    with opened_content(path) as (_, interval):
+    with opened_content(location) as (_, interval):
         return interval
 
 
-def interval_of(source: Readable, path: Path) -> Interval:
+def interval_of(source: Readable, location: Location) -> Interval:
     """Return the byte range of the lines of an open file; see `content_interval`.
 
     Args:
         source: The file.
-        path: Its path, for errors.
+        location: Where it is, for errors.
 
     Raises:
         InputError: As `content_interval`.
     """
     try:
-        head = b"" if isinstance(source, PartedFile) else read_range(source, 0, len(_BOM))
+        head = read_range(source, 0, len(_BOM))
     except OSError as error:
-        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+        raise InputError(str(location), f"cannot be read: {error.strerror}") from error
     if head.startswith(_UTF16):
-        raise InputError(shown_place(path), "is UTF-16; convert it to UTF-8")
+        raise InputError(shown_place(location), "is UTF-16; convert it to UTF-8")
     return Interval(len(_BOM) if head == _BOM else 0, size_of(source))
 
 
-def _check_name(path: Path) -> None:
-    name = str(path)
+def _check_name(location: Location) -> None:
+    name = str(location)
     if "\0" in name:
         raise InputError(repr(name), "a path cannot contain a NUL character")
     try:
@@ -135,22 +134,11 @@ def read_lines(source: Readable, interval: Interval) -> bytes:
     try:
         block = read_range(source, interval.start, length)
     except OSError as error:
-        raise InputError(_name_of(source), f"cannot be read: {error.strerror}") from error
+        raise InputError(name_of(source), f"cannot be read: {error.strerror}") from error
     if len(block) < length:
         reason = "became shorter while it was read; run again when no program writes to it"
-        raise InputError(_name_of(source), reason)
+        raise InputError(name_of(source), reason)
     return block
-
-
-def _name_of(source: Readable) -> str:
-    if isinstance(source, PartedFile):
-        return str(source.folder)
-    if isinstance(source, ObjectFile):
-        return shown_place(source.path)
-    try:
-        return str(Path(f"/proc/self/fd/{source}").readlink())
-    except OSError:
-        return "file"
 
 
 def next_line_start(source: Readable, position: int, end: int) -> int:

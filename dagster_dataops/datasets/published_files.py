@@ -1,10 +1,12 @@
-"""The names of a node's published files: its name and one of these suffixes."""
+"""The names of a node's files: its name and one of these suffixes, and folders."""
 
 from pathlib import Path
 from typing import Final
 
 RESULT: Final = "_results.jsonl"
 MANIFEST: Final = f"{RESULT}.json"
+CHECKPOINTS: Final = "checkpoints"  # the folder of unfinished runs
+OTHER_VERSIONS: Final = ".other_versions"  # what other versions of this package have written
 _PARTS: Final = "_parts"
 
 

@@ -8,9 +8,9 @@ from typing import Final, cast
 
 import orjson
 
-from dagster_dataops.byte_ranges import Readable, read_range
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Interval, opened_content, split_lines
+from dagster_dataops.places.range_source import Readable, read_range
 from dagster_dataops.records import Record, decode
 
 _BLOCKS: Final = 16
@@ -41,7 +41,7 @@ def spread_sample(dataset: JsonlDataset, count: int) -> RecordSample:
     Raises:
         InputError: The file does not exist or is not a regular file.
     """
-    with opened_content(dataset.path) as (descriptor, interval):
+    with opened_content(dataset.location) as (descriptor, interval):
         size = interval.end - interval.start
         if size <= _BLOCKS * _BLOCK_BYTES:
             lines = _lines(read_range(descriptor, interval.start, size))
@@ -61,7 +61,7 @@ def first_records(dataset: JsonlDataset, count: int, max_bytes: int) -> list[Rec
     Raises:
         InputError: The file does not exist or is not a regular file.
     """
-    with opened_content(dataset.path) as (descriptor, interval):
+    with opened_content(dataset.location) as (descriptor, interval):
         expected = count * dataset.size_bytes * 5 // (4 * dataset.rows) if dataset.rows else 0
         size = min(max(expected, _BLOCK_BYTES), max_bytes)
         while True:

@@ -7,41 +7,42 @@ from typing import Any, Final
 
 import orjson
 
-from dagster_dataops.byte_ranges import FileState
-from dagster_dataops.configuration import config, copy_path, input_path, shown_place
+from dagster_dataops.configuration import config, input_object
 from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.errors import ConfigurationError, InputError, ResultMissingError
-from dagster_dataops.stores.object_file import ObjectFile
+from dagster_dataops.places.bucket import BucketFile, Location
+from dagster_dataops.places.object_file import ObjectFile
+from dagster_dataops.places.opening import state_at
 
 NOTE_ENDING: Final = ".version"  # of the file that names the version of a copy
 
 
-def path_of(url: str) -> Path:
-    """Return the path by which this package names an input on an object store.
+def object_of(url: str) -> BucketFile:
+    """Return the object on an object store that a URL names.
 
     Raises:
         InputError: It is the URL of no object store.
     """
     try:
-        return input_path(url, config.storage_options)
+        return input_object(url, config.storage_options)
     except ConfigurationError:
         reason = "is a URL of no object store; read it as a stream: use read_jsonl(url) instead"
         raise InputError(url, reason) from None
 
 
-def place_of(facts: Mapping[str, Any]) -> Path:
-    """Return the path of an input, from the facts about it in a manifest."""
-    return path_of(facts["url"]) if "url" in facts else Path(facts["path"])
+def input_location(facts: Mapping[str, Any]) -> Location:
+    """Return where an input is, from the facts about it in a manifest."""
+    return object_of(facts["url"]) if "url" in facts else Path(facts["path"])
 
 
-def fetched(path: Path, fingerprint: str | None) -> tuple[Path, str]:
-    """Return the path of a copy of the object that ``path`` stands for, and its digest.
+def fetched(file: BucketFile, fingerprint: str | None) -> tuple[Path, str]:
+    """Return the path of a copy of an object, and its digest.
 
     It is made unless an earlier copy is of the same version.
 
     Args:
-        path: The path.
+        file: The object.
         fingerprint: The identity that the object must have; ``None`` for any. A digest is compared
             with that of the copy.
 
@@ -49,29 +50,27 @@ def fetched(path: Path, fingerprint: str | None) -> tuple[Path, str]:
         InputError: There is no such object, or it was replaced meanwhile.
         StorageError: It cannot be read.
     """
-    copy, found = copy_path(path), ObjectFile(path)
+    copy, found = file.copy, ObjectFile(file)
     is_digest = fingerprint is not None and not fingerprint.startswith("etag:")
     if not is_digest and fingerprint not in {None, found.fingerprint}:
-        raise InputError(shown_place(path), "was replaced in the store meanwhile; run again")
+        raise InputError(str(file), "was replaced in the store meanwhile; run again")
     digest = _known(copy, found.fingerprint)
     if not digest:
         try:
             digest = fetch(found.store, found.key, copy, found.version)
         except ResultMissingError as error:
-            raise InputError(shown_place(path), error.reason) from None
+            raise InputError(str(file), error.reason) from None
     if is_digest and digest != fingerprint:
-        raise InputError(shown_place(path), "has other bytes than were published; make it again")
-    write_durably(
-        _note_of(copy), orjson.dumps([found.fingerprint, list(FileState.at(copy)), digest])
-    )
+        raise InputError(str(file), "has other bytes than were published; make it again")
+    write_durably(_note_of(copy), orjson.dumps([found.fingerprint, list(state_at(copy)), digest]))
     return copy, digest
 
 
-def _known(copy: Path, version: str) -> str:
+def _known(copy: Path, version: str | None) -> str:
     """Return the digest of a copy that is of ``version`` and was not changed; else empty."""
     with suppress(OSError, ValueError, TypeError):
         of, state, digest = orjson.loads(_note_of(copy).read_bytes())
-        if of == version and state == list(FileState.at(copy)):
+        if of == version and state == list(state_at(copy)):
             return str(digest)
     return ""
 

@@ -81,7 +81,7 @@ class JsonlWriter:
                 os.fsync(self._file.fileno())
             self._file.close()
         return JsonlDataset(
-            path=self.path,
+            self.path,
             size_bytes=self.size_bytes,
             rows=self.rows,
             fingerprint=f"xxh3:{self._digest.hexdigest()}",
@@ -158,7 +158,7 @@ def first_lines(dataset: JsonlDataset, path: Path, count: int) -> JsonlDataset:
     Raises:
         InputError: The dataset cannot be read.
     """
-    with JsonlWriter(path) as writer, opened_content(dataset.path) as (source, interval):
+    with JsonlWriter(path) as writer, opened_content(dataset.location) as (source, interval):
         lines = iterate_lines(source, [interval])
         for line in itertools.islice(lines, count):
             writer.write(line.text + b"\n")

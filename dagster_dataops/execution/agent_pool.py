@@ -18,6 +18,7 @@ from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import ClusterError
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.operators.options.settings import ResolvedSettings
+from dagster_dataops.places.bucket import Location, location_of
 
 
 class AgentEnvironment(NamedTuple):
@@ -49,21 +50,21 @@ class AgentOrder:
     Attributes:
         operator: The pickled operator, from `ship`, with the settings of the agent.
         environment: The environment of the head.
-        input: Path of the input.
+        input: Path of the input, or the key of the object.
         size: Its size in bytes.
         modified_ns: Its time of the last change.
         fingerprint: Its digest; ``None`` if it is not known.
         folder: The folder of the segments.
         segments: The numbers of segments that the agent may use, which no other agent may ever
             use. The last one is the number of an empty file, which the head has created.
-        bucket: The bucket of the input, from `bucket_facts`, if the input is an object.
+        bucket: Facts about the bucket of an object, from `facts_of_location`; none for a file.
         resources: Resources of its node that the agent reserves, by the cluster's names;
             ``num_cpus`` is the number of its worker processes by default.
     """
 
     operator: bytes
     environment: AgentEnvironment
-    input: Path
+    input: str
     size: int
     modified_ns: int
     fingerprint: str | None
@@ -71,6 +72,11 @@ class AgentOrder:
     segments: range
     bucket: tuple[Any, ...] = field(default=(), repr=False)
     resources: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def location(self) -> Location:
+        """Where the input is."""
+        return location_of(self.input, self.bucket)
 
 
 class Lease(NamedTuple):

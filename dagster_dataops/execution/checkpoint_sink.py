@@ -4,14 +4,12 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
 from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
-from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.dataset import CHANGED
 from dagster_dataops.datasets.lines import Interval, LineCounter, count_records
 from dagster_dataops.errors import (
@@ -28,6 +26,8 @@ from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.record_context import shown_counts
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
 
 
@@ -65,7 +65,7 @@ class CheckpointSink(Sink):
     def journal(
         self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
     ) -> None:
-        digests = digests_in(self.work.dataset.path, spans) if self._keeps_outcomes else None
+        digests = digests_in(self.work.dataset.location, spans) if self._keeps_outcomes else None
         self.checkpoint.journal(SpansEntry.of(segment, offset, spans, digests, notes))
 
     def state(self) -> ProgressState:
@@ -100,7 +100,7 @@ class CheckpointSink(Sink):
         if compared and (now != stamp or stamp.hides_changes(read_ns)):
             if holds_settled(self.work.dataset, self.checkpoint.table):
                 return
-            raise InputError(shown_place(self.work.dataset.path), CHANGED)
+            raise InputError(shown_place(self.work.dataset.location), CHANGED)
         self.work.dataset.check_unchanged(stamp, read_ns)
 
     def check_complete(self) -> None:
@@ -118,7 +118,7 @@ class CheckpointSink(Sink):
             raise UnprocessedError(self.attempt.name, reason)
         if not gaps:
             return
-        with opened(self.work.dataset.path) as source:
+        with opened(self.work.dataset.location) as source:
             undone = sum(count_records(source, gap) for gap in gaps)
         if undone:
             reason = f"not processed: {counted(undone, 'records')}; run again to continue with them"
@@ -137,8 +137,9 @@ class CheckpointSink(Sink):
         first = first_failure(self.checkpoint.folder, table)
         if first is not None:
             index, line = self._place_of(first.offset)
+            place = shown_place(self.work.dataset.location)
             example = (
-                f"The first, record {index} ({shown_place(self.work.dataset.path)}, line {line}): "
+                f"The first, record {index} ({place}, line {line}): "
                 + failure_text(first.row["exception"], first.row["message"], first.row["traceback"])
                 + self._hint(first.row["exception"], first.row["message"])
             )
@@ -152,7 +153,7 @@ class CheckpointSink(Sink):
         return RecordError(
             self.attempt.name,
             index,
-            shown_place(self.work.dataset.path),
+            shown_place(self.work.dataset.location),
             line,
             failure.exception,
             failure.message,
@@ -164,7 +165,7 @@ class CheckpointSink(Sink):
         settings = self.attempt.settings
         mode = mode_named(settings.concurrency_mode)
         where = " in one worker process" if mode.separate_processes else ""
-        place = shown_place(self.work.dataset.path)
+        place = shown_place(self.work.dataset.location)
         found = (
             f"{settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
             f"and none succeeded in between; other records of {place} were not tried"
@@ -185,6 +186,6 @@ class CheckpointSink(Sink):
 
     def _place_of(self, offset: int) -> tuple[int, int]:
         """Return index, counted from 0, and line, counted from 1, of the record at ``offset``."""
-        with opened(self.work.dataset.path) as source:
+        with opened(self.work.dataset.location) as source:
             line = LineCounter(source).line_at(offset)
             return count_records(source, Interval(self.work.content.start, offset)), line

@@ -10,9 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import AbsentColumnError, RunStoppedError
@@ -25,6 +23,8 @@ from dagster_dataops.operators.options.settings import ALLOWED
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE, columns_seen, never_found
 from dagster_dataops.operators.outcomes.record_context import count_tables
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode
 
@@ -77,8 +77,8 @@ def _look(attempt: NodeAttempt, dataset: JsonlDataset, keys: Sequence[ReadKey]) 
     look = _Look(keys)
     if not keys:
         return look
-    with opened(dataset.path) as source:
-        for number, line in enumerate(iterate_lines(source, [content_interval(dataset.path)])):
+    with opened(dataset.location) as source:
+        for number, line in enumerate(iterate_lines(source, [content_interval(dataset.location)])):
             if look.complete(line.text):
                 break
             reason = attempt.context.should_stop() if number % _LOOK_AT_STOP == 0 else None
@@ -97,7 +97,7 @@ def _check_input(
     for key in look.absent:
         records = f"its {counted(look.records, 'input records')}"
         if len(attempt.inputs) > 1:
-            records = f"the {counted(look.records, 'records')} of {shown_place(dataset.path)}"
+            records = f"the {counted(look.records, 'records')} of {shown_place(dataset.location)}"
         if key in needed:
             raise absent_column(use, attempt.name, key, records, look.columns)
         attempt.warn(f"none of {records} has column {key.name!r}. {look.columns.near(key)}")

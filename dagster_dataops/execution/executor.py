@@ -6,23 +6,23 @@ from dataclasses import replace
 from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
-from dagster_dataops.checkpoints.claims import Claim, claim_of
 from dagster_dataops.checkpoints.folder.joint_results import check_together
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
+from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.publish.commit import (
     commit,
     finish_interrupted,
     published_files,
     write_manifest,
 )
-from dagster_dataops.checkpoints.publish.drafts import Drafts, split
+from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.other_versions import notes_on
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.errors import InputError, RunStoppedError
+from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.column_presence import check_presence, warn_of_missing
 from dagster_dataops.execution.input_facts import facts_of, identified, told_apart
 from dagster_dataops.execution.node_attempt import NodeAttempt
@@ -35,7 +35,6 @@ from dagster_dataops.operators.definition.operator import Operator, in_run
 from dagster_dataops.operators.hidden_errors import hide_secrets
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
-from dagster_dataops.quantities import counted
 
 
 class OperatorExecutor:
@@ -77,7 +76,6 @@ class OperatorExecutor:
                 changed.
         """
         folder = folder.with_outputs(operator.__dataops__.spec.outputs)
-        folder = folder.with_parts(operator.__dataops__.resolved.part_records)
         try:
             with held(versions_in(operator.__dataops__.options)):
                 return self._run_locked(operator, inputs, folder)
@@ -88,7 +86,7 @@ class OperatorExecutor:
     def _run_locked(
         self, operator: Operator, inputs: Sequence[JsonlDataset], folder: NodeFolder
     ) -> RunReport:
-        lock = claim_of(folder, self.context.run, self.context.lock_seconds)
+        lock = folder.place.claim(self.context.run, self.context.lock_seconds)
         try:
             report = self._run(operator, inputs, folder, lock)
             if operator.__dataops__.spec.kind.exports:
@@ -128,8 +126,7 @@ class OperatorExecutor:
             request = _start_request(attempt, runner, found, "" if late is None else late.run)
             attempt.start = decide_start(request)
             if attempt.start.published is not None:
-                published = _split_again(attempt, attempt.start.published)
-                return _report(attempt, _take_over(attempt, published))
+                return _report(attempt, _take_over(attempt, attempt.start.published))
             check_presence(attempt)
             drafts = runner.run(attempt)
             manifest = _manifest(attempt, drafts, runner)
@@ -146,7 +143,7 @@ def _link(attempt: NodeAttempt) -> RunLink:
         root=str(context.root or folder.path),
         run=context.run,
         node=folder.name,
-        input=str(attempt.inputs[0].path) if attempt.inputs else "",
+        input=str(attempt.inputs[0].location) if attempt.inputs else "",
         retries_failed=context.resume is ResumePolicy.FAILED_RECORDS,
     )
     return RunLink(facts, context.clients)
@@ -197,38 +194,6 @@ def _take_over(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
     return manifest
 
 
-def _split_again(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
-    """Return the manifest of a published result, or of several, in parts of the wanted size.
-
-    Raises:
-        InputError: The result cannot be read, or was changed.
-    """
-    wanted = attempt.folder.part_records
-    if manifest.part_records == wanted:
-        return manifest
-    made = {
-        name: _split(own, place.with_parts(wanted))
-        for name, (place, own) in manifest.parts(attempt.folder).items()
-    }
-    parts = f"split into parts of {counted(wanted, 'records')}" if wanted else "joined to one file"
-    attempt.note(f"the published result is {parts}")
-    again = replace(manifest, part_records=wanted, **made.pop("", {}))
-    outputs = {name: {**facts, **made[name]} for name, facts in manifest.outputs.items()}
-    return _publish(attempt, replace(again, outputs=outputs))
-
-
-def _split(manifest: Manifest, folder: NodeFolder) -> dict[str, Any]:
-    """Draft a published result in other parts; return the facts of its manifest that change."""
-    result = manifest.dataset(folder.result)
-    before = result.stamp()
-    made = split(result.path, folder)
-    result.check_unchanged(before)
-    if made.dataset.fingerprint != manifest.fingerprint:
-        reason = "differs from what was published; check the disk, then run again without resuming"
-        raise InputError(str(result.path), reason)
-    return {"modified_ns": made.modified_ns, "parted": made.parted}
-
-
 def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
     """Put the drafts in place.
 
@@ -265,7 +230,6 @@ def _manifest(attempt: NodeAttempt, drafts: Drafts, runner: Runner) -> Manifest:
         kept_from=checkpoint.content.kept_from if checkpoint else [],
         resumed_from=checkpoint.resumed_from if checkpoint else [],
         inputs=attempt.sources,
-        part_records=attempt.folder.part_records,
         kind=spec.kind.name,
         new_records=spec.new_records,
         traced=attempt.settings.trace,

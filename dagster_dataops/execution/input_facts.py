@@ -5,17 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.configuration import input_object, known_path, shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.hashing.file_digests import cached_digest
+from dagster_dataops.places.bucket import published_path
 
 
 def facts_of(dataset: JsonlDataset) -> dict[str, Any]:
     """Return the facts about an input; see `Manifest.inputs`."""
-    path = known_path(dataset.path)
-    facts = {"path": str(path), "fingerprint": dataset.fingerprint or ""}
-    if input_object(path) is not None:
-        facts["url"] = shown_place(path)
+    location, published = dataset.location, published_path(dataset.location)
+    facts = {"path": str(published or location), "fingerprint": dataset.fingerprint or ""}
+    if published is None:
+        facts["url"] = str(location)
     if dataset.fingerprint is not None:
         state = {"state": list(dataset.state)} if dataset.rows is None and dataset.state else {}
         return {**facts, "rows": dataset.rows, **state}
@@ -61,5 +61,5 @@ def _identified(dataset: JsonlDataset, last: Manifest | None) -> JsonlDataset:
             return dataset
         found = (one for one in last.inputs if one.get("state") == list(state))
         digest = next((one["fingerprint"] for one in found), "")
-    digest = digest or cached_digest(dataset.path, state)
+    digest = digest or cached_digest(dataset.location, state)
     return replace(dataset, fingerprint=digest, state=state)

@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
-from dagster_dataops.checkpoints.claims import Claim
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.resume.start_decision import StartDecision
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import OutageError
@@ -20,6 +19,7 @@ from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.ticker import Ticker
+from dagster_dataops.places.file_state import FileState
 
 _Checkpoint = TypeVar("_Checkpoint", bound=Checkpoint)
 

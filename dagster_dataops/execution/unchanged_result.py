@@ -8,12 +8,10 @@ import dis
 import inspect
 from collections.abc import Iterator
 from itertools import islice, pairwise
-from pathlib import Path
 from typing import Final
 
 import orjson
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
@@ -21,6 +19,8 @@ from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.kinds.kind import RecordOrigin
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.opening import opened
 from dagster_dataops.quantities import counted
 
 # Operators of the library that only drop records are in these groups, or have this option, unless
@@ -66,9 +66,9 @@ def _is_unchanged(attempt: NodeAttempt, manifest: Manifest) -> bool:
     if source.fingerprint and source.fingerprint == manifest.fingerprint:
         return True
     draft = draft_of(attempt.folder.result)
-    if manifest.parted or not draft.exists():
+    if not draft.exists():
         return False
-    given = islice(_lines(source.path), _MOST_COMPARED)
+    given = islice(_lines(source.location), _MOST_COMPARED)
     skipped = 0
     for line in _lines(draft):
         while (before := next(given, None)) is not None and not _is_same(before, line):
@@ -88,9 +88,9 @@ def _is_same(before: bytes, line: bytes) -> bool:
         return False
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    with opened(path) as source:
-        for line in iterate_lines(source, [content_interval(path)]):
+def _lines(location: Location) -> Iterator[bytes]:
+    with opened(location) as source:
+        for line in iterate_lines(source, [content_interval(location)]):
             if not line.text.isspace():
                 yield line.text.rstrip()
 

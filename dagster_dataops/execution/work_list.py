@@ -4,11 +4,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from dagster_dataops.byte_ranges import Readable, opened, read_range
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Interval, content_interval, next_line_start
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import Readable, read_range
 
 
 class Orders(NamedTuple):
@@ -42,7 +43,7 @@ class WorkList:
     ) -> None:
         invocation = operator.__dataops__
         self.dataset = dataset
-        self._content = content_interval(dataset.path) if content is None else content
+        self._content = content_interval(dataset.location) if content is None else content
         self.open: list[Interval] = []
         self.batch_size = invocation.resolved.batch_size if invocation.spec.batch else 0
         self._batch_starts: BatchStarts | None = None
@@ -108,7 +109,7 @@ class WorkList:
         Args:
             most_bytes: Size after which a range ends, at the next possible place.
         """
-        with opened(self.dataset.path) as source:
+        with opened(self.dataset.location) as source:
             starts = self.batch_starts(source)
             for start, last in self.open:
                 position = start

@@ -5,9 +5,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from dagster_dataops.byte_ranges import opened, read_blocks
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import LineCounter, iterate_lines, opened_content
+from dagster_dataops.datasets.lines import (
+    Interval,
+    LineCounter,
+    iterate_lines,
+    line_blocks,
+    opened_content,
+)
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import size_of
 from dagster_dataops.records import Record, decode, encode
 
 _BLOCK_BYTES = 8 << 20
@@ -98,7 +105,8 @@ class ExportRecords:
             yield from map(encode, self)
             return
         with opened(self.path) as source:
-            yield from read_blocks(source, _BLOCK_BYTES)
+            for _, block in line_blocks(source, Interval(0, size_of(source)), _BLOCK_BYTES):
+                yield block
 
 
 class Exporter(Protocol):

@@ -18,12 +18,12 @@ from typing import Any, Final, Self, TypeAlias
 import xxhash
 from typing_extensions import override
 
-from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.filestores.cache_folder import CacheFolder
 from dagster_dataops.filestores.lazy_files import Lazy, address_of
 from dagster_dataops.filestores.source_info import SourceInfo
 from dagster_dataops.filestores.store import FileStore
+from dagster_dataops.places.url_forms import check_local
 
 _LOGGER: Final = logging.getLogger(__name__)
 _GIGABYTE: Final = 1024**3

@@ -8,14 +8,16 @@ from typing import Final
 
 import xxhash
 
-from dagster_dataops.byte_ranges import FileState, opened, read_blocks
 from dagster_dataops.errors import InputError
-from dagster_dataops.stores.object_file import ObjectFile
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.file_state import FileState
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import read_blocks
 
 _BLOCK_BYTES: Final = 8 << 20
 
 
-def content_digest(path: Path) -> str:
+def content_digest(location: Location) -> str:
     """Return the digest of all bytes of a file; of an object on a store, its entity tag.
 
     Raises:
@@ -23,36 +25,36 @@ def content_digest(path: Path) -> str:
     """
     digest = xxhash.xxh3_128()
     try:
-        with opened(path) as source:
-            if isinstance(source, ObjectFile):
+        with opened(location) as source:
+            if not isinstance(source, int) and source.fingerprint is not None:
                 return source.fingerprint
             for block in read_blocks(source, _BLOCK_BYTES):
                 digest.update(block)
     except OSError as error:
-        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+        raise InputError(str(location), f"cannot be read: {error.strerror}") from error
     return f"xxh3:{digest.hexdigest()}"
 
 
-def cached_digest(path: Path, state: tuple[int, ...]) -> str:
+def cached_digest(location: Location, state: tuple[int, ...]) -> str:
     """Return the digest of a file, cached for each state of the file.
 
     A file that was changed a moment ago is read again: another change may leave its state as it is.
 
     Args:
-        path: The file.
+        location: The file.
         state: Inode, size, modification time and change time of the file.
 
     Raises:
         InputError: The file cannot be read.
     """
     if FileState(*state).hides_changes(time.time_ns()):
-        return content_digest(path)
-    return _cached_digest(path, state)
+        return content_digest(location)
+    return _cached_digest(location, state)
 
 
 @lru_cache(maxsize=64)
-def _cached_digest(path: Path, state: tuple[int, ...]) -> str:  # noqa: ARG001 - part of the key
-    return content_digest(path)
+def _cached_digest(location: Location, state: tuple[int, ...]) -> str:  # noqa: ARG001 - part of the key
+    return content_digest(location)
 
 
 def has_content(path: Path, size_bytes: int, fingerprint: str | None) -> bool:

@@ -15,6 +15,7 @@ from dagster_dataops.operators.options.read_columns import OptionsOf, ReadName, 
 INPUT_KEY: Final = OptionsOf(("input_key",))
 _COLUMN: Final = OptionsOf(("input_key",), plain=True)
 _KEY: Final = OptionsOf(("key",))
+_GROUP: Final = OptionsOf(("group_key",))
 _KEYS: Final = OptionsOf(("keys",), plain=True)
 _VECTORS: Final = OptionsOf(("vector_key",))
 _INSTRUCTIONS: Final = OptionsOf(("instructions_key", "kwargs_key"), plain=True)
@@ -122,15 +123,15 @@ READS: Final[Mapping[str, Declaration]] = {
     "llm.SelfConsistency": _prompted,
     "llm.SemanticDedup": _vectors,
     "llm.Translate": _prompted,
-    "sample.Balance": _KEY,
+    "sample.Balance": _GROUP,
     "sample.Diversity": _vectors,
-    "sample.GroupBy": _KEY,
-    "sample.Mix": _KEY,
-    "sample.Rate": _KEY,
-    "sample.Reservoir": OptionsOf(("key", "per")),
-    "sample.Sort": _KEY,
-    "sample.Split": OptionsOf(("key", "group_key")),
-    "sample.TopK": OptionsOf(("key", "per")),
+    "sample.GroupBy": _GROUP,
+    "sample.Mix": _GROUP,
+    "sample.Rate": OptionsOf(("hash_key",)),
+    "sample.Reservoir": OptionsOf(("hash_key", "group_key")),
+    "sample.Sort": OptionsOf(("sort_key",)),
+    "sample.Split": OptionsOf(("hash_key", "group_key")),
+    "sample.TopK": OptionsOf(("sort_key", "group_key")),
     "score.Train": OptionsOf(("input_key", "label_key")),
     "shape.AddId": _COLUMN,
     "shape.Cast": OptionsOf(("types",)),

@@ -166,13 +166,13 @@ def _word_count(key: Key, language: str, least: int | None, most: int | None) ->
     if not has_spaces(language):
         least, most = (one and one * _CHARACTERS_OF_WORD for one in (least, most))
         return data.text.LengthFilter(least, most, **key)
-    return data.filters.WordCount(min_num=least, max_num=most, strip=None, **key)
+    return data.filters.WordCount(min_words=least, max_words=most, strip=None, **key)
 
 
 def _content_filters(key: Key, language: str) -> Steps:
     return {
         "sentence_count": data.filters.SentenceCount(
-            min_num=3, max_num=1000, language=language, **key
+            min_sentences=3, max_sentences=1000, language=language, **key
         ),
         "special_char": data.filters.Regex(_INVISIBLE, **key),
         "watermark": data.filters.Regex(_NOTICES[base_language(language) == "en"], **key),
@@ -191,11 +191,11 @@ def _content_filters(key: Key, language: str) -> Steps:
 def _shape_filters(key: Key, language: str) -> Steps:
     off = dict.fromkeys(
         (
-            "min_doc_words",
-            "max_doc_words",
-            "min_avg_word_length",
-            "max_avg_word_length",
-            "max_symbol_word_ratio",
+            "min_words",
+            "max_words",
+            "min_mean_word_length",
+            "max_mean_word_length",
+            "max_symbol_to_word_ratio",
             "max_ellipsis_lines_ratio",
             "max_non_alpha_words_ratio",
             "min_stop_words",
@@ -205,7 +205,7 @@ def _shape_filters(key: Key, language: str) -> Steps:
     listed = None if code in languages_with_stop_words() else usual_stop_words(code)
     stop_words = (
         data.filters.StopWordRatio(
-            min_ratio=None, max_ratio=0.6, lang=code, stop_words=listed, **key
+            min_ratio=None, max_ratio=0.6, language=code, stop_words=listed, **key
         )
         if has_spaces(language)
         else data.filters.CharacterShare(
@@ -215,7 +215,7 @@ def _shape_filters(key: Key, language: str) -> Steps:
     return {
         "ellipsis_end": data.filters.Ellipsis(**key),
         "no_punc": data.filters.PunctuationGap(
-            max_length=112 if has_spaces(language) else 250,
+            max_gap=112 if has_spaces(language) else 250,
             unit="words" if has_spaces(language) else "characters",
             **key,
         ),

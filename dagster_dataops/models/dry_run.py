@@ -188,5 +188,5 @@ def _price_of(operator: Operator, clients: Mapping[str, Any]) -> Price | None:
 def _rows_of(dataset: JsonlDataset) -> int:
     if dataset.rows is not None:
         return dataset.rows
-    with opened_content(dataset.path) as (source, interval):
+    with opened_content(dataset.location) as (source, interval):
         return count_records(source, interval)

@@ -38,7 +38,7 @@ from dagster_dataops.operators.options.declared_columns import (
     ColumnDeclarations,
     Declaration,
 )
-from dagster_dataops.operators.options.settings import SETTING_NAMES
+from dagster_dataops.operators.options.settings import REMOVED_SETTINGS, SETTING_NAMES
 from dagster_dataops.operators.options.signature import nearest, parameters_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=type)
 Outputs: TypeAlias = Sequence[str] | Callable[..., Sequence[str]]
 _PREFIX = "data."
-_KEYWORDS = {"new_records", "outputs", "rewrite_func", "window"}
+_KEYWORDS = {"new_records", "outputs", "renamed_options", "rewrite_func", "window"}
 
 
 class OperatorRegistry:
@@ -121,6 +121,7 @@ class OperatorRegistry:
         outputs: Outputs = (),
         window: int | None = None,
         new_records: bool = False,
+        renamed_options: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> "Registration":
         """Return a decorator that registers a function or a class.
@@ -142,6 +143,8 @@ class OperatorRegistry:
                 same as ``_batch_size``.
             new_records: Whether a dataset operator makes new records, such as sums, so that none
                 of its input counts as dropped; the same as the class attribute.
+            renamed_options: The present names of options by former ones, which are accepted with a
+                warning; the same as the class attribute.
             **settings: Execution settings such as ``_concurrency_mode``.
         """
         name = _group_name(group)
@@ -154,6 +157,7 @@ class OperatorRegistry:
             settings=settings,
             declared=ColumnDeclarations(reads=reads, writes=writes, columns=columns),
             outputs=outputs,
+            renamed=renamed_options or {},
         )
         return Registration(self, terms, new_records=new_records)
 
@@ -408,6 +412,8 @@ def _check_registration(group: str, method: str, settings: dict[str, Any]) -> No
         raise OperatorOptionError(where, "rewrite_func", reason)
     for name in settings:
         if name not in SETTING_NAMES:
+            if name in REMOVED_SETTINGS:
+                raise OperatorOptionError(where, name, REMOVED_SETTINGS[name])
             allowed = sorted(SETTING_NAMES | DECLARATIONS | _KEYWORDS)
             near = nearest(name, allowed)
             hint = f"; did you mean {near!r}?" if near else "."

@@ -26,6 +26,7 @@ from dagster_dataops.operators.chains.chain import (
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec_builder import checked_name
 from dagster_dataops.operators.options.settings import (
+    REMOVED_SETTINGS,
     SETTING_NAMES,
     ExecutionSettings,
     parse_settings,
@@ -119,6 +120,8 @@ def _part(chain_name: str, given: object, number: int) -> Operator:
 
 def _own(chain_name: str, settings: dict[str, Any]) -> ExecutionSettings:
     for name in settings.keys() - SETTING_NAMES:
+        if name in REMOVED_SETTINGS:
+            raise OperatorOptionError(chain_name, name, REMOVED_SETTINGS[name])
         near = nearest(name, SETTING_NAMES)
         hint = f"; did you mean {near!r}?" if near else ""
         reason = (

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from dagster_dataops.byte_ranges import exists
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
+from dagster_dataops.places.opening import exists
 from dagster_dataops.reporting.excerpts import differences, excerpts, shown_line
 from dagster_dataops.reporting.published_nodes import PublishedNode
 from dagster_dataops.tracing.record_file import FoundLine

@@ -11,10 +11,12 @@ from typing import Any, Final
 
 import orjson
 
-from dagster_dataops.configuration import check_local, config
+from dagster_dataops.configuration import config
 from dagster_dataops.datasets.durable_files import make_folder, write_durably
 from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.url_forms import check_local
 from dagster_dataops.reporting.failed_rows import RowBudget
 from dagster_dataops.reporting.node_facts import counts_of, details_of
 from dagster_dataops.reporting.published_nodes import MOST_NODES, PublishedNode, published_nodes
@@ -91,7 +93,7 @@ def write_report(title: str, root: Path, places: Iterable[Path], path: Path) -> 
     if all(node.manifest is None for node in nodes):
         reason = "no node has a result there; run the pipeline before its report"
         raise ResultMissingError(str(root), reason)
-    names = {result: node.name for node in nodes for result in node.results}
+    names: dict[Location, str] = {result: node.name for node in nodes for result in node.results}
     facts = _facts(nodes, names)
     content = {
         "title": title,
@@ -105,7 +107,7 @@ def write_report(title: str, root: Path, places: Iterable[Path], path: Path) -> 
     return WrittenReport(path, facts)
 
 
-def _facts(nodes: Iterable[PublishedNode], names: Mapping[Path, str]) -> list[dict[str, Any]]:
+def _facts(nodes: Iterable[PublishedNode], names: Mapping[Location, str]) -> list[dict[str, Any]]:
     budget = RowBudget()
     found = []
     for number, node in enumerate(nodes):

@@ -1,7 +1,6 @@
 """Node facts: the part of a report about one node, as JSON values."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
@@ -10,6 +9,7 @@ from dagster_dataops.execution.column_presence import lacking_text
 from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import count_tables
+from dagster_dataops.places.bucket import Location
 from dagster_dataops.quantities import counted
 from dagster_dataops.reporting.changed_records import changed_records
 from dagster_dataops.reporting.excerpts import excerpt
@@ -47,7 +47,9 @@ def _written(manifest: Manifest) -> str:
     return counted(written, "files") if kind_named(manifest.kind).holds_files else f"{written:,}"
 
 
-def details_of(node: PublishedNode, names: Mapping[Path, str], budget: RowBudget) -> dict[str, Any]:
+def details_of(
+    node: PublishedNode, names: Mapping[Location, str], budget: RowBudget
+) -> dict[str, Any]:
     """Return the part of a report about a node, without its numbers.
 
     Args:

@@ -12,8 +12,9 @@ from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.artefact import SUFFIX
 from dagster_dataops.datasets.published_files import MANIFEST
-from dagster_dataops.datasets.remote_input import place_of
+from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.places.bucket import Location
 from dagster_dataops.quantities import counted
 
 MOST_NODES: Final = 1000
@@ -43,9 +44,11 @@ class PublishedNode:
         return [place.result for place, _ in self.manifest.parts(self.folder).values()]
 
     @property
-    def inputs(self) -> list[Path]:
+    def inputs(self) -> list[Location]:
         """The inputs, in order."""
-        return [] if self.manifest is None else [place_of(one) for one in self.manifest.inputs]
+        return (
+            [] if self.manifest is None else [input_location(one) for one in self.manifest.inputs]
+        )
 
 
 def published_nodes(places: Iterable[Path]) -> list[PublishedNode]:

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.record_samples import spread_sample
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.places.bucket import Location
 
 _RECORDS: Final = 1000  # records of a sample
 _MOST_FILES: Final = 8
@@ -15,7 +15,7 @@ _MOST_COLUMNS: Final = 12
 
 
 def compared_lengths(
-    before: Iterable[Path], after: Iterable[Path]
+    before: Iterable[Location], after: Iterable[Location]
 ) -> list[dict[str, dict[str, Any] | str | None]]:
     """Return the lengths of each column with texts, before and after a node.
 
@@ -31,9 +31,9 @@ def compared_lengths(
     ]
 
 
-def _lengths(paths: Iterable[Path]) -> dict[str, list[int]]:
+def _lengths(places: Iterable[Location]) -> dict[str, list[int]]:
     """Return the lengths of texts by column in samples of files; missing files are left out."""
-    files = list(paths)[:_MOST_FILES]
+    files = list(places)[:_MOST_FILES]
     found: dict[str, list[int]] = {}
     for path in files:
         try:

@@ -6,9 +6,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.errors import InputError, StreamSourceError
 from dagster_dataops.hashing.file_digests import cached_digest
+from dagster_dataops.places.opening import state_at
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES
 from dagster_dataops.streams.files.descriptors import naming_path
@@ -43,7 +43,7 @@ class ResultRecords(JsonLines):
     def identity(self) -> object:
         path = self.files.given[0]
         with naming_path(path):
-            found = FileState.at(Path(path))
+            found = state_at(Path(path))
         if found.size != self.size_bytes:
             reason = (
                 f"has {found.size:,} bytes, not the {self.size_bytes:,} of the dataset; create "

@@ -1,7 +1,6 @@
 """RecordFile: find records of a jsonl file by index, and their line numbers, block by block."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from dagster_dataops.datasets.lines import (
@@ -12,6 +11,7 @@ from dagster_dataops.datasets.lines import (
     read_lines,
     split_lines,
 )
+from dagster_dataops.places.bucket import Location
 
 
 class FoundLine(NamedTuple):
@@ -60,7 +60,7 @@ class RecordFile:
         ours: Whether this package wrote the file; then no line is blank.
     """
 
-    def __init__(self, path: Path, *, ours: bool) -> None:
+    def __init__(self, path: Location, *, ours: bool) -> None:
         self._path = path
         self._ours = ours
 

@@ -9,7 +9,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate, count, islice
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -20,6 +19,7 @@ from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import TraceError
 from dagster_dataops.operators.outcomes.dispositions import USUAL
+from dagster_dataops.places.bucket import Location
 from dagster_dataops.quantities import counted
 
 MOST_LINES: Final = 1000  # lines of one record that are followed
@@ -214,7 +214,7 @@ def failed_indices(folder: NodeFolder, manifest: Manifest) -> "array[int]":
 
 
 def find_error_row(
-    folder: NodeFolder, index: int, path: Path | None = None
+    folder: NodeFolder, index: int, path: Location | None = None
 ) -> dict[str, Any] | None:
     """Return the row of a failed record; ``None`` if it is not in the error file.
 

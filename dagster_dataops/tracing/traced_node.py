@@ -8,21 +8,22 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dagster_dataops.byte_ranges import FileState, exists
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
     NodeFolder,
     other_format,
-    published,
 )
 from dagster_dataops.checkpoints.journal.frames import FORMAT
-from dagster_dataops.configuration import bucket_of, input_object
-from dagster_dataops.datasets.published_files import MANIFEST, RESULT
-from dagster_dataops.datasets.remote_input import place_of
+from dagster_dataops.checkpoints.places.placement import place_of_file
+from dagster_dataops.datasets.published_files import MANIFEST
+from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import InputError, NewerVersionError, TraceError, TraceOutdatedError
 from dagster_dataops.hashing.file_digests import cached_digest
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.file_state import FileState
+from dagster_dataops.places.opening import exists, state_at
 from dagster_dataops.quantities import counted
 from dagster_dataops.streams.item_origins import ItemOrigins
 from dagster_dataops.tracing.record_file import FoundLine, RecordFile
@@ -38,7 +39,7 @@ from dagster_dataops.tracing.record_map import (
 class Ref(NamedTuple):
     """A record of a file; records are counted from 0."""
 
-    path: Path
+    path: Location
     record: int
 
 
@@ -65,11 +66,11 @@ class TracedInput:
     """A file that a node reads.
 
     Attributes:
-        path: The file.
+        path: Where the file is.
         facts: The facts about it in the manifest of the node.
     """
 
-    path: Path
+    path: Location
     facts: dict[str, Any]
 
     @property
@@ -96,7 +97,7 @@ class TracedInput:
             TraceOutdatedError: It was changed since.
         """
         try:
-            state = FileState.at(self.path)
+            state = state_at(self.path)
         except (OSError, InputError):
             return  # a temporary file, such as the records of a call in Python
         if not self._is_in(state):
@@ -112,15 +113,17 @@ class TracedInput:
         known: str = facts["fingerprint"]
         if not known:
             return [state.size, state.modified_ns] == [facts["size_bytes"], facts["modified_ns"]]
-        manifest = Manifest.load(_manifest_of(self.path))
-        if manifest is not None and manifest.tells_of(self.path):
-            return manifest.fingerprint == known
+        if isinstance(self.path, Path):
+            manifest = Manifest.load(_manifest_of(self.path))
+            if manifest is not None and manifest.tells_of(self.path):
+                return manifest.fingerprint == known
         return cached_digest(self.path, state) == known
 
 
-def records_in(path: Path) -> RecordFile:
+def records_in(path: Location) -> RecordFile:
     """Return the records of a file."""
-    return RecordFile(path, ours=Manifest.load(_manifest_of(path)) is not None)
+    ours = isinstance(path, Path) and Manifest.load(_manifest_of(path)) is not None
+    return RecordFile(path, ours=ours)
 
 
 def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, FoundLine]:
@@ -130,7 +133,7 @@ def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, Found
         refs: The records.
         longest: Number of bytes to cut texts to.
     """
-    wanted: dict[Path, set[int]] = {}
+    wanted: dict[Location, set[int]] = {}
     for ref in refs:
         wanted.setdefault(ref.path, set()).add(ref.record)
     found: dict[Ref, FoundLine] = {}
@@ -141,15 +144,15 @@ def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, Found
     return found
 
 
-def _at_hand(path: Path) -> Path:
-    """Return the path of an input; of a result on an object store, the copy is brought up to date.
+def _at_hand(location: Location) -> Location:
+    """Return where an input is; of a result on an object store, the copy is brought up to date.
 
     Raises:
         StorageError: The store cannot be read.
     """
-    if bucket_of(path) is not None and input_object(path) is None:
-        published(NodeFolder(path.parent, path.name.removesuffix(RESULT)))
-    return path
+    if isinstance(location, Path):
+        place_of_file(location).refresh()
+    return location
 
 
 def _loaded(path: Path) -> Manifest | None:
@@ -187,18 +190,20 @@ class TracedNode:
         self.folder = folder
         self.name = folder.name
         self.operator = manifest.operator
-        self.inputs = [TracedInput(_at_hand(place_of(one)), one) for one in manifest.inputs]
+        self.inputs = [TracedInput(_at_hand(input_location(one)), one) for one in manifest.inputs]
         self._manifest = manifest
         self._parts = manifest.parts(folder)
         self.results = {name: place.result for name, (place, _) in self._parts.items()}
 
     @classmethod
-    def of_result(cls, result: Path) -> "TracedNode | None":
+    def of_result(cls, result: Location) -> "TracedNode | None":
         """Return the node that published a result; ``None`` if its file has no inputs to trace.
 
         That is so for a file that this package did not write, and for a source: a function, or a
         stream without inputs.
         """
+        if not isinstance(result, Path):
+            return None
         path = _manifest_of(result)
         manifest = _loaded(path)
         if manifest is None or not (manifest.operator and manifest.inputs):
@@ -225,7 +230,7 @@ class TracedNode:
         folder, results = self.folder, self.results.values()
         return {folder.manifest, folder.kept, folder.errors, *results, *map(_manifest_of, results)}
 
-    def check_input(self, path: Path) -> None:
+    def check_input(self, path: Location) -> None:
         """Check that an input is the one that the node has read.
 
         Raises:
@@ -235,15 +240,15 @@ class TracedNode:
             if one.path == path:
                 one.check(self.name)
 
-    def check_result(self, result: Path) -> None:
+    def check_result(self, result: Location) -> None:
         """Check that a result is the published one.
 
         Raises:
             TraceOutdatedError: It was edited, replaced or deleted.
         """
         for place, own in self._parts.values():
-            if place.result == result and not own.tells_of(result):
-                change = "edited or replaced" if result.exists() else "deleted"
+            if place.result == result and not own.tells_of(place.result):
+                change = "edited or replaced" if place.result.exists() else "deleted"
                 reason = f"it was {change} after run {own.run} published it; run the node again"
                 raise TraceOutdatedError(str(result), reason)
 
@@ -282,7 +287,7 @@ class TracedNode:
         )
         raise TraceError(str(self.folder.path), reason)
 
-    def entry_of_line(self, result: Path, line: int) -> NodeEntry | None:
+    def entry_of_line(self, result: Location, line: int) -> NodeEntry | None:
         """Return the entry of the records that a line was made of; ``None`` if the trail ends.
 
         Args:
@@ -297,7 +302,7 @@ class TracedNode:
             return None
         if self._trace is Tracing.POSITION:
             return self._combined(line)
-        output = list(self.results.values()).index(result)
+        output = [path == result for path in self.results.values()].index(True)
         return self._entry(self._map.of_line(output, line))
 
     def entries_of_record(self, ref: Ref) -> list[NodeEntry] | None:

@@ -7,14 +7,15 @@ record. At the end the texts of all lines are read, file by file.
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
-from dagster_dataops.byte_ranges import exists
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.configuration import check_local
 from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import ResultMissingError, TraceError
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.opening import exists
+from dagster_dataops.places.url_forms import check_local
 from dagster_dataops.tracing.crude_origins import crude_files, packed_keys, restore_key_of
 from dagster_dataops.tracing.record_file import FoundLine
 from dagster_dataops.tracing.record_map import MOST_LINES
@@ -146,7 +147,7 @@ class _Backward:
 
     def __init__(self, result: Path) -> None:
         self._result = result
-        self._nodes: dict[Path, TracedNode | None] = {}
+        self._nodes: dict[Location, TracedNode | None] = {}
         self._seen: set[Ref] = set()
         self._walk = _Walk()
 
@@ -195,11 +196,12 @@ class _Backward:
         self._seen.update(made for made, _ in entry.made)
         return entry.given
 
-    def _node(self, result: Path) -> TracedNode | None:
+    def _node(self, result: Location) -> TracedNode | None:
         if result not in self._nodes:
             node = TracedNode.of_result(result)
-            paths = [] if node is None else node.results.values()
-            self._nodes |= {result: node, **dict.fromkeys(paths, node)}
+            self._nodes[result] = node
+            for path in () if node is None else node.results.values():
+                self._nodes[path] = node
         return self._nodes[result]
 
 
@@ -247,7 +249,9 @@ def _in_order(
 ) -> list[tuple[TracedNode, NodeEntry]]:
     """Return entries with those of each node after those of the nodes before it."""
     nodes = {id(node): node for node, _ in entries}
-    makers = {path: number for number, node in nodes.items() for path in node.results.values()}
+    makers: dict[Location, int] = {
+        path: number for number, node in nodes.items() for path in node.results.values()
+    }
     ranks: dict[int, int] = {}
 
     def rank(number: int) -> int:
@@ -259,7 +263,7 @@ def _in_order(
     return sorted(entries, key=lambda found: rank(id(found[0])))
 
 
-def _ref_of(path: Path, line: int) -> Ref:
+def _ref_of(path: Location, line: int) -> Ref:
     """Return the record in a line.
 
     Raises:
@@ -273,18 +277,26 @@ def _ref_of(path: Path, line: int) -> Ref:
     return Ref(path, index)
 
 
+def _is_named(location: Location, name: str) -> bool:
+    """Return whether a user means a file by its path or URL, by its folder, or by its name."""
+    path = location if isinstance(location, Path) else PurePosixPath(location.key)
+    if name in {path.name, path.parent.name, str(location)}:
+        return True
+    return Path(name).expanduser().absolute() in {location, path.parent}
+
+
 class _Forward:
     """Follows a line of a source to the results of a node."""
 
     def __init__(self, results: Sequence[Path]) -> None:
         self._results = results
         self._nodes: list[TracedNode] = []  # each after those before it
-        self._sources: dict[Path, None] = {}
-        self._known: set[Path] = set()
+        self._sources: dict[Location, None] = {}
+        self._known: set[Location] = set()
         for result in results:
             self._discover(result)
 
-    def _discover(self, result: Path) -> None:
+    def _discover(self, result: Location) -> None:
         """Find the nodes and sources before a result."""
         if result in self._known:
             return
@@ -308,7 +320,7 @@ class _Forward:
         gone = line > 0 and not exists(path)  # such as the records of a call in Python
         start = Ref(path, line - 1) if gone else _ref_of(path, line)
         walk = _Walk(sources=[start])
-        refs: dict[Path, dict[Ref, None]] = {start.path: {start: None}}
+        refs: dict[Location, dict[Ref, None]] = {start.path: {start: None}}
         for node in self._nodes:
             for given in dict.fromkeys(one.path for one in node.inputs):
                 for ref in refs.get(given, {}):
@@ -317,7 +329,9 @@ class _Forward:
         return walk.written()
 
     @staticmethod
-    def _pass(walk: _Walk, node: TracedNode, ref: Ref, refs: dict[Path, dict[Ref, None]]) -> None:
+    def _pass(
+        walk: _Walk, node: TracedNode, ref: Ref, refs: dict[Location, dict[Ref, None]]
+    ) -> None:
         """Take a record through a node; add the lines that came out to ``refs``."""
         node.check_input(ref.path)
         for result in node.results.values():
@@ -337,7 +351,7 @@ class _Forward:
             for made, _ in entry.made:
                 refs.setdefault(made.path, {})[made] = None
 
-    def _source(self, wanted: str | os.PathLike[str] | None) -> Path:
+    def _source(self, wanted: str | os.PathLike[str] | None) -> Location:
         """Return the source to trace from.
 
         Raises:
@@ -350,12 +364,7 @@ class _Forward:
                 *self._sources,
                 *(one for node in self._nodes for one in node.results.values()),
             ]
-            name, absolute = os.fspath(wanted), Path(wanted).expanduser().absolute()
-            found = [
-                path
-                for path in paths
-                if absolute in {path, path.parent} or name in {path.name, path.parent.name}
-            ]
+            found = [path for path in paths if _is_named(path, os.fspath(wanted))]
         if len(found) == 1:
             return found[0]
         known = ", ".join(map(str, self._sources))

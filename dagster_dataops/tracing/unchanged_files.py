@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.errors import InputError, TraceOutdatedError
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.file_state import FileState
+from dagster_dataops.places.opening import state_at
 from dagster_dataops.tracing.traced_node import TracedNode
 
 
@@ -31,13 +33,13 @@ def unchanged(results: Iterable[Path], *, nodes_before: bool = True) -> Iterator
             raise TraceOutdatedError(str(path), reason)
 
 
-def _states_behind(results: list[Path], *, nodes_before: bool) -> dict[Path, FileState | None]:
+def _states_behind(results: list[Path], *, nodes_before: bool) -> dict[Location, FileState | None]:
     """Return the states of all files behind results, those of nodes and of sources.
 
     ``None`` stands for a missing file. The time of the last link or permission is left out.
     """
-    states: dict[Path, FileState | None] = {}
-    waiting = list(results)
+    states: dict[Location, FileState | None] = {}
+    waiting: list[Location] = list(results)
     while waiting:
         result = waiting.pop()
         if result in states:
@@ -49,8 +51,8 @@ def _states_behind(results: list[Path], *, nodes_before: bool) -> dict[Path, Fil
     return states
 
 
-def _state_of(path: Path) -> FileState | None:
+def _state_of(path: Location) -> FileState | None:
     try:
-        return FileState.at(path)._replace(changed_ns=0)
+        return state_at(path)._replace(changed_ns=0)
     except (OSError, InputError):
         return None

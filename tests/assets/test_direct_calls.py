@@ -16,6 +16,7 @@ from dagster_dataops import (
     dataops_assets,
 )
 from dagster_dataops.assets import build_operator_assets, build_operator_checks, build_operator_ops
+from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import pipeline_of, resource_at, write_jsonl
 
@@ -217,3 +218,28 @@ def test_checks_and_ops_are_called_too(ppl: Pipeline, source: Path, root: Path) 
     dataset = JsonlDataset.of_file(source)
     (output,) = op(dg.build_op_context(), input_source=dataset, dataops=resource_at(root))
     assert [record["text"] for record in output.value] == ["x!"]
+
+
+def test_a_step_with_other_specs_takes_the_resource_from_the_context(
+    ppl: Pipeline, source: Path, root: Path
+) -> None:
+    first, *_ = dg.map_asset_specs(
+        lambda spec: spec.replace_attributes(owners=["team:data"]), per_node(ppl, source)
+    )
+    with dg.build_asset_context(resources={"dataops": resource_at(root)}) as context:
+        assert texts(first(context))["first"] == ["x!"]
+    with pytest.raises(ConfigurationError, match="give the resource by its key"):
+        list(first(dg.build_asset_context()))
+
+
+def test_a_run_needs_the_resource_only_through_the_io_manager(ppl: Pipeline, source: Path) -> None:
+    for step in per_node(ppl, source):
+        assert step.op.required_resource_keys == set()
+        assert {one.io_manager_key for one in step.op.output_defs} >= {"dataops_io"}
+
+
+def test_another_io_manager_in_its_place_is_named(ppl: Pipeline, source: Path, root: Path) -> None:
+    steps = build_operator_assets(ppl, source=source)
+    resources = {"dataops": resource_at(root), "dataops_io": dg.InMemoryIOManager()}
+    with pytest.raises(ConfigurationError, match="dataops_io.*InMemoryIOManager.*DataOpsIOManager"):
+        dg.materialize(steps, resources=resources)

@@ -9,7 +9,6 @@ import psutil
 import pytest
 
 from dagster_dataops import chain, config, data
-from dagster_dataops.byte_ranges import PartedFile
 from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.cluster.local_cluster import LocalCluster
@@ -31,22 +30,6 @@ _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
 def test_batches_are_those_of_a_run_at_home(tmp_path: Path) -> None:
     dataset = input_of(tmp_path, ["keep"] * 500)
     both(tmp_path, dataset, Beside(_batch_size=7, _max_workers=2), LocalCluster())
-
-
-@pytest.mark.slow
-def test_agents_read_and_write_results_in_parts(tmp_path: Path) -> None:
-    kinds = (_MIXED * 50)[:250]
-    upstream = run(works(_part_records=40), input_of(tmp_path, kinds), node(tmp_path, "first"))
-    records = upstream.dataset.read()
-    single = write_input(tmp_path / "single.jsonl", records)
-    run(works(), single, node(tmp_path / "home"))
-    away = run(
-        works(_part_records=30), upstream.dataset, node(tmp_path / "away"), cluster=LocalCluster()
-    )
-    parts = PartedFile.at(node(tmp_path / "away").result).paths
-    assert len(parts) == -(-(away.dataset.rows or 0) // 30) > 3
-    joined = b"".join(path.read_bytes() for path in parts)
-    assert joined == node(tmp_path / "home").result.read_bytes()
 
 
 @pytest.mark.slow

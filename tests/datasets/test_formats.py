@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops import JsonlDataset
 from dagster_dataops.errors import InputError
 
 RECORDS = [{"id": n, "text": "a, b", "in": {"x": {}}} for n in range(3)]

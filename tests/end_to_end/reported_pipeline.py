@@ -20,8 +20,8 @@ def written(record: dict) -> dict:
 
 with pipeline("reported") as ppl:
     ppl.written = written()
-    ppl.sized = data.filters.WordCount(min_num=10, max_num=50)
-    ppl.filtered = chain(data.filters.TextLength(min_len=60), data.filters.Regex(r"\.$"))
+    ppl.sized = data.filters.WordCount(min_words=10, max_words=50)
+    ppl.filtered = chain(data.filters.TextLength(min_chars=60), data.filters.Regex(r"\.$"))
     ppl.signals = data.stats.Signals(["num_words", "text_len", "mean_word_length"])
     ppl.summary = data.stats.Summary()
 

@@ -14,9 +14,9 @@ import orjson
 import pytest
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
-from dagster_dataops.checkpoints.claims import Claim
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset

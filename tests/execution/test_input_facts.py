@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution import input_facts
+from dagster_dataops.places.opening import state_at
 from tests.execution.helpers import act, lines, node, plan, run, turn_around, write_input
 
 _RECORDS = plan(["keep", "fail", "drop", "expand"] * 5)
@@ -67,8 +67,8 @@ def test_a_file_has_the_same_state_through_another_mount(tmp_path: Path) -> None
     path = tmp_path / "lower" / "input.jsonl"
     path.write_bytes(lines(_RECORDS))
     here = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
-    seen = "print(__import__('os').stat(sys.argv[1]).st_dev, *FileState.at(Path(sys.argv[1])))"
-    code = f"import sys; from pathlib import Path; from {FileState.__module__} import *; {seen}"
+    seen = "print(__import__('os').stat(sys.argv[1]).st_dev, *state_at(Path(sys.argv[1])))"
+    code = f"import sys; from pathlib import Path; from {state_at.__module__} import *; {seen}"
     mount = f"mount -t overlay overlay -o {here} {tmp_path}/mount"
     command = f'{mount} || exit 77; exec "$0" -c "$1" {tmp_path}/mount/input.jsonl'
 
@@ -83,4 +83,4 @@ def test_a_file_has_the_same_state_through_another_mount(tmp_path: Path) -> None
         pytest.skip(f"this machine does not let a test mount: {made.stderr.strip()}")
     device, *state = map(int, made.stdout.split())
     assert device != path.stat().st_dev
-    assert tuple(state) == FileState.at(path)
+    assert tuple(state) == state_at(path)

@@ -1,25 +1,20 @@
 """Operators with named outputs publish the same files in all modes, after kills and retries."""
 
 import random
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.byte_ranges import PartedFile
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
-    NodeFolder,
     load_result,
     published_manifest,
 )
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.parted_writer import version_at
 from dagster_dataops.errors import RetryRefusedError
 from dagster_dataops.operators.outcomes.named_outputs import To
 from tests.examples import at_most
@@ -33,7 +28,6 @@ from tests.execution.helpers import (
     act,
     cut_by,
     error_rows,
-    lines,
     plan,
     run,
     write_input,
@@ -242,84 +236,13 @@ def test_results_are_exported_to_a_file_each(tmp_path: Path) -> None:
         assert one.exported.read_bytes() == expected(_MIXED)[name]
 
 
-def joined(
-    folder: NodeFolder, before: Mapping[str, str] = MappingProxyType({})
-) -> dict[str, bytes]:
-    """Return the bytes of each output in parts, after a check of the parts.
-
-    Args:
-        folder: Of the node.
-        before: The version of the parts of each output that was published before.
-    """
-    found = {}
-    for name, place in folder.outputs.items():
-        parts = PartedFile.at(place.result)
-        found[name] = b"".join(path.read_bytes() for path in parts.paths)
-        counts = [path.read_bytes().count(b"\n") for path in parts.paths]
-        assert set(counts[:-1]) <= {7}
-        assert counts[-1] <= 7
-        versions = {parts.folder.name, before.get(name, parts.folder.name)}
-        present = versions | {f"{version}.jsonl" for version in versions}
-        assert {path.name for path in place.parts.iterdir()} == present
-    return found
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_each_output_is_split_in_parts_of_the_same_bytes(tmp_path: Path, mode: str) -> None:
-    folder, dataset = splits(tmp_path), write_input(tmp_path / "in.jsonl", _MIXED)
-
-    report = run(operator_for(mode, 3, _part_records=7), dataset, folder)
-
-    assert joined(folder) == expected(_MIXED)
-    for name, one in report.outputs.items():
-        assert load_result(folder.outputs[name]) == one.dataset
-        assert one.dataset.rows == expected(_MIXED)[name].count(b"\n")
-        assert lines(one.dataset) == expected(_MIXED)[name]
-    assert published_manifest(folder) == report.manifest
-
-
-def test_outputs_are_split_and_joined_again_without_a_call(tmp_path: Path) -> None:
-    folder, dataset = splits(tmp_path), write_input(tmp_path / "in.jsonl", _MIXED)
-    first = run(operator_for("single"), dataset, folder)
-
-    split = run(operator_for("single", _part_records=7), dataset, folder, reuse_finished=True)
-    assert split.reused
-    assert joined(folder) == expected(_MIXED)
-
-    again = run(operator_for("single"), dataset, folder, reuse_finished=True)
-    assert again.reused
-    assert written(folder) == expected(_MIXED)
-    for place in folder.outputs.values():  # the parts before, for readers that have begun
-        (version,) = (path for path in place.parts.iterdir() if path.is_dir())
-        assert b"".join(path.read_bytes() for path in sorted(version.iterdir())) == (
-            place.result.read_bytes()
-        )
-    assert again.manifest.fingerprint == first.manifest.fingerprint
-
-
-def test_failed_records_of_outputs_in_parts_land_in_their_places(tmp_path: Path) -> None:
-    folder, dataset = splits(tmp_path), write_input(tmp_path / "in.jsonl", _MIXED)
-    (tmp_path / "down").touch()
-    operator = retry(flag=str(tmp_path / "down"), _stop_after_failures=0, _part_records=7)
-    run(operator, dataset, folder)
-    assert error_rows(folder)
-    before = {name: version_at(place.result) for name, place in folder.outputs.items()}
-    (tmp_path / "down").unlink()
-
-    run(operator, dataset, folder, resume=ResumePolicy.FAILED_RECORDS, run="next")
-
-    whole = splits(tmp_path / "whole")
-    run(retry(flag=str(tmp_path / "down"), _stop_after_failures=0), dataset, whole)
-    assert joined(folder, before) == written(whole)
-
-
-def test_outputs_in_parts_are_the_same_on_another_machine(tmp_path: Path) -> None:
+def test_outputs_are_the_same_on_another_machine(tmp_path: Path) -> None:
     store, dataset = FakeStore(), write_input(tmp_path / "in.jsonl", _MIXED)
-    for part in (7, 0, 7):
+    for _ in range(2):
         here = splits(machine(tmp_path / "here", store))
-        run(operator_for("single", _part_records=part), dataset, here)
+        run(operator_for("single"), dataset, here)
 
         there = splits(machine(tmp_path / "there", store))
         for place in there.outputs.values():
             load_result(place)
-        assert (joined if part else written)(there) == expected(_MIXED)
+        assert written(there) == expected(_MIXED)

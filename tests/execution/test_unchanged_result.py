@@ -101,7 +101,7 @@ def cases() -> dict[str, tuple[Any, tuple[str, ...]]]:
         "order": (made.other_order(), ()),
         "drops": (made.drops_one(), ()),
         "dataset": (made.all_of_them(), ()),
-        "filter": (data.filters.TextLength(min_len=1), ()),
+        "filter": (data.filters.TextLength(min_chars=1), ()),
         "length": (data.text.LengthFilter(), ()),
         "rate": (data.sample.Rate(1.0), ()),
         "mapper": (data.text.NormalizeWhitespace(), (PLAIN,)),

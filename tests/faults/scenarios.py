@@ -15,7 +15,6 @@ import pytest
 from typing_extensions import override
 
 from dagster_dataops import Operational, To
-from dagster_dataops.byte_ranges import opened, read_blocks
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
@@ -36,10 +35,13 @@ from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.runners import stream_runner
 from dagster_dataops.execution.runners.given_stream import given_stream
 from dagster_dataops.hashing.file_digests import content_digest
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import read_blocks
 from dagster_dataops.streams.data_pipeline import DataPipeline
 from dagster_dataops.streams.factories import read_jsonl
 from tests.execution.helpers import SMALL, cut_by, lines
 from tests.faults import calls
+from tests.parted_results import put_in_parts
 
 COUNT: Final = 40
 _OLD: Final = range(100, 130)
@@ -443,10 +445,14 @@ def bytes_of(result: Path) -> bytes:
 
 
 class Parts(Over):
-    """A result in parts, in place of an older one."""
+    """In place of a result that version 0.2 wrote in parts."""
 
-    options: ClassVar[dict[str, Any]] = {"_part_records": 7}
-    modes = ("single", "process")
+    modes = ("single",)
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        put_in_parts(self.folder, 7)
 
     @override
     def state(self) -> dict[str, Any]:
@@ -455,34 +461,15 @@ class Parts(Over):
         return {**super().state(), "result": bytes_of(place) if place.exists() else None}
 
 
-class SplitParts(Split):
-    """Two outputs in parts, in place of older ones."""
-
-    options: ClassVar[dict[str, Any]] = {"_part_records": 7}
-    modes = ("single",)
-
-
-class PartsAgain(Parts):
-    """A published result is split in parts of another size."""
+class RetryParts(Retry, Parts):
+    """Failed records of a published result in parts are retried."""
 
     modes = ("single",)
 
     @override
     def prepare(self) -> None:
-        Scenario.prepare(self)
-        self.options = {"_part_records": 5}  # type: ignore[misc]
-        self._run("next", self.inputs, "single")
-        self.options = Parts.options  # type: ignore[misc]
-
-    @override
-    def paid(self) -> set[int]:
-        return set(range(COUNT))
-
-
-class RetryParts(Retry, Parts):
-    """Failed records of a published result in parts are retried."""
-
-    modes = ("single",)
+        Retry.prepare(self)
+        put_in_parts(self.folder, 7)
 
 
 class RetrySplit(Retry, Split):
@@ -639,10 +626,8 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "reuse": Reuse,
     "selection": Selection,
     "split": Split,
-    "split-parts": SplitParts,
     "retry-split": RetrySplit,
     "parts": Parts,
-    "parts-again": PartsAgain,
     "retry-parts": RetryParts,
     "join": Join,
     "artefact": Artefact,

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
+from dagster_dataops import JsonlDataset
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, RecordError, StorageError
 from tests.execution.helpers import MODES, error_rows, lines, node, run, write_input
 from tests.faults.cases import cases

@@ -29,10 +29,8 @@ _SCENARIOS = {
     "reuse": (_ALL, ["thread"]),
     "selection": (_ALL, ["single"]),
     "split": (_ALL, ["single"]),
-    "split-parts": (_ALL, ["single"]),
     "retry-split": (_ALL, ["single"]),
     "parts": (_ALL, ["single"]),
-    "parts-again": (_ALL, ["single"]),
     "retry-parts": (_ALL, ["single"]),
     "join": (_ALL, ["single"]),
     "artefact": (_ALL, ["single"]),
@@ -105,7 +103,7 @@ def test_a_loss_of_power_a_kill_or_an_error_at_any_call_loses_no_safe_data(
     run(campaigns, scenario, modes, "--cases", cases("3", campaign="10"))
 
 
-@pytest.mark.parametrize("scenario", ["over", "split", "split-parts", "export"])
+@pytest.mark.parametrize("scenario", ["over", "split", "export"])
 def test_a_loss_of_power_at_any_call_of_publishing_leaves_one_whole_result(
     run: Run, scenario: str
 ) -> None:

@@ -1,8 +1,10 @@
-"""Tests of runs killed at random instants, and of records that kill their workers."""
+"""Records that kill their workers, and workers and runs that are killed from outside."""
 
 import ctypes
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,23 +16,15 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, WorkerError
 from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
-from tests.faults.campaign import run_campaign
-from tests.faults.crashing import HANG_SECONDS, Script, alive, in_child
-from tests.faults.moments import IN_PARENT, IN_WORKER, place_of
+from tests.faults.crashing import (
+    HANG_SECONDS,
+    Script,
+    alive,
+    alive_in_session,
+    in_child,
+    wait_until,
+)
 from tests.subprocesses import killed_at_exit
-
-
-@pytest.mark.slow
-def test_runs_killed_at_random_instants_finish_with_the_right_bytes(tmp_path: Path) -> None:
-    campaign = run_campaign(8, seed=12, folder=tmp_path, scale=0.1)
-    assert campaign.failures == []
-    assert sum(campaign.kills.values()) >= 8
-
-
-@pytest.mark.parametrize("name", [*IN_PARENT, *IN_WORKER])
-def test_every_moment_of_a_campaign_is_a_step_of_the_engine(name: str) -> None:
-    place, function = place_of(name)
-    assert callable(getattr(place, function))
 
 
 @data_register("data.kills", _max_workers=2)
@@ -184,3 +178,32 @@ def test_a_run_that_dies_leaves_the_previous_result_readable(tmp_path: Path) -> 
     assert load_result(node(tmp_path)).read() == [{"n": 1}, {"n": 2}]
     report = run(poisonous(), poisoned, node(tmp_path), resume=ResumePolicy.AUTO)
     assert report.manifest.failed == 1
+
+
+_MAPPING = """
+import time
+from dagster_dataops import read_sequence
+
+def slowly(number):
+    time.sleep(0.05)
+    return number
+
+if __name__ == "__main__":
+    numbers = read_sequence(list(range(10_000)))
+    for number in numbers.map(slowly, num_parallel_calls=2, mode="process"):
+        print(number, flush=True)
+"""
+
+
+def test_the_processes_of_a_parallel_map_end_with_the_one_that_was_killed(tmp_path: Path) -> None:
+    script = tmp_path / "mapping.py"
+    script.write_text(_MAPPING)
+    command = [sys.executable, str(script)]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    with killed_at_exit(started) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        wait_until(lambda: len(alive_in_session(process.pid)) == 3, 10, "its workers")
+        process.kill()
+        process.wait()
+        wait_until(lambda: not alive_in_session(process.pid), 10, "the end of its workers")

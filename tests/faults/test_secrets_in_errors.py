@@ -17,10 +17,9 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import chain, config, pipeline
+from dagster_dataops import Drop, StopRun, chain, config, pipeline
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DataOpsError
-from dagster_dataops.operators.outcomes.record_context import Drop, StopRun
 from tests.execution.helpers import MODES
 from tests.faults.cases import cases
 

@@ -11,7 +11,7 @@ from dagster_dataops.operators.outcomes.record_context import Drop
 # The observed tool has other defaults than the operator.
 _OTHER_DEFAULTS: Mapping[str, Callable[[dict], dict]] = {
     "WordCount": lambda given: given or {"preset": "nemo"},
-    "SpecialCharacterRatio": lambda given: {**given, "set": "datajuicer"},
+    "SpecialCharacterRatio": lambda given: {**given, "character_set": "datajuicer"},
 }
 
 

@@ -76,6 +76,7 @@ def _short(case: Mapping[str, Any]) -> str:
 
 @pytest.mark.skipif(not _files(), reason="the observed cases are not here")
 @pytest.mark.parametrize("name", [name for name in cases() if name.split(".")[0] in COMPARISONS])
+@pytest.mark.filterwarnings("ignore:.* is named .* now:DeprecationWarning")  # names of those tools
 def test_the_operator_gives_the_observed_results(name: str) -> None:
     for extra in {_EXTRA[word] for word in name.split() if word in _EXTRA}:
         pytest.importorskip(extra)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import data_register
+from dagster_dataops import Drop, data_register
 from dagster_dataops.errors import DataOpsError, MissingExtraError, NoTextError
 from dagster_dataops.library import GROUPS
-from dagster_dataops.operators.outcomes.record_context import Drop
 from tests.library.adversarial import HOSTILE, NO_TEXTS, SCRIPTS
 
 # Options that an operator needs.
@@ -19,15 +18,15 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
     "decontaminate.Overlap": {"benchmark": [{"query": "a " * 20, "label": "b"}]},
     "dedup.Against": {"reference": [{"text": "a"}]},
     "filters.Blocklist": {"words": ["bad", "a b", "("]},
-    "filters.C4BadWords": {"words": ["bad", "http"], "keep_fraction": 0.5},
+    "filters.C4BadWords": {"words": ["bad", "http"], "keep_ratio": 0.5},
     "filters.CharacterShare": {"characters": "{}", "max_ratio": 0.1},
     "filters.Field": {"key": "text", "op": "matches", "value": "a.b"},
     "filters.FlaggedWords": {"words": ["bad"]},
-    "filters.Lambda": {"fn": len},
+    "filters.Lambda": {"function": len},
     "filters.Pretraining": {"languages": ["en"]},
     "filters.Regex": {"pattern": "bad"},
     "join.Lookup": {"table": [{"text": "a", "b": 1}], "on": "text"},
-    "sample.Rate": {"rate": 0.5},
+    "sample.Rate": {"ratio": 0.5},
     "language.Filter": {"languages": ["en"]},
     "pii.Replace": {"phones": True, "cards": True, "ibans": True, "keys": True},
     "filters.Url": {"url_key": "text", "domains": ["a.b"], "banned_subwords": ["bad"]},

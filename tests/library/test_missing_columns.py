@@ -45,14 +45,14 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "llm.PreferencePairs": {"rubric": "Style"},
     "llm.Rewrite": {"instruction": "Shorten"},
     "llm.Translate": {"to": "German"},
-    "sample.Balance": {"key": "text"},
-    "sample.Diversity": {"k": 1},
-    "sample.GroupBy": {"key": "text"},
+    "sample.Balance": {"group_key": "text"},
+    "sample.Diversity": {"count": 1},
+    "sample.GroupBy": {"group_key": "text"},
     "sample.Mix": {"weights": {"a": 1}},
-    "sample.Reservoir": {"k": 1},
-    "sample.Sort": {"key": "text"},
-    "sample.TopK": {"key": "text", "k": 1},
-    "score.TrainCharNGram": {"order": 2},
+    "sample.Reservoir": {"count": 1},
+    "sample.Sort": {"sort_key": "text"},
+    "sample.TopK": {"sort_key": "text", "count": 1},
+    "score.TrainCharNGram": {"ngram_size": 2},
     "stats.Threshold": {"key": "text", "sigma": 1},
 }
 # Operators that cannot be constructed without a file of a model, a service or a package.
@@ -65,7 +65,7 @@ NAMING: Final = re.compile(
 WRITTEN: Final = frozenset(
     """
     cluster_key entities_key error_key followed_key headings_key index_key output_key parsed_key
-    reason_key script_key secrets_key shares_key score_key stats_key
+    reason_key script_key secrets_key shares_key stats_key
     """.split()  # noqa: SIM905 - a list of words is easier to read
 )
 """Options that name columns which operators write."""
@@ -76,17 +76,17 @@ EXEMPT: Final = {
     "decontaminate.NGrams.task_key": "of the benchmark, and optional there",
     "decontaminate.Overlap.label_key": "of the benchmark",
     "decontaminate.Overlap.query_key": "of the benchmark",
-    "filters.Pretraining.lang_key": "identified if it is missing",
-    "filters.Pretraining.lang_score_key": "computed if it is missing",
+    "filters.Pretraining.language_key": "identified if it is missing",
+    "filters.Pretraining.language_score_key": "computed if it is missing",
     "filters.Regex.keep": "no column",
     "join.Lookup.columns": "of the table",
     "join.Lookup.right_on": "of the table, which is checked when it is constructed",
-    "language.Identify.lang_key": "written",
+    "language.Identify.language_key": "written",
+    "language.Identify.language_score_key": "written",
     "pii.Replace.keys": "a switch",
     "pii.Replace.key_replacement": "a text",
     "shape.Add.values": "written",
     "shape.Fill.values": "written where it is missing",
-    "shape.Rename.keep": "a switch",
     "verify.Fields.required": "records may lack it; a note tells if all do",
     "verify.Fields.types": "records may lack it; a note tells if all do",
     "verify.JsonSchema.schema": "of the whole record; a note tells if all lack a required one",
@@ -125,7 +125,7 @@ def made(where: str, option: str, name: str, **settings: Any) -> Any:
     value = named(option, where.partition(".")[2], name)
     options = {**OPTIONS.get(where, {}), option: value, **settings}
     if (where, option) == ("sample.Split", "group_key"):
-        options.pop("key", None)
+        options.pop("hash_key", None)
     if (where, option) == ("dedup.Url", "text_key"):
         options["keep"] = "longest"
     if (where, option) == ("join.Lookup", "on"):
@@ -174,7 +174,7 @@ VALUES: Final[Mapping[str, Any]] = {
     "verify.IFEval.instructions_key": ["keywords:existence"],
     "verify.IFEval.kwargs_key": [{"keywords": ["boats"]}],
     "verify.JsonSchema.input_key": "a",
-    "sample.Mix.key": "a",
+    "sample.Mix.group_key": "a",
 }
 REFUSED: Final = {
     ("export.WebDataset", "members"): ExportError,  # a record without a member is no sample

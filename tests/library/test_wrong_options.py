@@ -44,7 +44,7 @@ def test_a_value_of_no_type_is_refused_by_the_name_of_its_option(name: str) -> N
 
 @each("name", NAMES)
 def test_a_number_has_a_range_and_is_refused_outside(name: str) -> None:
-    without = {"seed", "end_id", "pad_id", "keep_from"}  # any number means something
+    without = {"seed", "end_id", "pad_id", "min_score"}  # any number means something
     for option in operator(name).__dataops_spec__.options:
         if plain_type(option.annotation) not in NUMBERS or option.name in without:
             continue
@@ -55,8 +55,8 @@ def test_a_number_has_a_range_and_is_refused_outside(name: str) -> None:
 
 @pytest.mark.parametrize("value", [math.nan, "0.1", None, True, [0.1]])
 def test_a_share_is_a_number(value: Any) -> None:
-    with pytest.raises(OperatorOptionError, match=r"sample.Rate: option 'rate' must be float"):
-        data.sample.Rate(rate=value)
+    with pytest.raises(OperatorOptionError, match=r"sample.Rate: option 'ratio' must be float"):
+        data.sample.Rate(ratio=value)
 
 
 def test_a_word_is_no_list_of_words() -> None:
@@ -94,8 +94,8 @@ def test_keys_may_be_a_tuple() -> None:
         ("join.Merge", {"on": "id", "right_on": []}, r"right_on is \[\]"),
         ("join.Merge", {"on": "id", "right_on": ["a", "b"]}, "give as many columns"),
         ("llm.Judge", {"rubric": "good?", "scale": [1]}, r"'scale' is \[1\]; give the lowest"),
-        ("sample.Split", {"fractions": {}}, "'fractions' must have shares by 2 to 64"),
-        ("sample.TopK", {"key": "a", "k": -1}, "'k' must be at least 0"),
+        ("sample.Split", {"ratios": {}}, "'ratios' must have shares by 2 to 64"),
+        ("sample.TopK", {"sort_key": "a", "count": -1}, "'count' must be at least 0"),
         (
             "stats.Threshold",
             {"key": "a", "sigma": -1},

@@ -15,10 +15,10 @@ from dagster_dataops import (
     MultiProcessingReadingService,
     ReadingServiceInterface,
     SequentialReadingService,
+    read_iterator,
     read_sequence,
 )
 from dagster_dataops.errors import StreamStateError
-from dagster_dataops.streams.factories import read_iterator
 from tests.each import each
 
 CACHE = {}

@@ -26,7 +26,7 @@ class Short:
 
 def cards() -> Any:
     with pipeline("cards") as ppl:
-        ppl.long = data.filters.TextLength(min_len=2)
+        ppl.long = data.filters.TextLength(min_chars=2)
         ppl.label = data.llm.Classify(["a", "b"], model="small", max_tokens=100)
         ppl.pairs = data.llm.QAPairs(model="small", max_tokens=100)
     return ppl

@@ -89,7 +89,7 @@ def test_an_input_that_is_no_longer_the_same_is_not_compared(
 
 def test_without_a_map_the_report_says_that_it_was_switched_off(root: Path, tmp_path: Path):
     with pipeline("docs") as ppl:
-        ppl.one = data.filters.TextLength(min_len=5, _trace=False)
+        ppl.one = data.filters.TextLength(min_chars=5, _trace=False)
     ppl.materialize(write(tmp_path / "in.jsonl", 30))
     (node,) = read_report(report(ppl))["nodes"]
     assert "switched off" in node["changes"]["note"]

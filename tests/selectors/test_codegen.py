@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dagster_dataops import Selector
 from dagster_dataops.errors import MissingColumnError
-from dagster_dataops.selectors.selector import Selector
 from tests.fuzzing import selectors
 
 

@@ -4,8 +4,7 @@ from itertools import islice
 
 import pytest
 
-from dagster_dataops import read_sequence
-from dagster_dataops.streams.factories import read_iterator
+from dagster_dataops import read_iterator, read_sequence
 
 
 @pytest.mark.parametrize("given", ["text", {"a": 1}, iter([1]), None])

@@ -8,9 +8,8 @@ from functools import partial
 
 import pytest
 
-from dagster_dataops import DataPipeline, PartFiles, read_jsonl, read_sequence
+from dagster_dataops import DataPipeline, PartFiles, read_iterator, read_jsonl, read_sequence
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.streams.factories import read_iterator
 from tests.each import each
 
 _WAIT_SECONDS = 10

@@ -2,8 +2,7 @@
 
 import pytest
 
-from dagster_dataops import DataPipeline, errors, graphs, read_sequence
-from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from dagster_dataops import DataPipeline, DataPipelineBuilder, errors, graphs, read_sequence
 
 
 def test_a_stream_shows_its_stages():

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops import DataPipeline, list_files, read_jsonl, read_sequence, text
-from dagster_dataops.streams.factories import read_iterator
+from dagster_dataops import DataPipeline, list_files, read_iterator, read_jsonl, read_sequence, text
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.examples import at_most
 from tests.streams.sequences import numbers

@@ -23,6 +23,7 @@ from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.assets.steps.preview_step import preview_folder
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.checkpoints.folder.manifest import load_result
+from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.runners.given_stream import is_stream, of_first, of_partition, opened
 from dagster_dataops.execution.runners.stream_runner import stream_of
 
@@ -134,7 +135,8 @@ class _Current:
         because it does not provide the resource that the IO manager needs.
         """
         if isinstance(path, (Path, PathPattern)):
-            return source_file(path, self.partition, self.dataops)
+            file = source_file(path, self.partition, self.dataops)
+            return file if isinstance(file, Path) else JsonlDataset.at(file)
         folder = self.dataops.folder(key.path, self.partition)
         return load_result(folder) if folder.result.exists() else self._loaded(key)
 

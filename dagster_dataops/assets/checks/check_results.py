@@ -113,6 +113,6 @@ def _file_of(
     asset: CheckedAsset, dataops: DataOpsResource, partition: str | None
 ) -> tuple[JsonlDataset, Manifest | None]:
     if asset.path is not None:
-        return JsonlDataset.of_file(source_file(asset.path, partition, dataops)), None
+        return JsonlDataset.at(source_file(asset.path, partition, dataops)), None
     folder: NodeFolder = dataops.folder(asset.key.path, partition)
     return published(folder) or (load_result(folder), None)

@@ -70,7 +70,7 @@ class ErrorRateCheck:
         if self.blocking:
             text += " Blocks the assets downstream if it fails."
         elif self.blocks:
-            text += f" Blocks downstream if over {percentage(_MAX_WARN_SHARE)} fail."
+            text += f" Blocks if over {percentage(_MAX_WARN_SHARE)} fail."
         return dg.AssetCheckSpec(FAILED_RECORDS, asset=key, description=text, blocking=self.blocks)
 
     @property

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final, TypeAlias
 
 import dagster as dg
@@ -10,9 +9,12 @@ import dagster as dg
 from dagster_dataops.assets.inputs.partitions import named
 from dagster_dataops.assets.metadata.markdown import plain
 from dagster_dataops.assets.metadata.metadata_keys import EXAMPLE_RECORDS, own_key
-from dagster_dataops.byte_ranges import FileState, Readable, opened
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.errors import InputError
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.file_state import FileState
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import Readable, state_of
 
 EXAMPLES: Final = 10
 _CHARACTERS: Final = 100  # length of a shown value; the UI does not break long words
@@ -47,7 +49,7 @@ class Finding:
         text: The result as a sentence.
         numbers: Counts and shares by name.
         violations: The records that violate the check.
-        path: The file, where a violation names its line.
+        location: The file, where a violation names its line.
         state: The state of that file when it was checked.
         partition: The key of the partition, if the asset has partitions.
     """
@@ -56,7 +58,7 @@ class Finding:
     text: str
     numbers: dict[str, int | float] = field(default_factory=dict)
     violations: Violations = field(default_factory=Violations)
-    path: Path | None = None
+    location: Location | None = None
     state: FileState | None = None
     partition: str | None = None
 
@@ -66,11 +68,11 @@ class Finding:
         Raises:
             InputError: Another result was published since the check.
         """
-        if not self.violations.first or self.path is None:
+        if not self.violations.first or self.location is None:
             return []
         found: list[dict[str, Cell]] = []
-        with opened(self.path) as source:
-            check_same(self.path, source, self.state)
+        with opened(self.location) as source:
+            check_same(self.location, source, self.state)
             counter = LineCounter(source)
             for start, problem, value in self.violations.first:
                 row: dict[str, Cell] = {"line": counter.line_at(start), "problem": problem}
@@ -81,14 +83,14 @@ class Finding:
         return {} if self.partition is None else {"partition": self.partition}
 
 
-def check_same(path: Path, source: Readable, state: FileState | None) -> None:
+def check_same(location: Location, source: Readable, state: FileState | None) -> None:
     """Check that a file that was opened again is the one that was checked.
 
     Raises:
         InputError: It was replaced meanwhile.
     """
-    if state is not None and not FileState.of_readable(source).resembles(state):
-        raise InputError(str(path), "was published again while it was checked; check it again")
+    if state is not None and not state_of(source).resembles(state):
+        raise InputError(str(location), "was published again while it was checked; check it again")
 
 
 def unknown(facts: str, reason: str = "the result was edited") -> Finding:

@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.assets.checks.findings import Finding, Violations, check_same
-from dagster_dataops.byte_ranges import FileState, Readable
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import iterate_lines, opened_content
+from dagster_dataops.places.file_state import FileState
+from dagster_dataops.places.range_source import Readable, state_of
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode
 
@@ -41,7 +42,7 @@ class Inspected:
         Raises:
             InputError: Another result was published meanwhile.
         """
-        check_same(self.dataset.path, source, self.state)
+        check_same(self.dataset.location, source, self.state)
 
 
 Inspector: TypeAlias = Callable[[Inspected], Finding]
@@ -100,7 +101,7 @@ def finding_of(violations: Violations, inspected: Inspected, fault: str) -> Find
         text=f"{f'{count:,}' if count else 'None'} of {counted(rows, 'records')} {fault}.",
         numbers={"offending_records": count, "rows": rows},
         violations=violations,
-        path=inspected.dataset.path,
+        location=inspected.dataset.location,
         state=inspected.state,
     )
 
@@ -117,8 +118,8 @@ def inspect(
     if not readers and dataset.rows is not None:
         return Inspected(dataset, manifest, dataset.rows)
     rows = 0
-    with opened_content(dataset.path) as (source, interval):
-        state = FileState.of_readable(source)
+    with opened_content(dataset.location) as (source, interval):
+        state = state_of(source)
         for line in iterate_lines(source, [interval]):
             rows += 1
             if readers:

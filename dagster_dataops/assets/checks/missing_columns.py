@@ -13,7 +13,6 @@ from dagster_dataops.assets.checks.error_rate import RunResult, is_selected
 from dagster_dataops.assets.checks.severity import severity_in
 from dagster_dataops.assets.metadata.metadata_keys import MISSING_COLUMN_COUNTS
 from dagster_dataops.assets.runtime.step_context import StepContext
-from dagster_dataops.execution.column_presence import lacking_text
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.read_columns import is_optional
@@ -22,7 +21,7 @@ from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import count_tables
 
 MISSING_COLUMNS: Final = "missing_columns"
-_DESCRIPTION: Final = "Passes if every record has the columns that the operator reads."
+_DESCRIPTION: Final = "Passes if no record lacks a needed column."
 
 
 def needs_columns(operator: Operator) -> bool:
@@ -60,6 +59,8 @@ def missing_columns_results(
         for column, number in table.items():
             lacking[column] = lacking.get(column, 0) + int(number)
     records = sum(manifest.rows_in for manifest, _ in results)
+    from dagster_dataops.execution.column_presence import lacking_text
+
     texts = [lacking_text(column, number, records) for column, number in lacking.items()]
     text = "; ".join(texts) or "No record was counted that lacks a column."
     if where := partitions_text("missing columns", partitions, list(map(bool, tables))):

@@ -32,8 +32,8 @@ class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Compon
     """A pipeline of data operators. Each operator is an asset whose result is a jsonl file.
 
     The definitions equal those of `build_definitions` for the same pipeline in Python.
-    Override methods in a subclass, whose name is then the ``type``: `get_asset_spec` changes keys
-    and groups beyond the options of ``translation``, `get_asset_check_spec` checks, and `execute`
+    Override methods in a subclass, whose name is then the `type`: `get_asset_spec` changes keys
+    and groups beyond the options of `translation`, `get_asset_check_spec` checks, and `execute`
     runs a step.
 
     Example:

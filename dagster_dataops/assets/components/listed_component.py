@@ -14,8 +14,8 @@ from dagster_dataops.assets.components.scaffolder import ListedPipelineScaffolde
 from dagster_dataops.assets.inputs.listed_files import listed_partitions
 from dagster_dataops.assets.inputs.path_pattern import is_pattern
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.configuration import is_url
 from dagster_dataops.errors import ConfigurationError, DataOpsError, DefinitionError
+from dagster_dataops.places.url_forms import is_url
 
 _VERSION: Final = 1  # of the state
 _REFRESH: Final = "`dg utils refresh-defs-state`"
@@ -26,7 +26,7 @@ _REFRESH: Final = "`dg utils refresh-defs-state`"
 class ListedPipelineComponent(OperatorPipelineComponent, dg.StateBackedComponent):
     """An `OperatorPipelineComponent` with a partition for each file that its source matches.
 
-    The files are listed by ``dg utils refresh-defs-state``, and kept as Dagster's state of
+    The files are listed by `dg utils refresh-defs-state`, and kept as Dagster's state of
     definitions. Definitions load from it, without a network.
 
     Example:

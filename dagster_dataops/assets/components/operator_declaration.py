@@ -40,6 +40,7 @@ from dagster_dataops.operators.definition.operator import (
 )
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.operators.options.concurrency_modes import MODE_NAME, MODES
+from dagster_dataops.operators.options.renamed_options import by_present_names
 from dagster_dataops.operators.options.secret_options import without_secrets
 from dagster_dataops.operators.options.settings import (
     AGENTS,
@@ -47,6 +48,7 @@ from dagster_dataops.operators.options.settings import (
     MISSING,
     MISSING_RULES,
     MODE,
+    REMOVED_SETTINGS,
     Setting,
     execution_settings,
 )
@@ -149,6 +151,14 @@ class _OperatorModel(dg.Model):
     unpartitioned: Annotated[bool | str, or_template("boolean")] = Field(
         default=False, description="Whether it takes all partitions at once, in their order."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_removed_setting(cls, fields: Any) -> Any:
+        for name, reason in REMOVED_SETTINGS.items():
+            if isinstance(fields, Mapping) and name.removeprefix("_") in fields:
+                raise ValueError(f"`{name.removeprefix('_')}` {reason}")
+        return fields
 
     @model_validator(mode="after")
     def _has_one(self) -> Self:
@@ -271,7 +281,7 @@ class OperatorDeclaration:
     ) -> Operator:
         try:
             given = {option: _option(value) for option, value in options.items()}
-            operator: Operator = _registered(name)(**given, **settings)
+            operator: Operator = _registered(name)(**self._present(place, name, given), **settings)
         except OperatorOptionError as error:
             said = _said_of_settings(error, options)
             raise self._refused(_option_place(place, error.option), said) from None
@@ -280,6 +290,17 @@ class OperatorDeclaration:
         except Exception as error:
             raise self._refused(place.at("options"), error) from error
         return operator
+
+    def _present(self, place: YamlPlace, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options by their present names; warn of each former name."""
+        spec = _registered(name).__dataops_spec__
+        return by_present_names(
+            spec.qualified_name,
+            spec.options,
+            given,
+            shipped=spec.shipped,
+            place=lambda option: place.at("options", option).text,
+        )
 
     def _refused(self, place: YamlPlace, error: Exception) -> Exception:
         """Return the error for this operator; the excerpt of the file hides its secrets."""

@@ -50,9 +50,10 @@ from dagster_dataops.assets.runtime.llm_resource import LLMResource
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.source_assets import Source  # noqa: TC001 - text, as it is itself
 from dagster_dataops.cluster.ray_cluster import RayCluster
-from dagster_dataops.configuration import bucket_of, root_setting
+from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.options.annotations import UNIONS
+from dagster_dataops.places.url_forms import is_url
 
 Modules: TypeAlias = Iterable[object]
 _Class = TypeVar("_Class")
@@ -197,7 +198,8 @@ def resolve_resource(context: dg.ResolutionContext, model: dg.Model) -> DataOpsR
     given = written(context, model)
     if given.get("root"):
         options = written_values(given.get("storage_options") or {})
-        if bucket_of(root_setting("root", given["root"], options)) is None:
+        root_setting("root", given["root"], options)  # another URL is refused
+        if not is_url(given["root"]):
             given["root"] = str(in_project(context, given["root"]))
     if given.get("cluster"):
         given["cluster"] = RayCluster(**given["cluster"])

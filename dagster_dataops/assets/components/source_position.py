@@ -40,6 +40,17 @@ class YamlPlace:
             context = context and context.at_path(part)
         return YamlPlace(context)
 
+    @property
+    def text(self) -> str:
+        """The file and the line, as far as they are known."""
+        tree = self.context and self.context.source_position_tree
+        if not tree or not self.context:
+            return "defs.yaml"
+        found = tree.source_error(
+            yaml_path=self.context.path, inline_error_message="here", value_error=False
+        )
+        return f"{found.file_name}:{found.start_line_no}"
+
     def error(self, subject: str, error: Exception) -> Exception:
         """Return the error to raise for ``error``, with file, line and excerpt if known.
 

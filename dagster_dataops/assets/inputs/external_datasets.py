@@ -17,7 +17,6 @@ from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.runners.given_stream import GivenStream
 from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.streams.files.remote import is_url
 
 if TYPE_CHECKING:
     from dagster_dataops.cooking.crude_sources import CrudeSource
@@ -44,6 +43,8 @@ def dataset_keys(leaves: Iterable["MetadatasetLeaf"]) -> list[dg.AssetKey]:
 
 def dataset_specs(leaves: Iterable["MetadatasetLeaf"], group: str) -> tuple[dg.AssetSpec, ...]:
     """Return an external asset for each dataset, except for assets of this package."""
+    from dagster_dataops.streams.files.remote import is_url
+
     datasets = [one for leaf in leaves for one in leaf.datasets]
     found = {dataset_key(one): one for one in datasets if not one.is_asset}
     return tuple(

@@ -18,15 +18,14 @@ from typing import Final
 import dagster as dg
 import xxhash
 
-from dagster_dataops.assets.metadata.columns.column_metadata import schema_metadata
-from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.metadata.metadata_keys import IDENTITY, LAST_UPDATED
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
-from dagster_dataops.configuration import input_object, shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.hashing.file_digests import content_digest
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.shown_places import shown_place
 
 VERSION: Final = "dagster/data_version"
 INPUT_VERSION: Final = "dagster/input_data_version"
@@ -48,7 +47,9 @@ class ExternalFiles:
         texts: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._texts = texts
-        self._files = {key: dataops.place(path) for key, path in inputs if isinstance(path, Path)}
+        self._files = {
+            key: dataops.location(path) for key, path in inputs if isinstance(path, Path)
+        }
         self._alone = len(inputs) == 1
         # `None` for a missing file: the step raises a better error.
         self._before = {key: _identity(path) for key, path in self._files.items()}
@@ -83,7 +84,7 @@ class ExternalFiles:
         known = _last_version(context.instance, key, identity)
         if known is not None and _identity(path) == identity:
             return known
-        dataset = replace(JsonlDataset.of_file(path), rows=rows, fingerprint=content_digest(path))
+        dataset = replace(JsonlDataset.at(path), rows=rows, fingerprint=content_digest(path))
         if _identity(path) != identity:
             return None
         context.log_event(_event(key, dataset, identity, self._texts))
@@ -93,9 +94,12 @@ class ExternalFiles:
 def _event(
     key: dg.AssetKey, dataset: JsonlDataset, identity: str | None, texts: Mapping[str, str]
 ) -> dg.AssetMaterialization:
+    from dagster_dataops.assets.metadata.columns.column_metadata import schema_metadata
+    from dagster_dataops.assets.metadata.materialization import dataset_metadata
+
     times = {}
-    if input_object(dataset.path) is None:
-        modified = dataset.path.stat().st_mtime
+    if isinstance(dataset.location, Path):
+        modified = dataset.location.stat().st_mtime
         times[LAST_UPDATED] = dg.MetadataValue.timestamp(modified)
     return dg.AssetMaterialization(
         asset_key=key,
@@ -108,10 +112,10 @@ def _event(
     )
 
 
-def _identity(path: Path) -> str | None:
+def _identity(location: Location) -> str | None:
     """Return a digest of a file's size, times and inode; ``None`` if it does not exist."""
     try:
-        known = JsonlDataset(path, 0).identity
+        known = JsonlDataset(location, 0).identity
         return xxhash.xxh3_64_hexdigest(known.encode())
     except DataOpsError:
         return None

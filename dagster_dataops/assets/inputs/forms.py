@@ -12,11 +12,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from dagster_dataops.byte_ranges import PartedFile
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError, InputError, ResultMissingError
 from dagster_dataops.exporters.packages import require
+from dagster_dataops.places.parted_file import PartedFile
 from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _name_of(kind: Any) -> str:
 def files_of(datasets: Datasets) -> list[Path]:
     """Return the files with the records of datasets, in order; empty ones are left out."""
     paths = [dataset.path for dataset in datasets]
-    files = (PartedFile.at(path).paths if path.is_dir() else [path] for path in paths)
+    files = (PartedFile(path).paths if path.is_dir() else [path] for path in paths)
     return [file for file in chain.from_iterable(files) if file.stat().st_size]
 
 

@@ -37,18 +37,18 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
 
     The annotation of an input is one of these:
 
-    - ``JsonlDataset``, or none: the handle.
-    - ``list[dict]``, ``Iterator``: the records, all at once or one at a time.
-    - ``pandas.DataFrame``, ``polars.DataFrame``: a frame. ``polars.LazyFrame``: one that polars
+    - `JsonlDataset`, or none: the handle.
+    - `list[dict]`, `Iterator`: the records, all at once or one at a time.
+    - `pandas.DataFrame`, `polars.DataFrame`: a frame. `polars.LazyFrame`: one that polars
       reads when it is collected.
-    - ``pyarrow.Table``, ``pyarrow.RecordBatchReader``, ``pyarrow.dataset.Dataset``: with the types
+    - `pyarrow.Table`, `pyarrow.RecordBatchReader`, `pyarrow.dataset.Dataset`: with the types
       of an export to Parquet. The reader holds one batch at a time.
-    - ``datasets.Dataset``, ``datasets.IterableDataset`` of Hugging Face.
-    - ``pathlib.Path``: the folder of an artefact, or the file of a result.
+    - `datasets.Dataset`, `datasets.IterableDataset` of Hugging Face.
+    - `pathlib.Path`: the folder of an artefact, or the file of a result.
 
     Several partitions are joined in their order. Columns are joined by name: a column that a
-    partition lacks is missing or null there. ``dict[str, ...]``, or no annotation, loads them as a
-    dict by partition key, and ``list[JsonlDataset]``, ``list[Path]`` and lists of frames one after
+    partition lacks is missing or null there. `dict[str, ...]`, or no annotation, loads them as a
+    dict by partition key, and `list[JsonlDataset]`, `list[Path]` and lists of frames one after
     the other.
 
     An asset may return any of these forms except a path, or any iterable of records. The value is

@@ -5,9 +5,9 @@ from typing import Final
 
 from dagster_dataops.assets.inputs.path_pattern import key_finder, matching
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.configuration import input_object, is_url
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError
-from dagster_dataops.stores.open_stores import reading
+from dagster_dataops.places.open_stores import reading
+from dagster_dataops.places.url_forms import is_url
 
 _SAMPLE: Final = "partition"
 
@@ -37,10 +37,10 @@ def _files(pattern: str) -> list[str]:
 
 def _objects(pattern: str, dataops: DataOpsResource) -> list[str]:
     key_finder(pattern)  # its errors come first
-    object_ = input_object(dataops.place(Path(pattern.format(partition=_SAMPLE))))
-    if object_ is None:
+    sample = dataops.location(Path(pattern.format(partition=_SAMPLE)))
+    if isinstance(sample, Path):
         raise ConfigurationError("source", pattern, "the URL of objects on an object store")
-    bucket, _ = object_
+    bucket = sample.bucket
     inner = pattern.removeprefix(f"{bucket.url}/")
     folder = inner.partition("{")[0].rpartition("/")[0]
     key_of = key_finder(inner)

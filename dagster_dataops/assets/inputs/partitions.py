@@ -5,7 +5,6 @@ in which dynamic partitions were added has no effect.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -14,9 +13,10 @@ from dagster_dataops.assets.inputs.path_pattern import PathPattern, dimensions_o
 from dagster_dataops.assets.inputs.source_files import exists, source_file
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, is_direct
-from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
 
 
@@ -158,7 +158,7 @@ def _mapped(
 
 def pattern_paths(
     context: StepContext, pattern: PathPattern, dataops: DataOpsResource
-) -> list[Path]:
+) -> list[Location]:
     """Return the files of all partitions in their order.
 
     Raises:

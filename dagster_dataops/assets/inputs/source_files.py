@@ -4,12 +4,14 @@ from pathlib import Path
 
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.configuration import input_object
-from dagster_dataops.stores.object_file import object_exists
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.object_file import object_exists
 
 
-def source_file(given: Path | PathPattern, partition: str | None, dataops: DataOpsResource) -> Path:
-    """Return the file of a source, as `JsonlDataset.of_file` takes it.
+def source_file(
+    given: Path | PathPattern, partition: str | None, dataops: DataOpsResource
+) -> Location:
+    """Return where the file of a source is.
 
     Args:
         given: The path or URL of the file, or the pattern of one file for each partition.
@@ -20,13 +22,13 @@ def source_file(given: Path | PathPattern, partition: str | None, dataops: DataO
         InputError: The key of the partition leads to another folder.
     """
     path = given.path(partition or "") if isinstance(given, PathPattern) else given
-    return dataops.place(path)
+    return dataops.location(path)
 
 
-def exists(path: Path) -> bool:
+def exists(location: Location) -> bool:
     """Return whether a file from `source_file` exists.
 
     Raises:
         InputError: The object store cannot be read.
     """
-    return path.exists() if input_object(path) is None else object_exists(path)
+    return location.exists() if isinstance(location, Path) else object_exists(location)

@@ -7,8 +7,6 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize_all
-from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
-from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import (
     StepContext,
@@ -87,6 +85,8 @@ def source_result(
             if is_stream(records):
                 return _stream_result(context, dataops, function, records, folder, partition)
             dataset = write_result(folder, records, run_of(context).run_id, made_from)
+    from dagster_dataops.assets.metadata.materialization import dataset_metadata
+
     return PartitionResult(dataset, dataset_metadata(dataset))
 
 
@@ -122,6 +122,9 @@ def _stream_result(
 ) -> PartitionResult:
     operator = given_stream(function.__name__, lambda: stream, function)
     report = dataops.run_operator(context, operator, [], folder)
+    from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
+    from dagster_dataops.assets.metadata.materialization import report_metadata
+
     columns = column_metadata(operator, [], report.dataset)
     return PartitionResult(report.dataset, {**report_metadata(report, partition), **columns})
 

@@ -17,6 +17,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.runners.concat_inputs import gathered
+from dagster_dataops.places.bucket import BucketFile
 
 _PREFIX: Final = ".upstream-"  # cannot be an asset's folder, where a leading dot is escaped
 _STALE_SECONDS: Final = 60.0  # the step of a younger folder may not have locked it yet
@@ -52,7 +53,7 @@ class StepInputs:
         return [dataset for _, dataset in self.by_key]
 
     def add(self, key: dg.AssetKey, parts: Sequence[object]) -> None:
-        """Add an input; each part is a handle, a path, records or a DataFrame of a partition."""
+        """Add an input; each part is a handle, a location, records or a partition's DataFrame."""
         datasets = [self._dataset(part) for part in parts]
         if self._several and len(datasets) != 1:  # the executor joins the parts of a single input
             datasets = [gathered(datasets, self._scratch.place())]
@@ -61,8 +62,8 @@ class StepInputs:
     def _dataset(self, value: object) -> JsonlDataset:
         if isinstance(value, JsonlDataset):
             return value
-        if isinstance(value, Path):
-            return JsonlDataset.of_file(value)
+        if isinstance(value, (Path, BucketFile)):
+            return JsonlDataset.at(value)
         return write_records(
             self._scratch.place(), records_of(value), "upstream asset", scratch=True
         )

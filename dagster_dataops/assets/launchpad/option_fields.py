@@ -31,7 +31,7 @@ _FLOAT: Final = PLAIN_TYPES[float]
 
 
 def options_field(
-    subject: str, target: Any, annotations: Mapping[str, Any], options: Mapping[str, Any]
+    subject: str, annotations: PartOptions, options: Mapping[str, Any]
 ) -> dg.Field | None:
     """Return a field with a field for each option; ``None`` if none can be shown.
 
@@ -39,11 +39,10 @@ def options_field(
 
     Args:
         subject: The owner of the options, for the description.
-        target: The function or class whose docstring describes the options.
         annotations: Types of the options by name, as far as they are known.
         options: Values of the pipeline, by name.
     """
-    texts = option_descriptions(target, data_methods())
+    texts = option_descriptions(annotations.target, data_methods())
     found = {
         name: _field_of(name, annotations.get(name, Any), value, texts.get(name, ""))
         for name, value in options.items()
@@ -55,7 +54,17 @@ def options_field(
     text = f"Options of {subject}."
     if left_out:
         text += f" Not shown, with their values of the pipeline: {', '.join(left_out)}."
-    return dg.Field(fields, description=text)
+    former = {
+        old: _former_field(fields[new], new)
+        for old, new in annotations.present.items()
+        if new in fields
+    }
+    return dg.Field(fields | former, description=text)
+
+
+def _former_field(field: dg.Field, name: str) -> dg.Field:
+    """Return the field of a former name, which the launchpad does not fill in."""
+    return dg.Field(field.config_type, is_required=False, description=f"Named `{name}` now.")
 
 
 def _field_of(name: str, annotation: Any, value: Any, description: str) -> dg.Field | str:
@@ -80,7 +89,7 @@ def option_field(name: str, annotation: Any, value: Any, description: str) -> dg
     if nodes := ", ".join(referenced(value)):
         return f"artefact of {nodes}"
     if isinstance(annotation, PartOptions):
-        part = options_field(f"part {name}", annotation.target, annotation, value)
+        part = options_field(f"part {name}", annotation, value)
         return part or "no options that can be shown"
     numeric = isinstance(value, (int, float))  # a number of tokens is not a secret
     if holds_secret(name, value) or (is_secret(name) and not numeric):

@@ -13,15 +13,16 @@ from dagster_dataops.assets.launchpad.option_fields import options_field
 from dagster_dataops.assets.launchpad.option_types import option_type
 from dagster_dataops.assets.launchpad.shown_values import in_order_of, is_unchanged
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.operators.chains.chain import PartOptions
+from dagster_dataops.operators.chains.chain import PartOptions, annotations_of
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.renamed_options import given_twice, warn_of_former
 
 
 def params_field(operator: Operator) -> dg.Field | None:
     """Return the field of an operator's options; ``None`` without options to show."""
     use = operator.__dataops__
     spec = use.spec
-    return options_field(spec.reference, spec.target, _annotations(operator), use.options)
+    return options_field(spec.reference, annotations_of(spec), use.options)
 
 
 def changed_options(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,22 +38,19 @@ def changed_options(operator: Operator, given: Mapping[str, Any]) -> dict[str, A
     field = params_field(operator) if given else None
     if field is None:
         return {}
-    name = operator.__dataops__.spec.qualified_name
-    return _changed(name, "", _annotations(operator), given, field.default_value)
-
-
-def _annotations(operator: Operator) -> dict[str, Any]:
-    return {option.name: option.annotation for option in operator.__dataops__.spec.options}
+    spec = operator.__dataops__.spec
+    return _changed(spec.qualified_name, "", annotations_of(spec), given, field.default_value)
 
 
 def _changed(
     operator: str,
     part: str,
-    annotations: Mapping[str, Any],
+    annotations: PartOptions,
     given: Mapping[str, Any],
     shown: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the options whose given value is not the shown one, with their values."""
+    given = _by_present_names(operator, part, annotations, given, shown)
     return {
         name: _loaded(
             operator,
@@ -64,6 +62,36 @@ def _changed(
         for name, value in given.items()
         if not is_unchanged(value, shown[name])
     }
+
+
+def _by_present_names(
+    operator: str,
+    part: str,
+    annotations: PartOptions,
+    given: Mapping[str, Any],
+    shown: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the given options by their present names; warn of each former name.
+
+    Dagster fills in every option that is not given, so that two names of an option are given if
+    neither has the shown value.
+
+    Raises:
+        OperatorOptionError: Two names of an option have a changed value.
+    """
+    found = {name: value for name, value in given.items() if name not in annotations.present}
+    former: dict[str, str] = {}
+    for old in (name for name in given if name in annotations.present):
+        new = annotations.present[old]
+        warn_of_former(
+            operator, f"{part}{old}", new, shipped=annotations.shipped, place="Run configuration"
+        )
+        if is_unchanged(given[old], shown[new]):
+            continue
+        if not is_unchanged(found[new], shown[new]):
+            raise given_twice(operator, former.get(new, f"{part}{new}"), f"{part}{old}")
+        found[new], former[new] = given[old], f"{part}{old}"
+    return found
 
 
 def _loaded(operator: str, name: str, annotation: Any, value: Any, shown: Any) -> Any:

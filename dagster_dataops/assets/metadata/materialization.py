@@ -1,7 +1,7 @@
 """Metadata of materializations, made from run reports and datasets."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import dagster as dg
@@ -36,12 +36,13 @@ from dagster_dataops.assets.metadata.metadata_keys import (
 from dagster_dataops.assets.metadata.record_counts import count_metadata, drop_metadata
 from dagster_dataops.assets.metadata.trace_command import trace_metadata
 from dagster_dataops.checkpoints.folder.manifest import Manifest, published_uri
-from dagster_dataops.configuration import bucket_of
 from dagster_dataops.datasets.artefact import Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
-from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.quantities import counted
+
+if TYPE_CHECKING:
+    from dagster_dataops.execution.run_report import RunReport
 
 _PREVIEW_ROWS: Final = 5
 _PREVIEW_COLUMNS: Final = 8
@@ -67,46 +68,16 @@ def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dic
     }
 
 
-def written_once(
-    context: dg.AssetExecutionContext, events: Iterable[Any], *, direct: bool = False
-) -> Iterator[Any]:
-    """Yield the events of a step, with metadata moved from the results to the context.
-
-    Dagster stores metadata on a result twice: in the step's output and in the materialization.
-    `add_asset_metadata` stores it once. In a direct call, such as in a unit test, it stays on the
-    results, where the caller sees it.
-    """
-    for event in events:
-        if direct or not isinstance(event, dg.MaterializeResult) or not event.metadata:
-            yield event
-            continue
-        context.add_asset_metadata(event.metadata, asset_key=event.asset_key)
-        yield with_metadata(event, None)
-
-
-def with_metadata(
-    event: dg.MaterializeResult[Any], metadata: Mapping[str, Any] | None
-) -> dg.MaterializeResult[Any]:
-    """Return a result with other metadata."""
-    return dg.MaterializeResult(
-        asset_key=event.asset_key,
-        metadata=metadata,
-        check_results=event.check_results,
-        data_version=event.data_version,
-        tags=event.tags,
-        value=event.value,
-    )
-
-
 def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
+    uri = published_uri(dataset.location)
     if partition is None:
-        return {URI: published_uri(dataset.path)}
-    if bucket_of(dataset.path) is None:
-        return {PATH: dg.MetadataValue.path(dataset.path)}
-    return {PATH: dg.MetadataValue.text(published_uri(dataset.path))}
+        return {URI: uri}
+    local = isinstance(dataset.location, Path) and uri.startswith("file:")
+    shown = dg.MetadataValue.path(dataset.path) if local else dg.MetadataValue.text(uri)
+    return {PATH: shown}
 
 
-def report_metadata(report: RunReport, partition: str | None = None) -> dict[str, Any]:
+def report_metadata(report: "RunReport", partition: str | None = None) -> dict[str, Any]:
     """Return counts, failures, speed and location of a result, starting with the most important.
 
     Nothing is said twice: the number of emitted records is Dagster's row count, and Dagster shows
@@ -129,7 +100,7 @@ def report_metadata(report: RunReport, partition: str | None = None) -> dict[str
     }
 
 
-def outcome_metadata(report: RunReport) -> dict[str, Any]:
+def outcome_metadata(report: "RunReport") -> dict[str, Any]:
     """Return what became of the records: counts, drops by reason and failures by exception."""
     manifest = report.manifest
     counts_drops = not report.lists_files and not manifest.new_records
@@ -144,7 +115,7 @@ def outcome_metadata(report: RunReport) -> dict[str, Any]:
     }
 
 
-def _delivered(report: RunReport) -> dict[str, Any]:
+def _delivered(report: "RunReport") -> dict[str, Any]:
     """Return the metadata of the export of a result; an asset that is an export has its own."""
     if report.export is None or report.lists_files:
         return {}
@@ -163,7 +134,7 @@ def _made_from(manifest: Manifest) -> dict[str, Any]:
     return metadata
 
 
-def _result_metadata(report: RunReport, partition: str | None) -> dict[str, Any]:
+def _result_metadata(report: "RunReport", partition: str | None) -> dict[str, Any]:
     if report.lists_files and report.artefact is None:
         return {} if report.export is None else export_metadata(report.export, partition)
     if report.artefact is None:
@@ -190,7 +161,7 @@ def preview(rows: list[dict[str, Any]]) -> str:
     return table(shown, [[row.get(name, "") for name in shown] for row in rows], note)
 
 
-def resumed_metadata(report: RunReport) -> dict[str, Any]:
+def resumed_metadata(report: "RunReport") -> dict[str, Any]:
     """Return the number of resumed records and the runs that settled them, if there are any.
 
     A single run is a link; several runs are listed by id, the latest last.

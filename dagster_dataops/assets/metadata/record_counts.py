@@ -8,8 +8,6 @@ import dagster as dg
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_keys import DROP_EXAMPLES, DROPS, FUNNEL, own_key
 from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.models.replies.latency import LATENCY, latency_quantile
-from dagster_dataops.models.replies.reply import CALL_COUNTS
 from dagster_dataops.operators.outcomes.record_context import count_tables, plain_counts
 from dagster_dataops.quantities import percentage
 
@@ -36,11 +34,19 @@ def count_metadata(manifest: Manifest) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     if manifest.drops:
         metadata[DROP_EXAMPLES] = dg.MetadataValue.md(_examples(manifest))
-    for name, number in plain_counts(manifest.counts).items():
+    return metadata | _sums(manifest.counts) if manifest.counts else metadata
+
+
+def _sums(counts: Mapping[str, float]) -> dict[str, Any]:
+    from dagster_dataops.models.replies.latency import LATENCY
+    from dagster_dataops.models.replies.reply import CALL_COUNTS
+
+    metadata: dict[str, Any] = {}
+    for name, number in plain_counts(counts).items():
         shown = round(number, 9) if isinstance(number, float) else number
         key = name if name in CALL_COUNTS else f"counted_{name}"
         metadata[own_key(key)] = shown
-    for name, rows in count_tables(manifest.counts).items():
+    for name, rows in count_tables(counts).items():
         metadata |= _latency(rows) if name == LATENCY else _counted_table(name, rows)
     return metadata
 
@@ -54,6 +60,8 @@ def _counted_table(name: str, rows: Mapping[str, float]) -> dict[str, Any]:
 
 def _latency(rows: Mapping[str, float]) -> dict[str, Any]:
     """Return two quantiles of the seconds of calls, as numbers, to be plotted."""
+    from dagster_dataops.models.replies.latency import LATENCY, latency_quantile
+
     return {
         own_key(f"{LATENCY}_p50"): latency_quantile(rows, 0.5),
         own_key(f"{LATENCY}_p95"): latency_quantile(rows, 0.95),

@@ -1,18 +1,20 @@
 """The commands that trace records of a result, as metadata."""
 
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS, fenced
 from dagster_dataops.assets.metadata.metadata_keys import TRACE
-from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
 
+if TYPE_CHECKING:
+    from dagster_dataops.execution.run_report import RunReport
 
-def trace_metadata(report: RunReport) -> dict[str, Any]:
+
+def trace_metadata(report: "RunReport") -> dict[str, Any]:
     """Return the commands for a result; nothing if its records cannot be traced.
 
     They are Markdown, padded so that Dagster shows it on request: a path in the table would widen

@@ -5,9 +5,8 @@ import os
 import dagster as dg
 
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.configuration import is_object_url, is_url
 from dagster_dataops.exporters.packages import require
-from dagster_dataops.streams.files.locations import compression_of
+from dagster_dataops.places.url_forms import is_object_url, is_url
 
 
 def check_extras(resource: DataOpsResource | None, source: object) -> None:
@@ -28,5 +27,7 @@ def check_extras(resource: DataOpsResource | None, source: object) -> None:
     path = os.fspath(source)
     if is_object_url(path):
         require("obstore", "a source on an object store", "objectstore")
+    from dagster_dataops.streams.files.locations import compression_of
+
     if compression_of(path) == "zstd":
         require("zstandard", "reading Zstandard files", "zstd")

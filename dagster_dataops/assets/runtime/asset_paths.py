@@ -10,7 +10,6 @@ import xxhash
 
 from dagster_dataops.assets.metadata.metadata_keys import URI
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.configuration import bucket_of, shown_place
 from dagster_dataops.operators.kinds.kind import OperatorKind
 from dagster_dataops.operators.kinds.kind_table import RECORD
 
@@ -53,9 +52,7 @@ def address_of(
     folder = folder_of(root, spec.key.path)
     result = folder.artefact if kind.makes_folder else folder.result
     place = result if spec.partitions_def is None else folder.path / PARTITIONS
-    if bucket_of(place) is not None:  # a result has another key after every publication
-        return {URI: shown_place(folder.path)}
-    return {URI: place.as_uri()}
+    return {URI: folder.place.address(place)}
 
 
 def located(spec: dg.AssetSpec, root: Path | None) -> dg.AssetSpec:

@@ -7,8 +7,8 @@ import dagster as dg
 from typing_extensions import override
 
 from dagster_dataops.assets.metadata.columns.column_schema import whole_schema, with_texts
-from dagster_dataops.assets.metadata.materialization import with_metadata
 from dagster_dataops.assets.metadata.metadata_keys import COLUMN_SCHEMA, ROW_COUNT
+from dagster_dataops.assets.metadata.result_metadata import with_metadata
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent, column_texts
 from dagster_dataops.datasets.dataset import JsonlDataset
 

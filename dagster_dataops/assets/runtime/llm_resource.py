@@ -2,15 +2,16 @@
 
 import functools
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import dagster as dg
 from pydantic import Field, create_model, field_validator
 from typing_extensions import override
 
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.models.calls.client import ModelClient
-from dagster_dataops.models.replies.prices import Price
+
+if TYPE_CHECKING:
+    from dagster_dataops.models.calls.client import ModelClient
 
 
 class LLMResource(dg.ConfigurableResource[None]):
@@ -95,8 +96,11 @@ class LLMResource(dg.ConfigurableResource[None]):
         return hash((type(self), *(repr(value) for value in given.values())))
 
     @property
-    def model_client(self) -> ModelClient:
+    def model_client(self) -> "ModelClient":
         """The client."""
+        from dagster_dataops.models.calls.client import ModelClient
+        from dagster_dataops.models.replies.prices import Price
+
         given = {name: getattr(self, name) for name in type(self).model_fields}
         prices = {model: Price(**price) for model, price in self.prices.items()}
         return ModelClient(**{**given, "prices": prices})
@@ -104,7 +108,7 @@ class LLMResource(dg.ConfigurableResource[None]):
 
 def _plain(price: Any) -> dict[str, float]:
     """Return a price as the fields that it has."""
-    given = vars(price) if isinstance(price, Price) else price
+    given = price if isinstance(price, Mapping) else vars(price)
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
-from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from pydantic import Field, field_validator
@@ -13,43 +11,31 @@ from typing_extensions import override
 
 from dagster_dataops.assets.runtime.asset_paths import folder_of
 from dagster_dataops.assets.runtime.core_sharing import fair_settings
-from dagster_dataops.assets.runtime.dagster_progress import DagsterProgress
 from dagster_dataops.assets.runtime.environment_values import from_environment, written_values
 from dagster_dataops.assets.runtime.events import DataOpsEventIterator
 from dagster_dataops.assets.runtime.external_call import ExternalCall, external_call
 from dagster_dataops.assets.runtime.external_results import reported_results
-from dagster_dataops.assets.runtime.messenger import Messenger
-from dagster_dataops.assets.runtime.observations import observations_of
-from dagster_dataops.assets.runtime.run_monitor import RunMonitor
 from dagster_dataops.assets.runtime.step_context import (
     StepContext,
     Work,
     assigned,
-    refreshes,
-    run_of,
-    runs_back,
+    continued_runs,
 )
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
-from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.cluster.ray_cluster import RayCluster
-from dagster_dataops.configuration import (
-    config,
-    input_path,
-    is_url,
-    root_setting,
-    shown_place,
-)
+from dagster_dataops.configuration import config, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution.agent_pool import cluster_for
-from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.run_report import RunContext, RunReport
+from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.places.url_forms import is_url
 from dagster_dataops.quantities import counted
 
-_RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
+if TYPE_CHECKING:
+    from dagster_dataops.execution.run_report import RunContext, RunReport
 
 
 class DataOpsResource(dg.ConfigurableResource[None]):
@@ -136,9 +122,9 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         found = {name: from_environment(f"storage_options.{name}", one) for name, one in given}
         return {**config.storage_options, **found}
 
-    def place(self, path: Path) -> Path:
-        """Return the path by which this package names a file, also one that a URL names."""
-        return input_path(str(path), self._store_options) if is_url(path) else path
+    def location(self, path: Path) -> Location:
+        """Return where a file is that a path or a URL names."""
+        return input_object(str(path), self._store_options) if is_url(path) else path
 
     @property
     def defined_root(self) -> Path | None:
@@ -212,7 +198,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             yield from self.run(context)
             return
         with ended_by_interrupts(context):
-            call = ExternalCall.of(context, self.root_path, _continued_runs(context))
+            call = ExternalCall.of(context, self.root_path, continued_runs(context))
             given = {**arguments, "extras": {**arguments.get("extras", {}), **call.extras}}
             yield from reported_results(context, client.run(context=context, **given))
 
@@ -223,7 +209,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         inputs: Sequence[JsonlDataset],
         folder: NodeFolder,
         resume: ResumePolicy = ResumePolicy.AUTO,
-    ) -> RunReport:
+    ) -> "RunReport":
         """Run one operator in a step, resuming an unfinished attempt.
 
         Args:
@@ -237,7 +223,10 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             DataOpsError: As `OperatorExecutor.run`.
             dg.Failure: The run is being terminated, and the step has a retry policy.
         """
-        attempt = self._run_context(context, resume, folder)
+        from dagster_dataops.assets.runtime.attempt_context import attempt_context
+        from dagster_dataops.execution.executor import OperatorExecutor  # the engine; loaded by use
+
+        attempt = attempt_context(self, context, resume, folder)
         with ended_by_interrupts(context), self._settings_of(operator, attempt) as fair:
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
         if report.error_path is not None:
@@ -248,12 +237,16 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return report
 
     @contextmanager
-    def _settings_of(self, operator: Operator, attempt: RunContext) -> Iterator[ExecutionSettings]:
+    def _settings_of(
+        self, operator: Operator, attempt: "RunContext"
+    ) -> Iterator[ExecutionSettings]:
         """Yield the settings of an operator in a step; on a cluster, they are its own.
 
         Raises:
             ClusterError: The operator asks for agents, and cannot have them.
         """
+        from dagster_dataops.execution.agent_pool import cluster_for
+
         invocation = operator.__dataops__
         if cluster_for(invocation.spec.qualified_name, invocation.resolved, attempt.cluster):
             yield invocation.settings
@@ -262,47 +255,6 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         with fair_settings(operator, invocation.settings.over(defaults)) as fair:
             yield fair
 
-    def _run_context(
-        self, context: StepContext, resume: ResumePolicy, folder: NodeFolder
-    ) -> RunContext:
-        messenger = Messenger()
-        observations = observations_of(context, self.root_path, folder)
-        continued, unreported = (
-            _continued_runs(context),
-            unreported_in(context, self.root_path, folder),
-        )
-        if call := external_call():
-            continued |= frozenset(call.continued)
-            unreported = partial(call.is_unreported, self.root_path, folder)
-        return RunContext(
-            run=run_of(context).run_id,
-            resume=resume,
-            reuse_finished=refreshes(context) and resume is ResumePolicy.AUTO,
-            earlier_runs=continued,
-            unreported=unreported,
-            flush_seconds=self.flush_seconds,
-            lock_seconds=self.lock_seconds,
-            progress=DagsterProgress(context.log, observations, messenger),
-            should_stop=RunMonitor(context, messenger),
-            interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
-            root=self.root_path,
-            clients=self.clients,
-            cluster=config.cluster if self.cluster is None else RayCluster.of(self.cluster),
-        )
-
-
-def _continued_runs(context: StepContext) -> frozenset[str]:
-    """Return the runs that this run re-executes from failure.
-
-    A result that one of them published just before it died is reused.
-    """
-    resumes = takewhile(lambda run: _resumes(run.tags), runs_back(context))
-    return frozenset(run.parent_run_id for run in resumes if run.parent_run_id is not None)
-
-
-def _resumes(tags: Mapping[str, str]) -> bool:
-    return any(tags.get(tag) == "true" for tag in _RESUME_TAGS)
-
 
 def resource_of(context: Any, resource_key: str) -> DataOpsResource:
     """Return the resource of a step or sensor that requires it, or the IO manager that has it.
@@ -310,10 +262,22 @@ def resource_of(context: Any, resource_key: str) -> DataOpsResource:
     Args:
         context: Context of the step or the evaluation.
         resource_key: Key of the resource.
+
+    Raises:
+        ConfigurationError: There is neither.
     """
     resource: DataOpsResource | None = getattr(context.resources, resource_key, None)
     if resource is None:
-        resource = getattr(context.resources, io_manager_key(resource_key)).dataops
+        key = io_manager_key(resource_key)
+        manager = getattr(context.resources, key, None)
+        resource = getattr(manager, "dataops", None)
+        if resource is None:
+            allowed = (
+                f"a DataOpsIOManager, through which a step has the resource {resource_key!r}; name "
+                "another IO manager in the metadata dagster/io_manager_key of the assets. In a "
+                "unit test, give the resource by its key"
+            )
+            raise ConfigurationError(key, type(manager).__qualname__, allowed)
     return resource
 
 

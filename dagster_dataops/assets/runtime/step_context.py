@@ -5,6 +5,7 @@ In a unit test that calls an asset, with a context of `dg.build_asset_context`, 
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any, Final, Protocol, TypeAlias
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -28,6 +29,7 @@ class Work(Protocol):
 
 _assigned: WeakKeyDictionary[StepContext, Work] = WeakKeyDictionary()
 _made_up: WeakKeyDictionary[StepContext, dg.DagsterRun] = WeakKeyDictionary()
+_RESUME_TAGS: Final = ("dagster/is_resume_retry", "dagster/is_asset_resume_retry")
 _NO_RUN: Final = "EPHEMERAL"  # the run id of every context of a direct call
 
 
@@ -39,11 +41,11 @@ def assign(context: StepContext, work: Work) -> None:
 
 def is_direct(context: StepContext) -> bool:
     """Return whether an asset or op is called in Python, such as by a unit test, without a run."""
-    return _op_context(context).run_id == _NO_RUN
+    return bool(_op_context(context).run_id == _NO_RUN)
 
 
-def _op_context(context: StepContext) -> dg.OpExecutionContext:
-    return context if isinstance(context, dg.OpExecutionContext) else context.op_execution_context
+def _op_context(context: Any) -> Any:
+    return getattr(context, "op_execution_context", context)
 
 
 def run_of(context: StepContext) -> dg.DagsterRun:
@@ -117,3 +119,16 @@ def runs_back(context: StepContext) -> Iterator[dg.DagsterRun]:
         seen.add(run.run_id)
         parent = run.parent_run_id
         run = None if parent is None else context.instance.get_run_by_id(parent)
+
+
+def continued_runs(context: StepContext) -> frozenset[str]:
+    """Return the runs that this run re-executes from failure.
+
+    A result that one of them published just before it died is reused.
+    """
+    resumes = takewhile(lambda run: _resumes(run.tags), runs_back(context))
+    return frozenset(run.parent_run_id for run in resumes if run.parent_run_id is not None)
+
+
+def _resumes(tags: Mapping[str, str]) -> bool:
+    return any(tags.get(tag) == "true" for tag in _RESUME_TAGS)

@@ -59,7 +59,7 @@ def _columns_before(dataops: DataOpsResource, plan: AssetPlan, partition: str | 
     columns = plan.columns
     datasets: list[JsonlDataset] = []
     if columns.source is not None and (partition is not None or plan.spec.partitions_def is None):
-        datasets.append(JsonlDataset.of_file(source_file(columns.source, partition, dataops)))
+        datasets.append(JsonlDataset.at(source_file(columns.source, partition, dataops)))
     for key in columns.keys_before(plan.node.name):
         for part in dict.fromkeys((partition, None)):
             found = published(dataops.folder(key.path, part))

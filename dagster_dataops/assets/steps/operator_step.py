@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import dagster as dg
+from typing_extensions import override
 
 from dagster_dataops.assets.inputs.io_manager import OPERATOR_INPUT
 from dagster_dataops.assets.launchpad.config_schema import LazyField
@@ -12,8 +13,9 @@ from dagster_dataops.assets.metadata.metadata_keys import IO_MANAGER_KEY
 from dagster_dataops.assets.planning.asset_options import DATAOPS, AssetOptions, resource_key_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.planning.execute_hook import ExecuteHook
+from dagster_dataops.assets.runtime.resource import io_manager_key
+from dagster_dataops.assets.runtime.step_context import Work
 from dagster_dataops.assets.steps.step_body import Body, body_of, step_function
-from dagster_dataops.assets.steps.step_work import StepWork
 
 _WAITED: Final = dg.In(dg.Nothing)  # an input that is not loaded
 _CHECKED: Final = dg.Out(dg.Nothing, is_required=False)  # the output of a check
@@ -59,45 +61,100 @@ class StepOptions:
         return None if spec.partitions_def is None else self.backfill_policy
 
 
+class OperatorAssets(dg.AssetsDefinition):
+    """The assets of a step that takes the resource from its IO manager.
+
+    Each snapshot of Dagster lists each use of each resource by each step: the step does not require
+    the resource as well. A unit test has no IO manager. It calls the same step with the resource as
+    an argument, which is made by need.
+    """
+
+    def __init__(
+        self, *, called: Callable[[], dg.AssetsDefinition] | None = None, **options: Any
+    ) -> None:
+        """Make the assets.
+
+        Args:
+            called: Returns the same step with the resource as an argument.
+            **options: Options of `dagster.AssetsDefinition`.
+        """
+        super().__init__(**options)
+        self._called = called
+
+    @override
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Call the step in a unit test."""
+        called = self._called
+        return super().__call__(*args, **kwargs) if called is None else called()(*args, **kwargs)
+
+
 def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     """Return the asset of a plan, which its own step materializes.
 
     It is built from `dg.op`. `dg.asset` takes twice the time, and builds a new config schema,
-    although most operators share one. `dg.OpDefinition` takes a tenth of a millisecond less, but
-    its assets cannot be called in a unit test.
+    although most operators share one.
     """
+    step = _asset_options(plan, options)
+    if plan.io_manager_key != io_manager_key(options.resource_key):
+        return dg.AssetsDefinition(**step, node_def=_op_of(plan, options, options.body))
+
+    def called() -> dg.AssetsDefinition:
+        return dg.AssetsDefinition(**step, node_def=_op_of(plan, options, options.body))
+
+    body = body_of(options.resource_key, options.hook, held=True)
+    return OperatorAssets(called=called, **step, node_def=_op_of(plan, options, body))
+
+
+def _op_of(plan: AssetPlan, options: StepOptions, body: Body) -> dg.OpDefinition:
     spec = plan.spec
-    loaded = {argument: key for key, argument in plan.inputs if isinstance(argument, str)}
-    waited = {dep.asset_key.to_python_identifier(): dep.asset_key for dep in plan.deps}
-    checks = {check.get_python_identifier(): check for check in plan.check_specs}
-    outs = plan.outputs or {"result": spec}
-    op = dg.op(
+    loaded = _loaded(plan)
+    ins = {name: dg.In(OPERATOR_INPUT, metadata=plan.ins[name].metadata) for name in loaded}
+    outs = {name: _out_of(one, plan.io_manager_key) for name, one in _results(plan).items()}
+    return dg.op(
         name=_name_of(plan),
-        ins={
-            **{name: dg.In(OPERATOR_INPUT, metadata=plan.ins[name].metadata) for name in loaded},
-            **dict.fromkeys(waited, _WAITED),
-        },
-        out={
-            **{name: _out_of(one, plan.io_manager_key) for name, one in outs.items()},
-            **dict.fromkeys(checks, _CHECKED),
-        },
+        ins={**ins, **dict.fromkeys(_waited(plan), _WAITED)},
+        out={**outs, **dict.fromkeys(_checks(plan), _CHECKED)},
         description=spec.description,
         config_schema=LazyField(lambda: dg.Field(plan.config_schema)),
         tags=options.op_tags,
         retry_policy=options.retry_policy,
         code_version=spec.code_version,
         pool=options.pool,
-    )(step_function(options.body, _work_of(plan), tuple(loaded), OPERATOR_INPUT))
-    return dg.AssetsDefinition(
-        keys_by_input_name={**loaded, **waited},
-        keys_by_output_name={name: one.key for name, one in outs.items()},
-        node_def=op,
-        specs=list(map(_without_manager, plan.specs)),
-        check_specs_by_output_name=checks,
+    )(step_function(body, _work_of(plan), tuple(loaded), OPERATOR_INPUT))
+
+
+def _asset_options(plan: AssetPlan, options: StepOptions) -> dict[str, Any]:
+    """Return options of the assets of a step."""
+    checks, outs = _checks(plan), _results(plan)
+    return {
+        "keys_by_input_name": {**_loaded(plan), **_waited(plan)},
+        "keys_by_output_name": {name: one.key for name, one in outs.items()},
+        "specs": list(map(_without_manager, plan.specs)),
+        "check_specs_by_output_name": checks,
         # A run may select only an asset or only its check. All results of a node are made together.
-        can_subset=bool(checks) or len(outs) > 1,
-        backfill_policy=options.backfills(spec),
-    )
+        "can_subset": bool(checks) or len(outs) > 1,
+        "backfill_policy": options.backfills(plan.spec),
+    }
+
+
+def _loaded(plan: AssetPlan) -> dict[str, dg.AssetKey]:
+    """Return the inputs that IO managers load, by argument."""
+    return {argument: key for key, argument in plan.inputs if isinstance(argument, str)}
+
+
+def _waited(plan: AssetPlan) -> dict[str, dg.AssetKey]:
+    """Return the inputs that are not loaded, by name."""
+    return {dep.asset_key.to_python_identifier(): dep.asset_key for dep in plan.deps}
+
+
+def _checks(plan: AssetPlan) -> dict[str, dg.AssetCheckSpec]:
+    """Return the checks of a step by the name of their output."""
+    return {check.get_python_identifier(): check for check in plan.check_specs}
+
+
+def _results(plan: AssetPlan) -> Mapping[str, dg.AssetSpec]:
+    """Return the results of a step by the name of their output."""
+    return plan.outputs or {"result": plan.spec}
 
 
 def _name_of(plan: AssetPlan) -> str:
@@ -122,5 +179,10 @@ def _out_of(spec: dg.AssetSpec, io_manager_key: str) -> dg.Out:
     )
 
 
-def _work_of(plan: AssetPlan) -> Callable[[Mapping[str, Any], Mapping[str, Any]], StepWork]:
-    return lambda config, loaded: StepWork([plan], {plan.node.name: config}, loaded)
+def _work_of(plan: AssetPlan) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Work]:
+    def work(config: Mapping[str, Any], loaded: Mapping[str, Any]) -> Work:
+        from dagster_dataops.assets.steps.step_work import StepWork  # the engine; loaded by use
+
+        return StepWork([plan], {plan.node.name: config}, loaded)
+
+    return work

@@ -1,15 +1,16 @@
 """pipeline_step: one step for several operators, which materializes each as it finishes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
 from dagster_dataops.assets.inputs.io_manager import OPERATOR_INPUT
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.runtime.step_context import Work
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.assets.steps.step_body import Body, step_function
-from dagster_dataops.assets.steps.step_work import StepWork
 
 
 def pipeline_steps(
@@ -75,6 +76,12 @@ def pipeline_step(
         name: The name of the op, which is its key in the launch config.
         options: Dagster's options of the step.
     """
+
+    def work(config: Mapping[str, Any], loaded: Mapping[str, Any]) -> Work:
+        from dagster_dataops.assets.steps.step_work import StepWork  # the engine; loaded by use
+
+        return StepWork(plans, config, loaded)
+
     specs = [spec for plan in plans for spec in plan.specs]
     own = {spec.key for spec in specs}
     ins = {
@@ -94,11 +101,7 @@ def pipeline_step(
         pool=options.pool,
         op_tags=options.op_tags,
         backfill_policy=options.backfills(specs[0]),
-    )(
-        step_function(
-            body, lambda config, loaded: StepWork(plans, config, loaded), tuple(ins), OPERATOR_INPUT
-        )
-    )
+    )(step_function(body, work, tuple(ins), OPERATOR_INPUT))
 
 
 def _config_field(plan: AssetPlan) -> dg.Field:

@@ -17,7 +17,6 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.assets.steps.source_assets import Source, source_asset
 from dagster_dataops.assets.steps.step_body import Body, body_of
-from dagster_dataops.assets.steps.step_work import StepWork
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.graph.graph import OperatorGraph
 from dagster_dataops.graph.operator_node import SOURCE
@@ -67,6 +66,8 @@ class PlannedPipeline:
         In an asset step, only the selected nodes run.
         """
         loaded: dict[str, Any] = {}
+        from dagster_dataops.assets.steps.step_work import StepWork  # the engine; loaded by use
+
         plans = self.plans
         if isinstance(context, dg.AssetExecutionContext):
             pass  # the source has a step of its own

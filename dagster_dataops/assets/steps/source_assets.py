@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import dagster as dg
 
@@ -43,7 +43,6 @@ from dagster_dataops.assets.runtime.asset_paths import key_of, located
 from dagster_dataops.assets.runtime.resource import io_manager_key
 from dagster_dataops.assets.steps.operator_step import StepOptions, operator_step
 from dagster_dataops.assets.steps.step_body import body_of, step_function
-from dagster_dataops.configuration import is_object_url
 from dagster_dataops.errors import (
     ConfigurationError,
     OperatorDefinitionError,
@@ -64,22 +63,15 @@ from dagster_dataops.hashing.values import digest
 from dagster_dataops.operators.definition.reader_base import Readable, returns_stream
 from dagster_dataops.operators.definition.spec_builder import checked_name
 from dagster_dataops.pipelines.combined_inputs import Combined
-from dagster_dataops.streams.factories import read_jsonl
-from dagster_dataops.streams.files.locations import compression_of
-from dagster_dataops.streams.identity.stream_identity import definition
-from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.positioned_stream import PositionedStream
+from dagster_dataops.places.url_forms import is_object_url
+
+if TYPE_CHECKING:
+    from dagster_dataops.streams.operations import Operations
+    from dagster_dataops.streams.positioned_stream import PositionedStream
 
 Source: TypeAlias = (
-    str
-    | os.PathLike[str]
-    | Callable[..., Iterable[dict[str, Any]] | Operations]
-    | dg.AssetKey
-    | dg.AssetSpec
-    | dg.AssetsDefinition
-    | Operations
-    | Streamed
-    | Combined
+    "str | os.PathLike[str] | Callable[..., Iterable[dict[str, Any]] | Operations] | dg.AssetKey "
+    "| dg.AssetSpec | dg.AssetsDefinition | Operations | Streamed | Combined"
 )
 
 _MAX_DESCRIBED: Final = 5  # sources in the description of an asset
@@ -155,6 +147,8 @@ def _of_function(source: Any, pipeline: str, options: AssetOptions) -> SourceAss
 
 def _is_streamed(text: str) -> bool:
     """Return whether a stream reads a path: a compressed file, or a URL but for jsonl objects."""
+    from dagster_dataops.streams.files.locations import compression_of
+
     return compression_of(text) is not None or ("://" in text and not is_object_url(text))
 
 
@@ -265,6 +259,8 @@ def _of_stream(source: object, options: AssetOptions) -> GivenStream:
 
 def _of_file(text: str, options: AssetOptions) -> GivenStream:
     """Return the stream of a remote or compressed file, or of one such file per partition."""
+    from dagster_dataops.streams.factories import read_jsonl
+
     scheme, separator, rest = text.rpartition("://")
     partitions_def = options.get("partitions_def")
     if partitions_def is None:
@@ -273,7 +269,7 @@ def _of_file(text: str, options: AssetOptions) -> GivenStream:
         return given_stream(name or "stream", lambda: read_jsonl(place))
     pattern = PathPattern(f"/{rest}" if separator else text, partitions_def)
 
-    def of(key: str) -> Operations:
+    def of(key: str) -> "Operations":
         path = str(pattern.path(key))
         return read_jsonl(f"{scheme}://{path[1:]}" if separator else path)
 
@@ -305,7 +301,7 @@ def _streamed(
     return _planned(plan, options, function=function, files=files)
 
 
-def _contents(stream: PositionedStream | None) -> str:
+def _contents(stream: "PositionedStream | None") -> str:
     """Return sentences about the data that a stream reads, for at most a few sources."""
     found = [] if stream is None else [one.contents for one in stream.stage.ordered()]
     said = list(dict.fromkeys(filter(None, found)))
@@ -313,14 +309,16 @@ def _contents(stream: PositionedStream | None) -> str:
     return " ".join([*said[:_MAX_DESCRIBED], *more])
 
 
-def _version(operator: GivenStream, stream: PositionedStream | None) -> str:
+def _version(operator: GivenStream, stream: "PositionedStream | None") -> str:
     if stream is None:
         return operator.__dataops__.spec.code_version[:12]
+    from dagster_dataops.streams.identity.stream_identity import definition
+
     defined = definition(stream.stage)
     return f"{defined['code'][:12]}-{digest([defined['options'], stream.given_seeds])[:8]}"
 
 
-def _stages(stream: PositionedStream | None) -> dict[str, Any]:
+def _stages(stream: "PositionedStream | None") -> dict[str, Any]:
     if stream is None:
         return {}
     rows = [(number, stage.name) for number, stage in enumerate(stream.stage.ordered(), 1)]

@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.materialization import written_once
+from dagster_dataops.assets.metadata.result_metadata import written_once
 from dagster_dataops.assets.planning.execute_hook import ExecuteHook
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.runtime.step_context import (
     StepContext,
     StepEvent,
@@ -39,20 +39,26 @@ _UNNAMED: Final = "unnamed"  # stands for an event that may be the result of any
 _WRITE: Final = "write `yield from dataops.run(context)`"
 
 
-def body_of(resource_key: str, hook: ExecuteHook | None) -> Body:
+def body_of(resource_key: str, hook: ExecuteHook | None, *, held: bool = False) -> Body:
     """Return the body of a step that the package makes: it calls the hook, or runs the operators.
 
     Its arguments after the context are resources, by key.
+
+    Args:
+        resource_key: The key of the `DataOpsResource`.
+        hook: The method around the operators.
+        held: The `DataOpsResource` is no argument: the IO manager of the step has it.
     """
 
     def body(context: Any, **resources: Any) -> Any:
-        dataops: DataOpsResource = resources.pop(resource_key)
+        dataops = resource_of(context, resource_key) if held else resources.pop(resource_key)
         return dataops.run(context) if hook is None else hook(context, dataops, **resources)
 
     others = () if hook is None else hook.resource_keys
+    own = [] if held else [Parameter(resource_key, _NAMED, annotation=DataOpsResource)]
     parameters = [
         Parameter("context", _NAMED),
-        Parameter(resource_key, _NAMED, annotation=DataOpsResource),
+        *own,
         *(Parameter(key, _NAMED, annotation=_RESOURCE) for key in others),
     ]
     body.__name__ = "run" if hook is None else "execute"

@@ -7,6 +7,7 @@ others in place.
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -20,7 +21,8 @@ def check_together(inputs: Sequence[JsonlDataset]) -> None:
         InputError: They were not.
     """
     known: dict[str, tuple[str, Manifest]] = {}
-    for path in [dataset.path for dataset in inputs] if len(inputs) > 1 else ():
+    paths = [one.location for one in inputs if isinstance(one.location, Path)]
+    for path in paths if len(inputs) > 1 else ():
         manifest = Manifest.load(path.with_name(f"{path.name}.json"))
         if manifest is None or not manifest.part_of:
             continue

@@ -8,22 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import orjson
 
-from dagster_dataops.byte_ranges import FileState
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import is_newer, is_read
-from dagster_dataops.configuration import (
-    bucket_of,
-    config,
-    input_object,
-    object_path,
-    root_setting,
-    shown_place,
-)
+from dagster_dataops.checkpoints.places.node_place import NodePlace
+from dagster_dataops.checkpoints.places.placement import place_of, place_of_file, refresh_below
+from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.confined_names import is_plain
 from dagster_dataops.datasets.artefact import (
     SUFFIX,
@@ -34,14 +28,20 @@ from dagster_dataops.datasets.artefact import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, write_durably
-from dagster_dataops.datasets.parted_writer import is_intact, remove_other_parts
-from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
+from dagster_dataops.datasets.parted_result import is_intact, remove_parts
+from dagster_dataops.datasets.published_files import (
+    CHECKPOINTS,
+    MANIFEST,
+    OTHER_VERSIONS,
+    RESULT,
+    parts_of,
+)
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, NewerVersionError, ResultMissingError
+from dagster_dataops.places.bucket import Location, published_path
+from dagster_dataops.places.opening import state_at
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
-
-if TYPE_CHECKING:
-    from dagster_dataops.checkpoints.homes.node_home import NodeHome
 
 OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`
 
@@ -55,13 +55,11 @@ class NodeFolder:
         name: The node's name. All file names begin with it.
         outputs: The folders of the results of a node with named outputs, by name; else empty. The
             node's own folder then has checkpoints, error file and manifest.
-        part_records: Records in each part of a result that is written; 0 for one file.
     """
 
     path: Path
     name: str
     outputs: Mapping[str, "NodeFolder"] = field(default_factory=dict, hash=False)
-    part_records: int = field(default=0, compare=False)
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> "NodeFolder":
@@ -72,10 +70,7 @@ class NodeFolder:
             ConfigurationError: The path is a URL.
         """
         given = root_setting("folder", path, config.storage_options)
-        if bucket_of(given) is not None:
-            from dagster_dataops.checkpoints.homes.node_home import refreshed_at
-
-            refreshed_at(given)
+        refresh_below(given)
         found = [given] if given.name.endswith(RESULT) else sorted(given.glob(f"*{RESULT}"))
         if not found:
             reason = (
@@ -91,10 +86,10 @@ class NodeFolder:
             return self
         return replace(self, outputs={name: NodeFolder(self.path / name, name) for name in names})
 
-    def with_parts(self, records: int) -> "NodeFolder":
-        """Return the folder with results in parts of so many records; 0 for one file."""
-        outputs = {name: place.with_parts(records) for name, place in self.outputs.items()}
-        return replace(self, outputs=outputs, part_records=records)
+    @property
+    def place(self) -> NodePlace:
+        """Where the files are: in this folder, or in the bucket of which it is a working copy."""
+        return place_of(self.path, self.name)
 
     @property
     def result(self) -> Path:
@@ -113,7 +108,7 @@ class NodeFolder:
 
     @property
     def parts(self) -> Path:
-        """The folder of the parts of a result that is split; other results have none."""
+        """The folder of the parts of a result that an earlier version wrote in parts."""
         return parts_of(self.result)
 
     @property
@@ -143,12 +138,12 @@ class NodeFolder:
     @property
     def checkpoints(self) -> Path:
         """Checkpoints of unfinished runs."""
-        return self.path / "checkpoints"
+        return self.path / CHECKPOINTS
 
     @property
     def other_versions(self) -> Path:
         """What other versions of this package have written, and this one does not read."""
-        return self.path / ".other_versions"
+        return self.path / OTHER_VERSIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,10 +192,9 @@ class Manifest:
             it passed on, dropped and failed, and its seconds.
         artefact: Of an artefact the name of its version, which is its digest; the result is the
             listing of its files.
-        parted: Of a result in parts the name of the folder with them, which is the digest of their
-            listing; empty for a result in one file. Size and digest of the result are those of the
-            parts joined.
-        part_records: Of a result in parts the records a part; 0 for a result in one file.
+        parted: Of a result that an earlier version wrote in parts the name of the folder with them,
+            which is the digest of their listing; else empty. Size and digest of the result are
+            those of the parts joined.
         kind: The kind of the operator, such as ``record``; empty for a source function.
         new_records: Whether the result is made of new records; then none counts as dropped.
         traced: Whether the map was to be written. There is none if every record became one line.
@@ -239,7 +233,6 @@ class Manifest:
     funnel: list[dict[str, Any]] = field(default_factory=list)
     artefact: str = ""
     parted: str = ""
-    part_records: int = 0
     kind: str = ""
     new_records: bool = False
     traced: bool = False
@@ -336,7 +329,7 @@ class Manifest:
         """
         made = JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
         try:
-            state = FileState.at(path)
+            state = state_at(path)
             published_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
         except OSError:  # a missing file is reported when it is read
             return made
@@ -345,7 +338,7 @@ class Manifest:
     def tells_of(self, result: Path) -> bool:
         """Return whether ``result`` is the published file: neither replaced nor edited since."""
         try:
-            state = FileState.at(result)
+            state = state_at(result)
         except OSError:
             return False
         return (state.size, state.modified_ns) == (self.size_bytes, self.modified_ns)
@@ -441,7 +434,7 @@ def _is_above(part_of: str) -> bool:
     return not part_of.startswith("/") and is_plain(name) and name.endswith(MANIFEST)
 
 
-def place_of(folder: NodeFolder, output: NodeFolder) -> OutputFacts:
+def output_place(folder: NodeFolder, output: NodeFolder) -> OutputFacts:
     """Return the first facts of a named output: its folder, from that of the node, and its name."""
     return {"folder": os.path.relpath(output.path, folder.path), "name": output.name}
 
@@ -455,7 +448,7 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     manifest = Manifest.load(folder.manifest)
     if manifest is None:
         return None
-    places = [(name, place_of(folder, place)) for name, place in folder.outputs.items()]
+    places = [(name, output_place(folder, place)) for name, place in folder.outputs.items()]
     found = [
         (name, {"folder": facts["folder"], "name": facts["name"]})
         for name, facts in manifest.outputs.items()
@@ -475,7 +468,7 @@ def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
 
 def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     """Return a node's published result and manifest; ``None`` if it has no intact result."""
-    _refresh(folder)
+    folder.place.refresh()
     return published_here(folder)
 
 
@@ -489,31 +482,13 @@ def published_here(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
 
 def is_published(folder: NodeFolder) -> bool:
     """Return whether a node has a result, perhaps an edited one."""
-    if bucket_of(folder.path) is None:
-        return folder.result.exists()
-    return _home_of(folder.path, folder.name).is_published()
+    return folder.place.is_published()
 
 
-def published_uri(path: Path) -> str:
+def published_uri(location: Location) -> str:
     """Return the URI of a published result or an input; that of an object is in its store."""
-    if bucket_of(path) is None:
-        return path.absolute().as_uri()
-    if input_object(path) is not None:
-        return shown_place(path)
-    return _home_of(path.parent, path.name.removesuffix(RESULT)).url(path)
-
-
-def _refresh(folder: NodeFolder) -> None:
-    """Make a working copy hold the published files; a folder on a local disk stays as it is."""
-    if bucket_of(folder.path) is not None:
-        _home_of(folder.path, folder.name).refresh()
-
-
-def _home_of(folder: Path, name: str) -> "NodeHome":
-    """Return the home of a node; runs on a local disk import nothing of it."""
-    from dagster_dataops.checkpoints.homes.node_home import home_of
-
-    return home_of(folder, name)
+    path = published_path(location)
+    return str(location) if path is None else place_of_file(path).uri(path)
 
 
 def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
@@ -545,30 +520,27 @@ def result_by_range(folder: NodeFolder) -> JsonlDataset:
     Raises:
         ResultMissingError: Nothing was published.
     """
-    if bucket_of(folder.path) is not None:
-        with suppress(InputError):  # it was replaced in the meantime
-            if (found := _in_store(folder)) is not None:
-                return found
+    with suppress(InputError):  # it was replaced in the meantime
+        if (found := _remote_result(folder)) is not None:
+            return found
     return load_result(folder)
 
 
-def _in_store(folder: NodeFolder) -> JsonlDataset | None:
-    """Return a result to be read in the store; ``None`` if this machine has, or needs, a copy.
+def _remote_result(folder: NodeFolder) -> JsonlDataset | None:
+    """Return a result to be read in its store; ``None`` if this machine has, or needs, a copy.
 
     Raises:
         InputError: It was replaced.
     """
-    home = _home_of(folder.path, folder.name)
-    head = None if home.store.url.startswith("memory:") else home.head_to_fetch()
-    manifest = None if head is None else Manifest.parse(head.manifest(), folder.manifest)
-    if head is None or manifest is None or manifest.parted or manifest.artefact:
+    remote = folder.place.remote()
+    manifest = None if remote is None else Manifest.parse(remote.manifest, folder.manifest)
+    if remote is None or manifest is None or manifest.parted or manifest.artefact:
         return None
-    file = head.files.get(folder.result.name)
+    file = remote.files.get(folder.result.name)
     if file is None:  # of named outputs
         return None
-    path = object_path(folder.path, file["key"])
-    state = FileState.at(path)
-    return JsonlDataset(path, file["size"], manifest.rows_out, manifest.fingerprint, state)
+    state = state_at(file.location)
+    return JsonlDataset(file.location, file.size, manifest.rows_out, manifest.fingerprint, state)
 
 
 def load_artefact(folder: NodeFolder | str | os.PathLike[str]) -> Artefact:
@@ -598,7 +570,7 @@ def load_artefact(folder: NodeFolder | str | os.PathLike[str]) -> Artefact:
 
 
 def _current_version(folder: NodeFolder) -> Path:
-    _refresh(folder)
+    folder.place.refresh()
     manifest = Manifest.load(folder.manifest)
     if manifest is None:
         raise ResultMissingError(str(folder.artefact), "nothing was published there yet")
@@ -644,10 +616,6 @@ def write_result(
     )
     write_durably(folder.manifest, manifest.to_bytes())
     with storage(folder.path, "remove the parts of an earlier result"):
-        remove_other_parts(folder.parts, "")
-    if bucket_of(folder.path) is not None:
-        from dagster_dataops.checkpoints.homes.node_home import publish_files
-
-        files = {folder.result: folder.result}
-        publish_files(folder.path, folder.name, files, manifest.to_bytes())
+        remove_parts(folder.parts)
+    folder.place.publish({folder.result: folder.result}, manifest.to_bytes())
     return dataset

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, Self
 
 import xxhash
 
-from dagster_dataops.byte_ranges import Readable, read_range
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import checksum
@@ -25,6 +24,7 @@ from dagster_dataops.checkpoints.journal.span_notes import (
 )
 from dagster_dataops.checkpoints.journal.stored_outcomes import span_digests
 from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.places.range_source import Readable, read_range
 
 SEGMENT: Final = 1  # the only one
 _PIECE_BYTES: Final = 1 << 20

@@ -7,11 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.byte_ranges import read_range
 from dagster_dataops.checkpoints.journal.segments import checksum, segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.places.range_source import read_range
 
 _BLOCK: Final = 256 << 10
 _BLOCKS: Final = 64
@@ -65,8 +65,9 @@ def joined_outputs(
                 yield rows, b"".join(joined)
                 joined.clear()
                 rows = size = 0
-            if length >= _BLOCK and not size:  # not kept: the next one takes its memory
+            if length >= _BLOCK and not size:
                 yield emitted, output
+                del output  # before the next one is read, which takes its memory
                 continue
             joined.append(output)
             rows += emitted

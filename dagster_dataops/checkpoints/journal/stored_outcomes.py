@@ -11,11 +11,13 @@ from typing import Final, NamedTuple
 
 import xxhash
 
-from dagster_dataops.byte_ranges import Readable, opened, read_range
 from dagster_dataops.checkpoints.journal.frames import DIGEST
 from dagster_dataops.checkpoints.journal.journal_reader import read_journal
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import Readable, read_range
 
 _BLANK: Final = b" \t\r\n"
 _NONE: Final = bytes(DIGEST)  # of a span that is not one record
@@ -61,13 +63,13 @@ def span_digests(descriptor: Readable, spans: Iterable[Span]) -> list[bytes]:
     ]
 
 
-def digests_in(path: Path, spans: Iterable[Span]) -> list[bytes]:
-    """Return the `span_digests` of the input at ``path``.
+def digests_in(location: Location, spans: Iterable[Span]) -> list[bytes]:
+    """Return the `span_digests` of an input.
 
     Raises:
         StorageError: It cannot be read.
     """
-    with storage(path, "read it again"), opened(path) as source:
+    with storage(location, "read it again"), opened(location) as source:
         return span_digests(source, spans)
 
 

@@ -20,7 +20,6 @@ from typing import TypeAlias
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_here
 from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
 from dagster_dataops.checkpoints.publish.other_versions import keep_other_versions
-from dagster_dataops.configuration import bucket_of
 from dagster_dataops.datasets.artefact import listing_of
 from dagster_dataops.datasets.durable_files import (
     draft_of,
@@ -30,7 +29,7 @@ from dagster_dataops.datasets.durable_files import (
     write_draft,
     write_durably,
 )
-from dagster_dataops.datasets.parted_writer import remove_other_parts
+from dagster_dataops.datasets.parted_result import remove_parts
 from dagster_dataops.hashing.file_digests import has_content
 
 Publishing: TypeAlias = Callable[[Mapping[Path, Path], bytes], AbstractContextManager[None]]
@@ -74,7 +73,7 @@ def published_files(folder: NodeFolder, manifest: Manifest) -> dict[Path, Path]:
             files |= {path: path for path in (*sorted(version.iterdir()), listing_of(version))}
         else:
             _add(files, place.result)
-        if manifest.outputs and bucket_of(folder.path) is not None:
+        if manifest.outputs and folder.place.at_once:
             write_draft(place.manifest, own.to_bytes())
             _add(files, place.manifest)
         if own.artefact:
@@ -109,7 +108,7 @@ def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
         found = published_here(place)
         if (
             found is None
-            or own.parted
+            or found[1].parted
             or not has_content(place.result, own.size_bytes, own.fingerprint)
         ):
             continue
@@ -163,22 +162,27 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
     _sync_folders(folder, manifest)
     if manifest.outputs:
         _write_parts(folder, manifest)
-    _remove_other_parts(folder, manifest)
+    _remove_parts(folder, manifest)
     _replace(folder.manifest)  # the last step: after an earlier crash, all steps are done again
     sync_folder(folder.path)
 
 
-def _remove_other_parts(folder: NodeFolder, manifest: Manifest) -> None:
-    """Remove parts of earlier results, but those of the result before: readers may have begun."""
-    before = Manifest.load(folder.manifest)  # it is replaced last
-    kept = {} if before is None else _versions(folder, before)
-    for parts, version in {folder.parts: "", **_versions(folder, manifest)}.items():
-        remove_other_parts(parts, version, kept.get(parts, ""))
+def _remove_parts(folder: NodeFolder, manifest: Manifest) -> None:
+    """Remove parts of earlier results, but those of the result before: readers may have begun.
 
-
-def _versions(folder: NodeFolder, manifest: Manifest) -> dict[Path, str]:
-    """Return the version of the parts of each result, by the folder of its parts."""
-    return {place.parts: own.parted for place, own in manifest.parts(folder).values()}
+    If the manifest of the result before cannot be read, all stay until the next publication.
+    """
+    parts = {folder.parts, *(place.parts for place, _ in manifest.parts(folder).values())}
+    parts = {path for path in parts if path.exists()}
+    before = Manifest.load(folder.manifest) if parts else None  # it is replaced last
+    if before is None:
+        return
+    for one in (manifest, before):
+        for place, own in one.parts(folder).values():
+            if own.parted:
+                parts.discard(place.parts)
+    for path in parts:
+        remove_parts(path)
 
 
 def _replace(path: Path) -> None:

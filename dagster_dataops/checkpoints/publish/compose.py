@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Protocol
 
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
@@ -14,14 +13,14 @@ from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import Span
-from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting, split
+from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting
 from dagster_dataops.checkpoints.publish.error_rows import draft_quarantined, error_row
-from dagster_dataops.checkpoints.publish.result_writer import ResultWriter
 from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.places.opening import opened
 
 
 class LineSelection(Protocol):
@@ -31,7 +30,7 @@ class LineSelection(Protocol):
         """Show progress and check for a stop request; called once per span."""
         ...
 
-    def write(self, results: ResultWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
+    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
         """Write the chosen lines of the input, and return the number of records without one.
 
         Args:
@@ -76,7 +75,8 @@ def compose(
         mapped = (traced or bool(folder.outputs)) and any(
             notes.table for notes in checkpoint.table.notes.values()
         )
-        _link_only_segment(checkpoint, drafts.only_file)
+        if not folder.outputs:
+            _link_only_segment(checkpoint, drafts.results)
         if checkpoint.table.failed or mapped or outcomes:
             return _compose_keeping(folder, checkpoint, dataset, drafts, outcomes=outcomes)
         return _compose_plainly(checkpoint, drafts)
@@ -98,16 +98,12 @@ def compose_stream(
     """
     checkpoint.check_quarantine()
     dataset, modified_ns = checkpoint.draft(folder.result)
-    parted = ""
-    if folder.part_records:
-        _, modified_ns, parted = split(draft_of(folder.result), folder)
     draft_quarantined(checkpoint.quarantine, folder.errors, hide)
     return Drafts(
         dataset=dataset,
         modified_ns=modified_ns,
         records=(dataset.rows or 0) + failed,
         failed=failed,
-        parted=parted,
     )
 
 
@@ -118,10 +114,10 @@ def _finish(drafts: DraftWriter, checkpoint: Checkpoint, *, outcomes: bool = Fal
     )
 
 
-def _link_only_segment(checkpoint: Checkpoint, draft: JsonlWriter | None) -> None:
+def _link_only_segment(checkpoint: Checkpoint, draft: JsonlWriter) -> None:
     """Make the draft a link if one segment of this run holds all of it; this spares a copy."""
     found = checkpoint.table.only_segment()
-    if draft is None or found is None or checkpoint.table.failed or checkpoint.resumed_records:
+    if found is None or checkpoint.table.failed or checkpoint.resumed_records:
         return
     number, size = found
     path = segment_path(checkpoint.folder, number)
@@ -134,6 +130,7 @@ def _compose_plainly(checkpoint: Checkpoint, drafts: DraftWriter) -> Drafts | li
     for rows, output in joined_outputs(checkpoint.folder, checkpoint.table, damaged):
         if not damaged:  # else the remaining spans are only checked
             drafts.write(output, rows)
+        del output  # before the next one is read, which takes its memory
     return damaged or _finish(drafts, checkpoint)
 
 
@@ -166,7 +163,7 @@ def _kept_journal(
     """Yield the writer of the draft of the map."""
     path = draft_of(folder.kept)
     with (
-        opened(dataset.path) as source,
+        opened(dataset.location) as source,
         KeptJournal(path, source, check_input=check_input, apart=apart) as keeping,
     ):
         yield keeping
@@ -218,12 +215,12 @@ def _spans(
         tick: Called once a span.
     """
     records = 0
-    with opened(dataset.path) as source:
+    with opened(dataset.location) as source:
         counter = LineCounter(source)
         for span, output in outputs(checkpoint.folder, checkpoint.table.ordered(), damaged):
             failed = failed_records(output[span.output_bytes :]) if span.failed else []
             for record in failed:
-                errors.write(error_row(record, dataset.path, records, counter))
+                errors.write(error_row(record, dataset.location, records, counter))
             yield span, output, failed
             records += span.records
             if tick is not None:

@@ -3,22 +3,14 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
-from dagster_dataops.checkpoints.publish.result_writer import (
-    ResultWriter,
-    RoutedWriter,
-    facts_of_draft,
-    opened_writer,
-    result_writer,
-)
+from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import storage
-from dagster_dataops.datasets.lines import BLOCK_BYTES, line_blocks, opened_content
+from dagster_dataops.datasets.durable_files import draft_of, storage
 from dagster_dataops.datasets.writer import JsonlWriter
 
 _NO_FACTS: Final = {"dataset", "records", "dropped", "summary"}
@@ -40,7 +32,6 @@ class Drafts:
         summary: The numbers of records by outcome.
         seeds: Seeds that a stream has drawn, by the paths of its stages.
         outputs: Facts about each named output, as in `Manifest.outputs`.
-        parted: The version of the parts that the result is split in; empty for one file.
         artefact: The version of an artefact that the result lists; empty for other results.
         combined: How a stream combines its inputs, as in `Manifest.combined`.
         leaves: The datasets that a stream mixes, as in `Manifest.leaves`.
@@ -56,7 +47,6 @@ class Drafts:
     summary: RecordSummary = field(default_factory=RecordSummary)
     seeds: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, OutputFacts] = field(default_factory=dict)
-    parted: str = ""
     artefact: str = ""
     combined: dict[str, Any] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
@@ -65,42 +55,6 @@ class Drafts:
         """Return the facts that a manifest holds under the same names."""
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: own[name] for name in own.keys() - _NO_FACTS} | vars(self.summary)
-
-
-class SplitDraft(NamedTuple):
-    """The draft of a result that was made from a file with its lines.
-
-    Attributes:
-        dataset: The handle that it will have in place.
-        modified_ns: Its modification time, in nanoseconds.
-        parted: The version of its parts; empty for one file.
-    """
-
-    dataset: JsonlDataset
-    modified_ns: int
-    parted: str
-
-
-def split(lines: Path, folder: NodeFolder) -> SplitDraft:
-    """Make the draft of a result from a file with its lines, durably.
-
-    Args:
-        lines: The file; it may be the draft itself, which is replaced then.
-        folder: Of the node.
-
-    Raises:
-        InputError: The file cannot be read.
-        StorageError: The disk refuses, or the file cannot be opened.
-    """
-    with (
-        storage(lines, "split it into parts"),
-        opened_content(lines) as (source, content),
-        result_writer(folder) as writer,
-    ):
-        for _, block in line_blocks(source, content, BLOCK_BYTES):
-            writer.write(block, block.count(b"\n"))
-        dataset = writer.finish()
-        return SplitDraft(dataset, *facts_of_draft(writer))
 
 
 class DraftWriter:
@@ -116,12 +70,14 @@ class DraftWriter:
 
     def __init__(self, folder: NodeFolder, stack: ExitStack) -> None:
         self._results = (
-            RoutedWriter(folder, stack) if folder.outputs else opened_writer(folder, stack)
+            RoutedWriter(folder, stack)
+            if folder.outputs
+            else stack.enter_context(JsonlWriter(folder.result))
         )
         self.errors = stack.enter_context(JsonlWriter(folder.errors))
 
     @property
-    def results(self) -> ResultWriter:
+    def results(self) -> JsonlWriter:
         """Writes the lines of an operator with one result.
 
         Raises:
@@ -131,11 +87,6 @@ class DraftWriter:
             msg = "an operator with several results writes lines with their notes"
             raise TypeError(msg)
         return self._results
-
-    @property
-    def only_file(self) -> JsonlWriter | None:
-        """Writes the result, if it is one file."""
-        return self._results if isinstance(self._results, JsonlWriter) else None
 
     def write(self, lines: bytes, rows: int, notes: SpanNotes | None = None) -> None:
         """Append the lines of a span, each to the file of its output if there are several.
@@ -167,7 +118,7 @@ class DraftWriter:
         """
         dataset = self._results.finish()
         outputs = dict(self._results.outputs) if isinstance(self._results, RoutedWriter) else {}
-        modified_ns, parted = (0, "") if outputs else facts_of_draft(self.results)
+        modified_ns = 0 if outputs else draft_of(self.results.path).stat().st_mtime_ns
         if self.errors.rows:
             self.errors.finish()
         missing = max(0, records - failed - self._results.rows)
@@ -179,7 +130,6 @@ class DraftWriter:
             failed=failed,
             outcomes=outcomes,
             outputs=outputs,
-            parted=parted,
         )
 
 

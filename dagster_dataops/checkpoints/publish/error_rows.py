@@ -7,25 +7,28 @@ from pathlib import Path
 import orjson
 
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
-from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.places.bucket import Location
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.records import encode_anything
 
 
-def error_row(record: FailedRecord, path: Path, records_before: int, counter: LineCounter) -> bytes:
+def error_row(
+    record: FailedRecord, location: Location, records_before: int, counter: LineCounter
+) -> bytes:
     """Return the row of a failed record: its error line with index and line number.
 
     Args:
         record: The failed record.
-        path: The input file.
+        location: Where the input is.
         records_before: Number of input records before the span of the record.
         counter: Counts the lines of the input.
     """
     row = {
         "index": records_before + record.position,
-        "path": shown_place(path),
+        "path": shown_place(location),
         "line": counter.line_at(record.offset),
         **record.row,
     }

@@ -2,8 +2,8 @@
 
 A run refuses what a newer version has written, and touches nothing. What has another format that
 cannot be read (of a version before 0.2.0, or of a machine with another order of bytes) is moved to
-a folder of the node before a result is published, so that nothing is lost. On an object store it is
-uploaded, see `HomeClaim`. A user deletes that folder.
+a folder of the node before a result is published, so that nothing is lost. In a bucket it is
+uploaded, see `BucketClaim`. A user deletes that folder.
 """
 
 import os
@@ -16,9 +16,9 @@ from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, other_format
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_newer, is_read
-from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import NewerVersionError
+from dagster_dataops.places.shown_places import shown_place
 
 
 def notes_on(folder: NodeFolder, found: Iterable[CheckpointContent]) -> Iterator[str]:

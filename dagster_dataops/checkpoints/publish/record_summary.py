@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import orjson
 
-from dagster_dataops.byte_ranges import Readable, opened, read_range
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import Counts, SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
@@ -19,6 +18,8 @@ from dagster_dataops.datasets.lines import LineCounter, split_lines
 from dagster_dataops.operators.outcomes.column_watch import missing_counts
 from dagster_dataops.operators.outcomes.dispositions import reasons_in
 from dagster_dataops.operators.outcomes.record_context import shown_counts
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import Readable, read_range
 
 _EXAMPLES: Final = 3
 _EXAMPLE_BYTES: Final = 400
@@ -119,7 +120,7 @@ class DropExamples:
 
 
 def _examples(table: SpanTable, dataset: JsonlDataset) -> dict[str, list[dict[str, Any]]]:
-    with opened(dataset.path) as source:
+    with opened(dataset.location) as source:
         examples = DropExamples(source)
         for span, _, _ in table.ordered():
             notes = table.notes.get(span.start)

@@ -1,12 +1,13 @@
 """Compare a checkpoint with a run: the parts that differ, and the spans that are still valid."""
 
-from dagster_dataops.byte_ranges import opened, read_range
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import opened_content
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import read_range
 
 
 def differing_parts(
@@ -56,7 +57,7 @@ def _input_unchanged(content: CheckpointContent, dataset: JsonlDataset) -> bool:
 
 def holds_settled(dataset: JsonlDataset, table: SpanTable) -> bool:
     """Return whether a file contains the input of every settled span, by their checksums."""
-    with opened(dataset.path) as descriptor:
+    with opened(dataset.location) as descriptor:
         return all(
             checksum(read_range(descriptor, span.start, span.length)) == span.input_check
             for span, _, _ in table.ordered()
@@ -76,7 +77,7 @@ def without_torn(content: CheckpointContent, dataset: JsonlDataset) -> Checkpoin
 
 def _torn(content: CheckpointContent, dataset: JsonlDataset) -> list[int]:
     """Return the starts of the spans that `without_torn` removes."""
-    with opened_content(dataset.path) as (source, interval):
+    with opened_content(dataset.location) as (source, interval):
         edges = {edge for gap in content.table.gaps(interval) for edge in gap} - {interval.start}
         within = {at for at in edges if read_range(source, at - 1, 1) != b"\n"}
     if not within:

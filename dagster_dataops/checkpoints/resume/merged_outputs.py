@@ -8,11 +8,13 @@ from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
-from dagster_dataops.byte_ranges import PartedFile, opened, read_blocks
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.durable_files import COPY_BYTES, storage
+from dagster_dataops.datasets.lines import Interval, line_blocks, split_lines
 from dagster_dataops.datasets.writer import JsonlWriter, link_or_copy
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import read_blocks, size_of
 
 
 def put_result(folder: NodeFolder, target: Path) -> None:
@@ -45,9 +47,9 @@ def _join(result: Path, target: Path) -> None:
 
 def _lines(result: Path) -> Generator[bytes, None, None]:
     """Yield the lines of a result, with their newlines; one file is open at a time."""
-    for path in PartedFile.at(result).paths if result.is_dir() else [result]:
-        with path.open("rb") as file:
-            yield from file
+    with opened(result) as source:
+        for _, block in line_blocks(source, Interval(0, size_of(source)), COPY_BYTES):
+            yield from split_lines(block)
 
 
 def _merged(folder: NodeFolder, manifest: Manifest) -> Iterator[list[bytes]]:

@@ -158,7 +158,7 @@ def journal_known(
     used: set[int] = set()
     made_by: list[CheckpointContent] = []
     with (
-        opened_content(dataset.path) as (source, interval),
+        opened_content(dataset.location) as (source, interval),
         closing(RecordCache(checkpoint.folder / "outcomes.db", sources)) as cache,
         closing(checkpoint.new_segment()) as segment,
     ):

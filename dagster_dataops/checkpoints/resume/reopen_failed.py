@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from dagster_dataops.byte_ranges import Readable, opened, read_range
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
@@ -19,6 +18,8 @@ from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansE
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import Readable, read_range
 
 
 def reopen(
@@ -40,7 +41,7 @@ def reopen(
     spans: list[Span] = []
     noted: list[SpanNotes | None] = []
     with (
-        opened(dataset.path) as source,
+        opened(dataset.location) as source,
         closing(checkpoint.new_segment()) as segment,
     ):
         descriptor = source if dataset.fingerprint is None else None

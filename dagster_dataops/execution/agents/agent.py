@@ -9,7 +9,6 @@ import traceback
 from contextlib import suppress
 from typing import Any, Final
 
-from dagster_dataops.configuration import add_bucket
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.execution.agent_pool import (
     AgentEnvironment,
@@ -89,7 +88,6 @@ class Agent:
         operator: Operator | None = None
         expected, here = self._order.environment, AgentEnvironment.here("")
         if here[:2] == expected[:2]:  # else the bytes of the operator mean something else
-            add_bucket(self._order.bucket)
             operator = receive(self._order.operator)
             here = here._replace(code=_code_version(operator, expected.code))
             self._work = LeasedWork(self._order, operator)
@@ -139,7 +137,7 @@ def _sent(error: BaseException, order: AgentOrder) -> BaseException:
     if type(error).__module__.startswith("dagster_dataops."):
         return error
     text = "".join(traceback.format_exception(error))
-    reason = f"the agent on {socket.gethostname()} failed over {order.input}:\n{text}"
+    reason = f"the agent on {socket.gethostname()} failed over {order.location}:\n{text}"
     return WorkerError("on a cluster", reason)
 
 

@@ -9,7 +9,6 @@ from typing_extensions import override
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
-from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, sync_data, sync_folder
@@ -27,6 +26,7 @@ from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import Orders, WorkList
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.places.shown_places import shown_place
 
 
 class StopAgentError(DataOpsError):
@@ -52,7 +52,7 @@ class LeasedWork(WorkList):
     """
 
     def __init__(self, order: AgentOrder, operator: Operator) -> None:
-        dataset = JsonlDataset(order.input, order.size, fingerprint=order.fingerprint)
+        dataset = JsonlDataset(order.location, order.size, fingerprint=order.fingerprint)
         super().__init__(operator, dataset, Interval(0, order.size))
         self._batch_starts = BatchStarts() if self.batch_size else None
         self._lock = threading.Lock()
@@ -209,7 +209,7 @@ class LeaseSink(Sink):
                 f"machine {socket.gethostname()} sees another file there than the run, or it was "
                 "changed meanwhile; every machine must reach the same file at this path"
             )
-            raise InputError(shown_place(self.work.dataset.path), reason)
+            raise InputError(shown_place(self.work.dataset.location), reason)
 
     @override
     def error_of(self, failure: Failure) -> DataOpsError:

@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
-from dagster_dataops.configuration import bucket_facts
 from dagster_dataops.execution.agent_pool import AgentEnvironment, AgentOrder, Cluster
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.operators.definition.operator import Operator, in_run, reconfigured
 from dagster_dataops.operators.pickling import ship
+from dagster_dataops.places.bucket import facts_of_location
 
 _SEGMENTS: Final = 10_000  # of one agent: its workers, and those that replace dead ones
 
@@ -53,16 +53,17 @@ class AgentOrders:
         """Return the order of another agent."""
         sink, dataset = self._sink, self._sink.work.dataset
         (stamp,) = sink.attempt.stamps
+        name, bucket = facts_of_location(dataset.location)
         return AgentOrder(
             operator=ship(self._operator()),
             environment=self.environment,
-            input=dataset.path,
+            input=name,
             size=stamp.size,
             modified_ns=stamp.modified_ns,
             fingerprint=dataset.fingerprint,
             folder=sink.folder,
             segments=sink.checkpoint.take_segment_numbers(_SEGMENTS),
-            bucket=bucket_facts(dataset.path),
+            bucket=bucket,
             resources=self.resources,
         )
 

@@ -8,7 +8,6 @@ cause of an agent's death. Only a record that ends a worker process is reported,
 import time
 from typing import TYPE_CHECKING, Final
 
-from dagster_dataops.byte_ranges import close_readable, open_readable
 from dagster_dataops.errors import ClusterError, EnvironmentDiffersError
 from dagster_dataops.execution.agent_pool import (
     AgentEnvironment,
@@ -27,6 +26,8 @@ from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
 from dagster_dataops.execution.leases.agent_state import AgentState
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
+from dagster_dataops.places.opening import open_readable
+from dagster_dataops.places.range_source import close_readable
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.records.record_failures import Failure
@@ -77,7 +78,7 @@ class Head:
             RunStoppedError: A stop was requested.
         """
         work = self._sink.work
-        descriptor = open_readable(work.dataset.path)
+        descriptor = open_readable(work.dataset.location)
         try:
             batches = work.batch_starts(descriptor)
             self._schedule = LeaseSchedule(descriptor, work.open, batches)

@@ -7,13 +7,13 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Interval, Line
 from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.range_loop import RangeLoop, Write
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.span_draft import span_of
+from dagster_dataops.places.range_source import Readable
 
 
 class BatchLoop(RangeLoop):

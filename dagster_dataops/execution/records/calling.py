@@ -41,7 +41,13 @@ from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import USUAL
 from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import encode_outcome
-from dagster_dataops.records import check_integers, encode
+from dagster_dataops.records import (
+    DUMP_OPTIONS,
+    NEVER_NAN,
+    check_finite,
+    check_integers,
+    encode,
+)
 
 T = TypeVar("T")
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
@@ -197,7 +203,8 @@ def _retrying(
 
 
 def _each(forward: Forward, interrupts: Interrupts, tally: Tally) -> CallEach:  # noqa: C901, PLR0915 - see call_each()
-    loads, clock, unusual = orjson.loads, time.monotonic, tally.unusual
+    loads, dumps, options, never_nan = orjson.loads, orjson.dumps, DUMP_OPTIONS, NEVER_NAN
+    clock, unusual = time.monotonic, tally.unusual
 
     def call_each(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912, PLR0915 - each call a record costs 2 %
         settled = dropped = extra = 0
@@ -208,7 +215,7 @@ def _each(forward: Forward, interrupts: Interrupts, tally: Tally) -> CallEach:  
                 if exact and type(record) is dict:
                     for value in record.values():
                         kind = type(value)
-                        if kind is not str and kind is not int:
+                        if kind is not str and kind is not int and kind not in never_nan:
                             check_integers(line)
                             break
             except ValueError:
@@ -219,8 +226,16 @@ def _each(forward: Forward, interrupts: Interrupts, tally: Tally) -> CallEach:  
                 kept = forward(record)
                 if kept is None:
                     kept = record
-                if type(kept) is dict:  # the usual case, without a further call
-                    encoded = encode(kept)
+                if type(kept) is dict:  # the usual case: as `encode`, without a further call
+                    try:
+                        encoded = dumps(kept, None, options)
+                    except TypeError:
+                        encoded = encode(kept)  # raises the error that names the value
+                    for value in kept.values():
+                        kind = type(value)
+                        if kind is not str and kind is not int and kind not in never_nan:
+                            check_finite(encoded, kept)
+                            break
                 else:
                     encoded, disposition = encode_outcome(kept, record)
                     if disposition is not USUAL:

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from dagster_dataops.byte_ranges import Readable, close_readable, open_readable
 from dagster_dataops.datasets.lines import Interval, count_records, interval_of
 from dagster_dataops.errors import OperatorOpenError
 from dagster_dataops.execution.records.record_failures import text_and_traceback
@@ -17,6 +16,8 @@ from dagster_dataops.operators.chains.chain_calls import PartTimes
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.column_watch import ColumnWatch
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
+from dagster_dataops.places.opening import open_readable
+from dagster_dataops.places.range_source import Readable, close_readable
 
 
 def context_of(operator: Operator) -> OperatorContext | None:

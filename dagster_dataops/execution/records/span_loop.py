@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import Readable
 from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines
 from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.range_loop import RangeLoop, Write
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.span_block import SpanBlock
+from dagster_dataops.places.range_source import Readable
 
 SPAN_SECONDS: Final = 0.5
 _PARTS: Final = 10  # share of that time; a slice ends after the record during which it is over

@@ -43,7 +43,7 @@ def removed_afterwards(path: Path) -> Iterator[None]:
 def _copy(dataset: JsonlDataset, writer: JsonlWriter) -> None:
     before = dataset.stamp()
     dataset.check_content()
-    with opened_content(dataset.path) as (source, interval):
+    with opened_content(dataset.location) as (source, interval):
         position, end = interval
         last = b"\n"
         while position < end:

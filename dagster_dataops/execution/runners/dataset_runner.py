@@ -16,7 +16,6 @@ from typing_extensions import override
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
-from dagster_dataops.configuration import shown_place
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, LineCounter, iterate_lines, opened_content
 from dagster_dataops.errors import (
@@ -47,6 +46,7 @@ from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.options.signature import parameters_of
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import TABLE
+from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode, encode
 
@@ -205,7 +205,7 @@ class _Call:
 
     def _read(self, dataset: JsonlDataset, needed: Sequence[ReadKey]) -> Iterator[Record]:
         """Yield the records of an input; lines that are not records go to the error file."""
-        with opened_content(dataset.path) as (source, interval):
+        with opened_content(dataset.location) as (source, interval):
             counter = LineCounter(source)
             lines = iterate_lines(source, [interval])
             for index, line in zip(itertools.count(), lines, strict=False):
@@ -225,7 +225,7 @@ class _Call:
     def _refuse(
         self, dataset: JsonlDataset, index: int, number: int, line: Line, found: Failure
     ) -> None:
-        place, reason = shown_place(dataset.path), found.message
+        place, reason = shown_place(dataset.location), found.message
         self._first_refused = self._first_refused or f"{place}, line {number}: {reason}"
         if not self._attempt.settings.ignore_errors:
             raise RecordError(self._name, index, place, number, found.exception, reason, "")

@@ -4,10 +4,11 @@ The source of a pipeline can be a stream, a function that returns one, or an obj
 """
 
 import copy
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path, PureWindowsPath
-from typing import Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
@@ -16,11 +17,10 @@ from dagster_dataops.operators.definition.reader_base import Readable
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.kinds.kind_table import STREAM
 from dagster_dataops.operators.options.settings import ExecutionSettings
-from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
-from dagster_dataops.streams.files.file_stages import FileStage
-from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.positioned_stream import PositionedStream
+
+if TYPE_CHECKING:
+    from dagster_dataops.streams.operations import Operations
+    from dagster_dataops.streams.positioned_stream import PositionedStream
 
 _SINGLE: Final = ExecutionSettings(concurrency_mode="single")
 
@@ -35,7 +35,7 @@ class Streamed(Protocol):
 
     name: str
 
-    def stream(self) -> Operations:
+    def stream(self) -> "Operations":
         """Return the stream, at its start."""
         ...
 
@@ -55,7 +55,7 @@ class GivenStream(Operator):
     limit: int | None = None
     workers: int = 0
 
-    def stream(self) -> PositionedStream:
+    def stream(self) -> "PositionedStream":
         """Return the stream, at its start."""
         arguments = () if self.partition is None else (self.partition,)
         made = self.make(*arguments)
@@ -116,14 +116,18 @@ def of_first(operator: Operator, limit: int) -> Operator:
 
 def is_stream(value: object) -> bool:
     """Return whether ``value`` is a stream, a builder of one, or an object that makes one."""
-    if isinstance(value, (Operations, Readable)):
+    if isinstance(value, Readable):
         return True
-    if isinstance(value, (type, JsonlDataset, Operator)):
+    if isinstance(value, (str, os.PathLike, type, JsonlDataset, Operator)):
         return False
+    from dagster_dataops.streams.operations import Operations
+
+    if isinstance(value, Operations):
+        return True
     return callable(getattr(value, "stream", None)) and isinstance(value, Streamed)
 
 
-def as_reading(value: object, name: str) -> PositionedStream:
+def as_reading(value: object, name: str) -> "PositionedStream":
     """Return the stream of a value for which `is_stream` is true, at its start.
 
     Raises:
@@ -135,12 +139,16 @@ def as_reading(value: object, name: str) -> PositionedStream:
     return found
 
 
-def opened(value: object, name: str) -> PositionedStream:
+def opened(value: object, name: str) -> "PositionedStream":
     """Return the stream that `as_reading` returns, even if it never ends.
 
     Raises:
         StreamArgumentError: The value is not a stream.
     """
+    from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+    from dagster_dataops.streams.operations import Operations
+    from dagster_dataops.streams.positioned_stream import PositionedStream
+
     if isinstance(value, Operations):
         value = value.as_written()
     if isinstance(value, PositionedStream):
@@ -153,12 +161,14 @@ def opened(value: object, name: str) -> PositionedStream:
     raise StreamArgumentError(name, reason)
 
 
-def check_ends(stream: Operations) -> None:
+def check_ends(stream: "Operations") -> None:
     """Check that a stream ends.
 
     Raises:
         StreamDefinitionError: The stream never ends; the error names the stage that causes this.
     """
+    from dagster_dataops.streams.core.finitude import Finitude
+
     if stream.finitude is not Finitude.FINITE:
         reason = (
             "never ends, and a stream that is written must end; add `.take(n)` after it, or use "
@@ -172,6 +182,9 @@ def name_of_stream(stream: object) -> str:
     own = getattr(stream, "name", None)
     if isinstance(own, str):
         return _plain(own)
+    from dagster_dataops.streams.files.file_stages import FileStage
+    from dagster_dataops.streams.operations import Operations
+
     stage = stream.stage if isinstance(stream, Operations) else None
     if stage is None:
         return "stream"

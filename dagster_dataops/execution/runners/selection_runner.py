@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.byte_ranges import Readable, opened
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.span import Span
@@ -33,9 +32,9 @@ from dagster_dataops.checkpoints.publish.record_summary import (
     RecordSummary,
     drops_in,
 )
-from dagster_dataops.checkpoints.publish.result_writer import ResultWriter
 from dagster_dataops.datasets.durable_files import make_folder
 from dagster_dataops.datasets.lines import line_blocks, split_lines
+from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import DataOpsError, DatasetOperatorError, UnencodableError
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt
@@ -46,6 +45,8 @@ from dagster_dataops.operators.outcomes.column_watch import missing_counts
 from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, dropped_for
 from dagster_dataops.operators.outcomes.record_context import shown_counts
 from dagster_dataops.operators.outcomes.return_contract import ContractError, encode_outcome
+from dagster_dataops.places.opening import opened
+from dagster_dataops.places.range_source import Readable
 from dagster_dataops.records import Record, decode, encode
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class _Selection:
         self.tally: Counter[Disposition] = Counter()
         self.examples: dict[str, list[dict[str, Any]]] = {}
 
-    def write(self, results: ResultWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
+    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
         """Write the lines of kept records, and which ones these are; return how many were dropped.
 
         Raises:
@@ -105,7 +106,7 @@ class _Selection:
         with (
             closing(SegmentReader(sink.checkpoint.folder)) as reader,
             _scratch(sink.checkpoint.folder / "scratch") as scratch,
-            opened(sink.work.dataset.path) as source,
+            opened(sink.work.dataset.location) as source,
         ):
             sketches = chain.from_iterable(_sketches(sink, reader))
             verdicts = _Verdicts(sink, sketches, scratch)
@@ -267,7 +268,7 @@ def _copy(
     failed: "array[int]",
     verdicts: _Verdicts,
     made: _Lines,
-    results: ResultWriter,
+    results: JsonlWriter,
 ) -> Iterator[_ResultBlock]:
     """Write the lines of kept records, and yield each block of the input.
 

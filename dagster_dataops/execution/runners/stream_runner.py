@@ -18,7 +18,6 @@ from dagster_dataops.checkpoints.journal.positions import Position, StageParts, 
 from dagster_dataops.checkpoints.publish.compose import compose_stream
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint, quarantine_of
-from dagster_dataops.configuration import known_path
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import (
     OutageError,
@@ -36,6 +35,7 @@ from dagster_dataops.hashing.values import digest, end_of_rules
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation
+from dagster_dataops.places.bucket import published_path
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import encode
 from dagster_dataops.streams.core.stage import Stage
@@ -167,7 +167,7 @@ class StreamRunner(Runner):
                 if attempt.settings.stop_after_failures:
                     writer.check_any_item()
             attempt.check_inputs_unchanged()
-        paths = [str(known_path(one.path)) for one in attempt.inputs]
+        paths = [str(published_path(one.location) or one.location) for one in attempt.inputs]
         combined = describe(stream.stage, paths, stream.seeds)
         traced = combined if attempt.settings.trace else None
         hide = attempt.operator.__dataops__.secrets.hide

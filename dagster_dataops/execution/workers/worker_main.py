@@ -20,11 +20,9 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import orjson
 
-from dagster_dataops.byte_ranges import FileState, Readable, close_readable, open_readable
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.concurrency.fork_safety import register_waiting_threads
-from dagster_dataops.configuration import add_bucket
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.batch_loop import BatchLoop
 from dagster_dataops.execution.records.calling import Around
@@ -53,6 +51,9 @@ from dagster_dataops.execution.workers.standard_streams import (
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
 from dagster_dataops.operators.pickling import receive
+from dagster_dataops.places.bucket import location_of
+from dagster_dataops.places.opening import open_readable
+from dagster_dataops.places.range_source import Readable, close_readable, state_of
 
 _IDLE_MS: Final = 60_000  # seconds without a run after which the worker ends
 _TIDY_MS: Final = 1_000  # seconds without a run after which the worker collects garbage
@@ -65,13 +66,13 @@ class Assignment:
     """The description of a run that a worker receives.
 
     Attributes:
-        input: Path of the input file.
+        input: Path of the input, or the key of the object.
         stamp: `FileState` that the input must have; the time of change is not compared.
         folder: The checkpoint's folder.
         segment: Number of the worker's own segment.
         checks_input: Whether spans carry a checksum of their input.
         heartbeat: Descriptor of the shared memory with the current record; -1 for none.
-        bucket: The bucket of the input, from `bucket_facts`, if the input is an object.
+        bucket: Facts about the bucket of an object, from `facts_of_location`; none for a file.
     """
 
     input: str
@@ -255,11 +256,11 @@ register_waiting_threads(_watching.copy)
 
 
 def _opened(assignment: Assignment) -> Readable:
-    add_bucket(assignment.bucket)
-    source = open_readable(Path(assignment.input))
-    now = FileState.of_readable(source)
+    location = location_of(assignment.input, assignment.bucket)
+    source = open_readable(location)
+    now = state_of(source)
     if not now.resembles(assignment.stamp):  # the parent compares the rest
-        msg = f"input {assignment.input} changed while it was being processed"
+        msg = f"input {location} changed while it was being processed"
         raise OSError(msg)
     return source
 

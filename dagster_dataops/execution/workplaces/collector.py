@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Final
 
-from dagster_dataops.byte_ranges import close_readable, open_readable
 from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Line, iterate_lines
@@ -29,6 +28,8 @@ from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.operators.outcomes.record_context import StopRun
+from dagster_dataops.places.opening import open_readable
+from dagster_dataops.places.range_source import close_readable
 
 _LOOK_SECONDS: Final = 0.02  # after which the main thread journals the remaining outcomes
 _PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...
@@ -60,7 +61,7 @@ class Collector:
         self._fork_guard = ForkGuard()
         self._apart = attempt.settings.reuse_outcomes
         self._segment = sink.new_segment()
-        self._descriptor = open_readable(work.dataset.path)
+        self._descriptor = open_readable(work.dataset.location)
         self._calls = self._lines_of_calls()
         self._ready: deque[list[Line]] = deque()  # those of the next calls
         self._read_lock = threading.Lock()

@@ -10,18 +10,10 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from dagster_dataops.byte_ranges import (
-    FileState,
-    Readable,
-    close_readable,
-    open_readable,
-    read_range,
-)
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.concurrency.cores import usable_cores
 from dagster_dataops.concurrency.fork_safety import may_fork
-from dagster_dataops.configuration import bucket_facts
 from dagster_dataops.datasets.lines import Interval, Line, next_line_start
 from dagster_dataops.errors import (
     OperatorOpenError,
@@ -42,6 +34,9 @@ from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
 from dagster_dataops.execution.workers.worker_process import Overdue, WorkerProcess
+from dagster_dataops.places.bucket import facts_of_location
+from dagster_dataops.places.opening import open_readable
+from dagster_dataops.places.range_source import Readable, close_readable, read_range, state_of
 
 _WAIT_SECONDS: Final = 0.1
 _STUCK_SECONDS: Final = 2.0  # seconds beyond the time limit; workers end most calls themselves
@@ -66,7 +61,7 @@ def run(attempt: Attempt, work: WorkList, sink: Sink) -> None:
         OperatorOpenError: The operator cannot be opened.
         RunStoppedError: The operator stopped the run.
     """
-    descriptor = open_readable(work.dataset.path)
+    descriptor = open_readable(work.dataset.location)
     try:
         _Run(attempt, work, sink, descriptor).run()
     finally:
@@ -87,7 +82,7 @@ class _Run:
         self._deaths = Breaker(self._settings.stop_after_failures)
         self._last_failed: list[int] = []  # byte positions of records, from workers that end
         self._ending = False
-        self._stamp = FileState.of_readable(descriptor)
+        self._stamp = state_of(descriptor)
         self._ever_ready = False
         # A small input is finished before a second worker is ready.
         size = sum(end - start for start, end in work.open)
@@ -175,14 +170,14 @@ class _Run:
         return (1 + starting // cores) * (_LITTLE_GAIN if computing else 1)
 
     def _start_worker(self) -> None:
-        path = self._work.dataset.path
+        name, bucket = facts_of_location(self._work.dataset.location)
         assignment = Assignment(
-            input=str(path),
+            input=name,
             stamp=self._stamp,
             folder=str(self._sink.folder),
             segment=self._sink.take_segment_number(),
             checks_input=self._work.checks_input,
-            bucket=bucket_facts(path),
+            bucket=bucket,
         )
         self._pool.start(assignment)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any, Final
 
-from dagster_dataops.byte_ranges import Readable, close_readable, open_readable
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import RunStoppedError, UnprocessedError
@@ -19,6 +18,8 @@ from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuc
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
+from dagster_dataops.places.opening import open_readable
+from dagster_dataops.places.range_source import Readable, close_readable
 
 _SPAN_SECONDS: Final = 0.01  # seconds; a longer call is journaled before the next call
 
@@ -49,7 +50,7 @@ def range_worker(
             another thread or after the block.
     """
     with ExitStack() as stack:
-        source = open_readable(work.dataset.path)
+        source = open_readable(work.dataset.location)
         stack.callback(close_readable, source)
         try:
             calls = stack.enter_context(_calls(attempt, sink))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -25,39 +25,42 @@ class Characters(ChunkOperator, chunk):
 
     - ``split_pattern`` alone: cut at each match of this regular expression. Pieces of white space
       are left out, and so are the matches.
-    - ``max_len`` alone (``split_pattern=None``): pieces of ``max_len`` characters, each beginning
-      ``max_len - overlap_len`` characters after the one before. The last piece may lie wholly
-      inside the one before it. A text that fits is one piece.
-    - Both: while the rest of the text is longer than ``max_len``, cut at the last match within
-      ``max_len`` characters. Without a match, cut at ``max_len`` characters; the next piece repeats
-      the last ``overlap_len`` of them. Pieces of white space are left out, but for the last.
+    - ``max_chars`` alone (``split_pattern=None``): pieces of ``max_chars`` characters, each
+      beginning ``max_chars - overlap_chars`` characters after the one before. The last piece may
+      lie wholly inside the one before it. A text that fits is one piece.
+    - Both: while the rest of the text is longer than ``max_chars``, cut at the last match within
+      ``max_chars`` characters. Without a match, cut at ``max_chars`` characters; the next piece
+      repeats the last ``overlap_chars`` of them. Pieces of white space are left out, but for the
+      last.
 
     The pieces are those of Data-Juicer's ``text_chunk_mapper``, which recurses once for each piece
     and so fails on long texts. A pattern that matches no character cannot stop the cutting here.
     ``text.Chunk`` looks for a good place itself.
 
     Args:
-        max_len: Most characters of a piece; ``None`` cuts at the pattern alone.
+        max_chars: Most characters of a piece; ``None`` cuts at the pattern alone.
         split_pattern: Regular expression of the places to cut; ``None`` cuts by length alone.
-        overlap_len: Characters that a piece repeats from the end of the one before.
+        overlap_chars: Characters that a piece repeats from the end of the one before.
     """
+
+    renamed_options: ClassVar = {"max_len": "max_chars", "overlap_len": "overlap_chars"}
 
     def __init__(
         self,
-        max_len: PositiveInt | None = None,
+        max_chars: PositiveInt | None = None,
         split_pattern: str | None = r"\n\n",
-        overlap_len: AtLeastZero = 0,
+        overlap_chars: AtLeastZero = 0,
         *args: Any,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        if max_len is None and split_pattern is None:
-            msg = "give max_len, split_pattern or both"
+        if max_chars is None and split_pattern is None:
+            msg = "give max_chars, split_pattern or both"
             raise DefinitionError(msg)
-        if max_len is not None and overlap_len >= max_len:
-            msg = f"overlap_len must be below max_len={max_len}, got {overlap_len}"
+        if max_chars is not None and overlap_chars >= max_chars:
+            msg = f"overlap_chars must be below max_chars={max_chars}, got {overlap_chars}"
             raise DefinitionError(msg)
-        self._max, self._overlap = max_len, overlap_len
+        self._max, self._overlap = max_chars, overlap_chars
         self._pattern: re.Pattern[str] | None = None
         if split_pattern is not None:
             self._pattern = compiled(split_pattern, option="split_pattern")
@@ -105,9 +108,9 @@ class Tokens(ChunkOperator, chunk):
     number, from 0, to ``index_key``. A text without tokens makes no piece.
 
     The whole text is tokenized once. It is cut only between tokens where a character ends, so that
-    no character is divided: with ``overlap=0``, the pieces together are the text. If a character
-    alone has more than ``max_tokens`` tokens, its piece has more. Tokenized by itself, a piece may
-    have another number of tokens.
+    no character is divided: with ``overlap_tokens=0``, the pieces together are the text. If a
+    character alone has more than ``max_tokens`` tokens, its piece has more. Tokenized by itself, a
+    piece may have another number of tokens.
 
     Needs the extra ``tokens`` for vocabularies by name, and ``tokenizers`` for files. LazyLLM's
     TokenChunker downloads its tokenizer, removes the other keys and drops a short last piece; this
@@ -116,23 +119,25 @@ class Tokens(ChunkOperator, chunk):
     Args:
         tokenizer: One of ``tokens.Count``.
         max_tokens: Most tokens of a piece.
-        overlap: Tokens that a piece repeats from the end of the one before.
+        overlap_tokens: Tokens that a piece repeats from the end of the one before.
     """
+
+    renamed_options: ClassVar = {"overlap": "overlap_tokens"}
 
     def __init__(
         self,
         tokenizer: str = "o200k_base",
         max_tokens: PositiveInt = 512,
-        overlap: AtLeastZero = 0,
+        overlap_tokens: AtLeastZero = 0,
         *args: Any,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        if overlap >= max_tokens:
-            msg = f"overlap must be below max_tokens={max_tokens}, got {overlap}"
+        if overlap_tokens >= max_tokens:
+            msg = f"overlap_tokens must be below max_tokens={max_tokens}, got {overlap_tokens}"
             raise DefinitionError(msg)
         self._tokenizer = tokenizer_of(tokenizer)
-        self._max, self._overlap = max_tokens, overlap
+        self._max, self._overlap = max_tokens, overlap_tokens
 
     @override
     def pieces(self, text: str) -> Iterator[str]:

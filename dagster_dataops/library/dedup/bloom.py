@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 from annotated_types import Interval
 
@@ -24,7 +24,7 @@ class Bloom(dedup):
     Reads ``input_key``. The n-grams are ``ngram_size`` words in a row, ignoring case; a text of
     fewer words is one n-gram. Those of every record, dropped ones included, are marked in a Bloom
     filter of ``max_memory_mb`` MB, by ``hashes`` bits each. A record is dropped if more than
-    ``duplicate_threshold`` of its n-grams are marked.
+    ``threshold`` of its n-grams are marked.
 
     The memory does not grow with the records, but the share of n-grams that seem known does: with
     256 MB and 7 bits each it is 1 % after 220 million different n-grams, and 16 % after 440
@@ -36,19 +36,21 @@ class Bloom(dedup):
     Args:
         input_key: Key of the text: a column, or a selector.
         ngram_size: Number of words in an n-gram.
-        duplicate_threshold: Share of known n-grams, 0 to 1, above which a record is dropped.
+        threshold: Share of known n-grams, 0 to 1, above which a record is dropped.
         hashes: Bits in the filter for each n-gram.
         words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
             ``mecab`` or a function.
         max_memory_mb: Size of the filter in MB.
     """
 
+    renamed_options: ClassVar = {"duplicate_threshold": "threshold"}
+
     def __init__(
         self,
         input_key: str = "text",
         *,
         ngram_size: NgramSize = 13,
-        duplicate_threshold: Fraction = 0.8,
+        threshold: Fraction = 0.8,
         hashes: _Hashes = 7,
         words: str | Splitter = "regex",
         max_memory_mb: PositiveInt = 256,
@@ -57,7 +59,7 @@ class Bloom(dedup):
         super().__init__(**kwargs)
         need_numpy("dedup.Bloom")
         self._column, self._ngrams = FieldKey(input_key), NgramHashes(ngram_size, words)
-        self._most, self._hashes = duplicate_threshold, hashes
+        self._most, self._hashes = threshold, hashes
         self._bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
@@ -20,15 +20,15 @@ from dagster_dataops.records import Record
 class Sentences(dedup):
     """Remove spans of sentences that occurred before in the set, and then records with too little.
 
-    Reads and writes ``input_key``. Each ``n_sentences`` sentences in a row are a span. A span that
-    occurred before, in an earlier record or earlier in the same one, is removed with all its
-    sentences; a repeat of fewer than ``min_words_to_remove_span`` words in a row stays. The rest
+    Reads and writes ``input_key``. Each ``span_sentences`` sentences in a row are a span. A span
+    that occurred before, in an earlier record or earlier in the same one, is removed with all its
+    sentences; a repeat of fewer than ``min_span_words`` words in a row stays. The rest
     keeps its own white space, but none at the start and no single space at the end. Spans are
     compared without case, punctuation, diacritics and the values of numbers. Blank spans never
     match.
 
-    A text that lost something is dropped if it is empty, has fewer than ``min_doc_words`` words or
-    fewer than ``min_num_sentences`` sentences; 0 turns a minimum off. Unchanged texts stay.
+    A text that lost something is dropped if it is empty, has fewer than ``min_words`` words or
+    fewer than ``min_sentences`` sentences; 0 turns a minimum off. Unchanged texts stay.
 
     ``split_sentences=False`` compares lines instead of sentences. ``sentences`` and ``words`` split
     the text (extra ``spacy`` for ``"spacy"``).
@@ -40,11 +40,11 @@ class Sentences(dedup):
 
     Args:
         input_key: Key of the text: a column, or a selector.
-        n_sentences: Number of sentences in a span.
+        span_sentences: Number of sentences in a span.
         split_sentences: Whether sentences are compared, or else lines.
-        min_doc_words: Least words of a text that lost something; 0 for no limit.
-        min_num_sentences: Least sentences of a text that lost something; 0 for no limit.
-        min_words_to_remove_span: Shorter repeats stay.
+        min_words: Least words of a text that lost something; 0 for no limit.
+        min_sentences: Least sentences of a text that lost something; 0 for no limit.
+        min_span_words: Shorter repeats stay.
         sentences: How the text is split: ``rule``, ``spacy``, ``newline`` or a function.
         words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
             ``mecab`` or a function.
@@ -52,15 +52,22 @@ class Sentences(dedup):
         max_memory_mb: Memory in MB before files are used.
     """
 
+    renamed_options: ClassVar = {
+        "min_doc_words": "min_words",
+        "min_num_sentences": "min_sentences",
+        "min_words_to_remove_span": "min_span_words",
+        "n_sentences": "span_sentences",
+    }
+
     def __init__(
         self,
         input_key: str = "text",
         *,
-        n_sentences: PositiveInt = 3,
+        span_sentences: PositiveInt = 3,
         split_sentences: bool = True,
-        min_doc_words: AtLeastZero = 50,
-        min_num_sentences: AtLeastZero = 3,
-        min_words_to_remove_span: AtLeastZero = 0,
+        min_words: AtLeastZero = 50,
+        min_sentences: AtLeastZero = 3,
+        min_span_words: AtLeastZero = 0,
         sentences: str | Splitter = "rule",
         words: str | Splitter = "whitespace",
         language: str = "en",
@@ -69,9 +76,9 @@ class Sentences(dedup):
     ) -> None:
         super().__init__(**kwargs)
         self._column = FieldKey(input_key).checked_single("name one text")
-        self._size, self._by_sentences = n_sentences, split_sentences
-        self._min_words, self._min_sentences = min_doc_words, min_num_sentences
-        self._min_removed = min_words_to_remove_span
+        self._size, self._by_sentences = span_sentences, split_sentences
+        self._min_words, self._min_sentences = min_words, min_sentences
+        self._min_removed = min_span_words
         self._sentences = sentences_function(sentences, language)
         self._words = words_function(words, language)
         self._max_bytes = max_memory_mb << 20

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 import xxhash
 from annotated_types import Interval
@@ -36,8 +36,8 @@ class SimHash(dedup):
 
     Reads ``input_key``. Each word ``ngram_size``-gram of the text, ignoring case, has a 64-bit
     hash. A bit of the SimHash value is the bit that most of them have. Two records are similar if
-    at most ``hamming_distance`` bits differ. The value is cut into ``num_blocks`` blocks, of which
-    ``num_blocks - hamming_distance`` agree in each such pair, so that all are found. A text is
+    at most ``max_distance`` bits differ. The value is cut into ``blocks`` blocks, of which
+    ``blocks - max_distance`` agree in each such pair, so that all are found. A text is
     compared with up to 256 candidates, those first that agree in most blocks.
 
     ``linkage``, ``keep`` and short texts as in `NearDuplicate`; other than Data-Juicer, which drops
@@ -52,13 +52,14 @@ class SimHash(dedup):
             ``mecab`` or a function.
         ignore_notices: Whether notices of copyright and licence at the beginning of code are left
             out of the comparison, as `text.RemoveCopyrightHeader` finds them.
-        num_blocks: Number of blocks that the 64 bits are cut into.
-        hamming_distance: Most bits in which similar values differ.
+        blocks: Number of blocks that the 64 bits are cut into.
+        max_distance: Most bits in which similar values differ.
         keep: Which record stays: ``first``, ``longest``, or a column whose largest number wins.
         linkage: ``kept`` or ``component``.
         max_memory_mb: Memory in MB before files are used.
     """
 
+    renamed_options: ClassVar = {"num_blocks": "blocks", "hamming_distance": "max_distance"}
     added_later = frozenset({"ignore_notices"})
 
     def __init__(
@@ -68,8 +69,8 @@ class SimHash(dedup):
         ngram_size: NgramSize = 6,
         words: str | Splitter = "regex",
         ignore_notices: bool = False,
-        num_blocks: PositiveInt = 6,
-        hamming_distance: _Distance = 4,
+        blocks: PositiveInt = 6,
+        max_distance: _Distance = 4,
         keep: str = "first",
         linkage: Linkage = "kept",
         max_memory_mb: PositiveInt = 256,
@@ -77,17 +78,17 @@ class SimHash(dedup):
     ) -> None:
         super().__init__(**kwargs)
         need_numpy("dedup.SimHash")
-        check_range("num_blocks", num_blocks, hamming_distance + 1, 16)
+        check_range("blocks", blocks, max_distance + 1, 16)
         self._column, self._rank_by = FieldKey(input_key), keep
         self._ngrams = NgramHashes(ngram_size, words, ignore_notices=ignore_notices)
-        cuts = [_BITS * number // num_blocks for number in range(num_blocks + 1)]
+        cuts = [_BITS * number // blocks for number in range(blocks + 1)]
         masks = [(1 << end) - (1 << start) for start, end in pairwise(cuts)]
-        self._masks = [sum(some) for some in combinations(masks, num_blocks - hamming_distance)]
+        self._masks = [sum(some) for some in combinations(masks, blocks - max_distance)]
         check_range("the number of choices of blocks", len(self._masks), 1, 1000)
         self._similarity = Similarity(
             bands=len(self._masks),
             linkage=linkage,
-            limit=1 - hamming_distance / _BITS,
+            limit=1 - max_distance / _BITS,
             measure=_equal_bits,
             ranked=keep != "first",
         )

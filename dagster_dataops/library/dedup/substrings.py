@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import xxhash
 
@@ -27,7 +27,7 @@ class Substring(dedup):
     Reads and writes ``input_key``. A run of ``min_tokens`` equal words that occurred before, in an
     earlier record or earlier in the same one, is removed with the white space after it; longer
     passages consist of such runs. Words are compared exactly; white space does not count. A text
-    that lost something is dropped if it has fewer than ``min_doc_words`` words, at least one.
+    that lost something is dropped if it has fewer than ``min_words`` words, at least one.
     ``words`` splits the texts.
 
     As the exact substrings of Lee et al. (2021), but with words for tokens, and the first
@@ -38,19 +38,21 @@ class Substring(dedup):
     Args:
         input_key: Key of the text: a column, or a selector.
         min_tokens: Least words of a passage.
-        min_doc_words: Least words of a text that lost something, at least 1.
+        min_words: Least words of a text that lost something, at least 1.
         words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
             ``mecab`` or a function.
         language: ISO 639-1 code for ``words="spacy"``.
         max_memory_mb: Memory in MB before files are used.
     """
 
+    renamed_options: ClassVar = {"min_doc_words": "min_words"}
+
     def __init__(
         self,
         input_key: str = "text",
         *,
         min_tokens: PositiveInt = 50,
-        min_doc_words: AtLeastZero = 1,
+        min_words: AtLeastZero = 1,
         words: str | Splitter = "whitespace",
         language: str = "en",
         max_memory_mb: PositiveInt = 256,
@@ -59,7 +61,7 @@ class Substring(dedup):
         super().__init__(**kwargs)
         need_numpy("dedup.Substring")
         self._column = FieldKey(input_key).checked_single("name one text")
-        self._size, self._min_words = min_tokens, max(1, min_doc_words)
+        self._size, self._min_words = min_tokens, max(1, min_words)
         self._words = words_function(words, language)
         self._max_bytes = max_memory_mb << 20
 

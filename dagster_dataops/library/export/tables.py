@@ -8,8 +8,14 @@ from typing import Any, TypeAlias
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.exporters.csv_table import CsvTable
-from dagster_dataops.exporters.exporter import ExportRecords, Place
-from dagster_dataops.exporters.json_lines import JsonLinesFile, checked_compression, compression_of
+from dagster_dataops.exporters.endings import ending_of
+from dagster_dataops.exporters.exporter import Exporter, ExportRecords, Place
+from dagster_dataops.exporters.json_lines import (
+    JsonLinesFile,
+    JsonLinesFolder,
+    checked_compression,
+    compression_of,
+)
 from dagster_dataops.exporters.parquet_table import ParquetTable
 from dagster_dataops.operators.options.ranges import PositiveInt
 
@@ -100,21 +106,40 @@ class Csv(export):
 
 
 class Jsonl(export):
-    """Write a JSON Lines file: one record per line, unchanged.
+    """Write a JSON Lines file, or a folder of them: one record per line, unchanged.
 
     ``compression`` is ``None``, ``"gz"`` or ``"zst"`` (extra ``zstd``); ``None``
     takes that of a path that ends in ``.gz`` or ``.zst``. Equal records give equal bytes.
 
+    With ``records_per_file`` the path is a folder. It gets the files ``part-00000.jsonl`` and so
+    on, each with that number of records, the last with the rest; in order of their names they hold
+    the records in order. The folder is replaced whole, so that no file of an export with more files
+    remains. A folder with files that no export wrote is refused.
+
     Args:
-        path: File that is written, relative to the root of the results unless absolute.
+        path: File or folder that is written, relative to the root of the results unless absolute.
         compression: ``gz`` or ``zst``; ``None`` for that of the path.
+        records_per_file: Records in each file of a folder; ``None`` writes one file.
     """
 
     format = JsonLinesFile.format
-    place: Place = "file"
+    added_later = frozenset({"records_per_file"})
 
-    def __init__(self, path: PathLike, compression: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        path: PathLike,
+        compression: str | None = None,
+        records_per_file: PositiveInt | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        self.place: Place = "file" if records_per_file is None else "folder"
+        if records_per_file is not None:
+            _check_folder(path)
+            self._lines: Exporter = JsonLinesFolder(
+                records_per_file, checked_compression(compression)
+            )
+            return
         by_ending = compression_of(str(path))
         if compression is not None and by_ending not in {None, compression}:
             msg = f"compression is {compression!r}, and the path ends in .{by_ending}"
@@ -123,3 +148,17 @@ class Jsonl(export):
 
     def write(self, records: ExportRecords, place: Path) -> None:
         self._lines.write(records, place)
+
+
+def _check_folder(path: PathLike) -> None:
+    """Check that a path does not look like that of a file.
+
+    Raises:
+        DefinitionError: It ends as a file does.
+    """
+    if ending_of(Path(path)) is not None:
+        msg = (
+            f"path is {str(path)!r}, the name of a file; with records_per_file it must be that of "
+            "a folder, such as 'corpus'. Files in it are compressed with compression='gz' or 'zst'"
+        )
+        raise DefinitionError(msg)

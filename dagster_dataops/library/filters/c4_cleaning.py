@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge
 from typing_extensions import override
@@ -59,12 +59,12 @@ class C4Quality(Filter, filters):
     ``min_words_per_line`` words goes; "lorem ipsum" drops the text (reason ``lorem_ipsum``;
     ``filter_lorem_ipsum``); a line with "javascript" goes (``filter_javascript``); ``{`` drops the
     text (``curly_bracket``; ``filter_curly_bracket``); a line about cookies or terms of use goes
-    (``filter_policy``). At the end, fewer than ``min_num_sentences`` sentences drop the text
+    (``filter_policy``). At the end, fewer than ``min_sentences`` sentences drop the text
     (``too_few_sentences``). -1 or ``None`` switches a number off. ``sentences`` is ``rule``,
     ``newline``, ``spacy`` (as datatrove; extra ``spacy``) or a function.
 
     The rules are made for English web pages: the phrases are English, and words are between spaces.
-    With other languages, options that are left at their defaults are 3 for ``min_num_sentences``
+    With other languages, options that are left at their defaults are 3 for ``min_sentences``
     and ``False`` for ``filter_curly_bracket``; in languages without spaces each
     character is a word. ``filter_no_terminal_punct`` takes the marks of all scripts then.
 
@@ -79,7 +79,7 @@ class C4Quality(Filter, filters):
         split_paragraph: Judge lines; ``False`` judges sentences.
         remove_citations: Remove ``[1]``, ``[edit]`` and ``[citation needed]``.
         filter_no_terminal_punct: Remove lines that do not end in ``. ? ! " '``, or end in ``...``.
-        min_num_sentences: Smallest number of sentences to keep; -1 or ``None`` for no limit.
+        min_sentences: Smallest number of sentences to keep; -1 or ``None`` for no limit.
         min_words_per_line: Smallest number of words of a line to keep; -1 or ``None`` for no limit.
         max_word_length: Longest word of a line to keep, in characters; -1 or ``None`` for no limit.
         filter_lorem_ipsum: Drop texts with "lorem ipsum".
@@ -91,6 +91,8 @@ class C4Quality(Filter, filters):
         language: ISO 639-1 code of the texts, also with a region.
     """
 
+    renamed_options: ClassVar = {"min_num_sentences": "min_sentences"}
+
     def __init__(
         self,
         *,
@@ -99,7 +101,7 @@ class C4Quality(Filter, filters):
         split_paragraph: bool = True,
         remove_citations: bool = True,
         filter_no_terminal_punct: bool = True,
-        min_num_sentences: _Limit | None = 5,
+        min_sentences: _Limit | None = 5,
         min_words_per_line: _Limit | None = 3,
         max_word_length: _Limit | None = 1000,
         filter_lorem_ipsum: bool = True,
@@ -120,12 +122,12 @@ class C4Quality(Filter, filters):
             C4Quality.__init__,
             language,
             {
-                "min_num_sentences": min_num_sentences,
+                "min_sentences": min_sentences,
                 "filter_curly_bracket": filter_curly_bracket,
             },
         )
-        min_num_sentences, filter_curly_bracket = limits.values()
-        self._least_sentences = _OFF if min_num_sentences is None else min_num_sentences
+        min_sentences, filter_curly_bracket = limits.values()
+        self._least_sentences = _OFF if min_sentences is None else min_sentences
         self._least_words = _OFF if min_words_per_line is None else min_words_per_line
         self._longest_word = _OFF if max_word_length is None else max_word_length
         self._lorem, self._bracket = filter_lorem_ipsum, filter_curly_bracket

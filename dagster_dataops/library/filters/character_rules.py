@@ -1,6 +1,6 @@
 """Filters by the kinds of characters of a text."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from dagster_dataops.library.analysis.signals import character_signals
 from dagster_dataops.library.filters.rules import TextFilter, bounds, filters, no_text
@@ -32,25 +32,28 @@ class SpecialCharacterRatio(TextFilter, filters):
     """Drop texts in which more than ``max_ratio`` of the characters are special.
 
     Reads ``input_key``. Special are punctuation, digits, white space, symbols and emoji. White
-    space makes about 0.2 of English prose; recipes use 0.4 as maximum. ``set="datajuicer"`` is the
-    exact set of Data-Juicer, which has some letters and vowel signs, so that Hindi fails; ``fixed``
-    leaves them out. An empty text has 0.0. Signal ``special_char_ratio``; reasons
-    ``low_special_char_ratio``, ``high_special_char_ratio``. ``None`` is no limit.
+    space makes about 0.2 of English prose; recipes use 0.4 as maximum.
+    ``character_set="datajuicer"`` is the exact set of Data-Juicer, which has some letters and vowel
+    signs, so that Hindi fails; ``fixed`` leaves them out. An empty text has 0.0. Signal
+    ``special_char_ratio``; reasons ``low_special_char_ratio``, ``high_special_char_ratio``.
+    ``None`` is no limit.
 
     Source: ``special_characters_filter`` of Data-Juicer.
 
     Args:
         min_ratio: Smallest share to keep; ``None`` for no limit.
         max_ratio: Largest share to keep; ``None`` for no limit.
-        set: ``fixed``, or ``datajuicer`` for its set with letters.
+        character_set: ``fixed``, or ``datajuicer`` for its set with letters.
     """
+
+    renamed_options: ClassVar = {"set": "character_set"}
 
     def __init__(
         self,
         *,
         min_ratio: Fraction | None = None,
         max_ratio: Fraction | None = 0.25,
-        set: Literal["fixed", "datajuicer"] = "fixed",  # noqa: A002 - the name of the field
+        character_set: Literal["fixed", "datajuicer"] = "fixed",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -58,11 +61,11 @@ class SpecialCharacterRatio(TextFilter, filters):
             "fixed": character_signals.special_char_ratio,
             "datajuicer": character_signals.special_char_ratio_datajuicer,
         }
-        self.rules = bounds("special_char_ratio", functions[set], min_ratio, max_ratio)
+        self.rules = bounds("special_char_ratio", functions[character_set], min_ratio, max_ratio)
 
 
 class NonAlphaNumeric(TextFilter, filters):
-    r"""Drop texts in which more than ``max`` of the characters are not ``a-zA-Z0-9\n?!,.``.
+    r"""Drop texts in which more than ``max_ratio`` of the characters are not ``a-zA-Z0-9\n?!,.``.
 
     Reads ``input_key``. A space is such a character. Signal ``non_alpha_numeric_ratio``; reasons
     ``empty``, ``high_non_alpha_numeric_ratio``. For English only.
@@ -70,15 +73,17 @@ class NonAlphaNumeric(TextFilter, filters):
     Source: ``NonAlphaNumericFilter`` of NeMo Curator.
 
     Args:
-        max: Largest share to keep; ``None`` for no limit.
+        max_ratio: Largest share to keep; ``None`` for no limit.
     """
+
+    renamed_options: ClassVar = {"max": "max_ratio"}
 
     nothing = staticmethod(no_text)
 
-    def __init__(self, *, max: Fraction | None = 0.25, **kwargs: Any) -> None:  # noqa: A002
+    def __init__(self, *, max_ratio: Fraction | None = 0.25, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         ratio = character_signals.non_alpha_numeric_ratio
-        self.rules = bounds("non_alpha_numeric_ratio", ratio, None, max)
+        self.rules = bounds("non_alpha_numeric_ratio", ratio, None, max_ratio)
 
 
 class Numbers(TextFilter, filters):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from operator import eq, ge, gt, le, lt, ne
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from typing_extensions import override
 
@@ -135,18 +135,20 @@ class Regex(TextFilter, filters):
 class Lambda(Filter, filters):
     """Keep records for which a function returns a true value.
 
-    ``fn`` takes the record, which it must not change. Signal ``lambda`` (True or False); reason
-    ``lambda``.
+    ``function`` takes the record, which it must not change. Signal ``lambda`` (True or False);
+    reason ``lambda``.
 
     Source: ``LambdaFilter`` of datatrove.
 
     Args:
-        fn: The function, from a record to a truth value.
+        function: The function, from a record to a truth value.
     """
 
-    def __init__(self, fn: Callable[[Record], Any], **kwargs: Any) -> None:
+    renamed_options: ClassVar = {"fn": "function"}
+
+    def __init__(self, function: Callable[[Record], Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._fn = fn
+        self._fn = function
 
     @override
     def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:

@@ -33,29 +33,26 @@ _MORE_STOP_WORDS: Final = MappingProxyType(
 # Of Penedo et al. 2025, arXiv:2506.20920 (FineWeb2): no rule about short lines, 0.1 of characters
 # in repeated lines, no curly bracket. The others were measured on handbooks.
 _OTHER: Final[Mapping[str, Any]] = {
-    "dup_line_frac": 0.4,
-    "dup_line_char_frac": 0.25,
-    "max_avg_word_length": 12,
+    "max_duplicate_line_ratio": 0.4,
+    "max_duplicate_line_char_ratio": 0.25,
     "max_mean_word_length": 12,
     "max_non_alpha_words_ratio": 0.7,
-    "line_punct_thr": 0.05,
-    "short_line_thr": None,
-    "char_duplicates_ratio": 0.1,
+    "min_line_punct_ratio": 0.05,
+    "max_short_line_ratio": None,
+    "max_duplicate_char_ratio": 0.1,
     "filter_curly_bracket": False,
-    "min_num_sentences": 3,
+    "min_sentences": 3,
 }
 _UNSPACED: Final[Mapping[str, Any]] = {
     **_OTHER,
-    "min_avg_word_length": 1,
     "min_mean_word_length": 1,
-    "new_line_ratio": 0.12,
-    "dup_n_grams": ((10, 0.20), (12, 0.18), (14, 0.16), (16, 0.14)),
+    "max_new_line_ratio": 0.12,
+    "duplicate_ngrams": ((10, 0.20), (12, 0.18), (14, 0.16), (16, 0.14)),
 }
 _SYLLABLES: Final[Mapping[str, Any]] = {
     **_OTHER,
-    "min_avg_word_length": 2,
     "min_mean_word_length": 2,
-    "new_line_ratio": 0.45,
+    "max_new_line_ratio": 0.45,
 }
 _LIMITS: Final = MappingProxyType(
     {

@@ -1,6 +1,6 @@
 """Filters by the numbers of characters, words and lines of a text."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from dagster_dataops.library.analysis.signals import character_signals, line_signals, word_signals
 from dagster_dataops.library.analysis.word_splitting import Splitter
@@ -10,7 +10,7 @@ from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFlo
 
 
 class TextLength(TextFilter, filters):
-    """Keep texts of ``min_len`` to ``max_len`` characters; white space counts.
+    """Keep texts of ``min_chars`` to ``max_chars`` characters; white space counts.
 
     Reads ``input_key``. Signal ``text_len``; reasons ``low_text_len``, ``high_text_len``. ``None``
     is no limit. `text.LengthFilter` does not count white space.
@@ -18,19 +18,25 @@ class TextLength(TextFilter, filters):
     Source: ``text_length_filter`` of Data-Juicer.
 
     Args:
-        min_len: Smallest number of characters to keep; ``None`` for no limit.
-        max_len: Largest number of characters to keep; ``None`` for no limit.
+        min_chars: Smallest number of characters to keep; ``None`` for no limit.
+        max_chars: Largest number of characters to keep; ``None`` for no limit.
     """
 
+    renamed_options: ClassVar = {"min_len": "min_chars", "max_len": "max_chars"}
+
     def __init__(
-        self, *, min_len: AtLeastZero | None = 10, max_len: AtLeastZero | None = None, **kwargs: Any
+        self,
+        *,
+        min_chars: AtLeastZero | None = 10,
+        max_chars: AtLeastZero | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.rules = bounds("text_len", character_signals.text_len, min_len, max_len)
+        self.rules = bounds("text_len", character_signals.text_len, min_chars, max_chars)
 
 
 class WordCount(WordFilter, filters):
-    """Keep texts of ``min_num`` to ``max_num`` words.
+    """Keep texts of ``min_words`` to ``max_words`` words.
 
     Reads ``input_key``. Signal ``num_words``; reasons ``low_num_words``, ``high_num_words``.
     ``None`` is no limit. With ``strip="special"``, words of nothing but Data-Juicer's special
@@ -41,19 +47,21 @@ class WordCount(WordFilter, filters):
     Source: ``words_num_filter`` of Data-Juicer; ``WordCountFilter`` of NeMo Curator.
 
     Args:
-        min_num: Smallest number of words to keep; ``None`` for no limit.
-        max_num: Largest number of words to keep; ``None`` for no limit.
+        min_words: Smallest number of words to keep; ``None`` for no limit.
+        max_words: Largest number of words to keep; ``None`` for no limit.
         strip: ``special``, or ``None`` to count all words.
         preset: ``datajuicer`` or ``nemo``.
         language: ISO 639-1 code of the texts; in languages without spaces, ``whitespace`` is
             ``regex``, so that each character is a word.
     """
 
+    renamed_options: ClassVar = {"min_num": "min_words", "max_num": "max_words"}
+
     def __init__(
         self,
         *,
-        min_num: AtLeastZero | None = 10,
-        max_num: AtLeastZero | None = None,
+        min_words: AtLeastZero | None = 10,
+        max_words: AtLeastZero | None = None,
         strip: Literal["special"] | None = "special",
         preset: Literal["datajuicer", "nemo"] = "datajuicer",
         words: str | Splitter = "whitespace",
@@ -64,18 +72,18 @@ class WordCount(WordFilter, filters):
         super().__init__(words=words, language=language, **kwargs)
         if preset == "nemo":
             strip = None
-            min_num = 50 if min_num == 10 else min_num  # the default
-            max_num = 100_000 if max_num is None else max_num
+            min_words = 50 if min_words == 10 else min_words  # the default
+            max_words = 100_000 if max_words is None else max_words
         number: Signal = self.of_words(word_signals.num_words)
         if strip:
             number = self.of_words(word_signals.num_unspecial_words)
         if strip and words == "whitespace":
             number = word_signals.num_refined_words
-        self.rules = bounds("num_words", number, min_num, max_num)
+        self.rules = bounds("num_words", number, min_words, max_words)
 
 
 class AverageLineLength(TextFilter, filters):
-    """Keep texts whose lines have ``min_len`` to ``max_len`` characters on average.
+    """Keep texts whose lines have 10 characters or more on average.
 
     Reads ``input_key``. Line ends count; an empty text has 0. Signal ``avg_line_length``; reasons
     ``low_avg_line_length``, ``high_avg_line_length``. ``None`` is no limit.
@@ -83,23 +91,33 @@ class AverageLineLength(TextFilter, filters):
     Source: ``average_line_length_filter`` of Data-Juicer.
 
     Args:
-        min_len: Smallest number of characters to keep; ``None`` for no limit.
-        max_len: Largest number of characters to keep; ``None`` for no limit.
+        min_mean_line_length: Smallest number of characters to keep; ``None`` for no limit.
+        max_mean_line_length: Largest number of characters to keep; ``None`` for no limit.
     """
+
+    renamed_options: ClassVar = {
+        "min_len": "min_mean_line_length",
+        "max_len": "max_mean_line_length",
+    }
 
     def __init__(
         self,
         *,
-        min_len: AtLeastZeroFloat | None = 10,
-        max_len: AtLeastZeroFloat | None = None,
+        min_mean_line_length: AtLeastZeroFloat | None = 10,
+        max_mean_line_length: AtLeastZeroFloat | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.rules = bounds("avg_line_length", line_signals.avg_line_length, min_len, max_len)
+        self.rules = bounds(
+            "avg_line_length",
+            line_signals.avg_line_length,
+            min_mean_line_length,
+            max_mean_line_length,
+        )
 
 
 class MaximumLineLength(TextFilter, filters):
-    """Keep texts whose longest line has ``min_len`` to ``max_len`` characters.
+    """Keep texts whose longest line has ``min_line_length`` to ``max_line_length`` characters.
 
     Reads ``input_key``. Signal ``max_line_length``; reasons ``low_max_line_length``,
     ``high_max_line_length``. ``None`` is no limit.
@@ -107,15 +125,23 @@ class MaximumLineLength(TextFilter, filters):
     Source: ``maximum_line_length_filter`` of Data-Juicer.
 
     Args:
-        min_len: Smallest number of characters to keep; ``None`` for no limit.
-        max_len: Largest number of characters to keep; ``None`` for no limit.
+        min_line_length: Smallest number of characters to keep; ``None`` for no limit.
+        max_line_length: Largest number of characters to keep; ``None`` for no limit.
     """
 
+    renamed_options: ClassVar = {"min_len": "min_line_length", "max_len": "max_line_length"}
+
     def __init__(
-        self, *, min_len: AtLeastZero | None = 10, max_len: AtLeastZero | None = None, **kwargs: Any
+        self,
+        *,
+        min_line_length: AtLeastZero | None = 10,
+        max_line_length: AtLeastZero | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.rules = bounds("max_line_length", line_signals.max_line_length, min_len, max_len)
+        self.rules = bounds(
+            "max_line_length", line_signals.max_line_length, min_line_length, max_line_length
+        )
 
 
 class MeanWordLength(WordFilter, filters):

@@ -1,6 +1,6 @@
 """Filters by how the lines of a text begin and end."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from dagster_dataops.library.analysis.signals import line_signals
 from dagster_dataops.library.filters.rules import TextFilter, blank, bounds, filters
@@ -37,16 +37,18 @@ class Ellipsis(TextFilter, filters):  # noqa: A001 - the name of the field
     Source: ``EllipsisFilter`` of NeMo Curator, which fails on a text without lines.
 
     Args:
-        max_num_lines_ending_with_ellipsis_ratio: Largest share to keep; ``None`` for no limit.
+        max_ellipsis_lines_ratio: Largest share to keep; ``None`` for no limit.
     """
+
+    renamed_options: ClassVar = {
+        "max_num_lines_ending_with_ellipsis_ratio": "max_ellipsis_lines_ratio"
+    }
 
     nothing = staticmethod(blank)
 
-    def __init__(
-        self, *, max_num_lines_ending_with_ellipsis_ratio: Fraction | None = 0.3, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, max_ellipsis_lines_ratio: Fraction | None = 0.3, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        most = max_num_lines_ending_with_ellipsis_ratio
+        most = max_ellipsis_lines_ratio
         ratio = line_signals.ellipsis_mark_ratio
         self.rules = bounds("ellipsis_mark_ratio", ratio, None, most)
 
@@ -61,16 +63,20 @@ class Punctuation(TextFilter, filters):
     Source: ``PunctuationFilter`` of NeMo Curator, which fails on a text without lines.
 
     Args:
-        max_num_sentences_without_endmark_ratio: Largest share to keep; ``None`` for no limit.
+        max_sentences_without_endmark_ratio: Largest share to keep; ``None`` for no limit.
     """
+
+    renamed_options: ClassVar = {
+        "max_num_sentences_without_endmark_ratio": "max_sentences_without_endmark_ratio"
+    }
 
     nothing = staticmethod(blank)
 
     def __init__(
-        self, *, max_num_sentences_without_endmark_ratio: Fraction | None = 0.85, **kwargs: Any
+        self, *, max_sentences_without_endmark_ratio: Fraction | None = 0.85, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        most = max_num_sentences_without_endmark_ratio
+        most = max_sentences_without_endmark_ratio
         ratio = line_signals.no_end_mark_ratio
         self.rules = bounds("no_end_mark_ratio", ratio, None, most)
 

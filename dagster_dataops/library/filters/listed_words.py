@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import xxhash
 
@@ -57,7 +57,7 @@ class C4BadWords(TextFilter, filters):
     Reads ``input_key``. ``words`` are words or phrases, or the path of a file with one in each
     line; no list is shipped. Case does not count. In Japanese, Thai and Chinese (``language`` ja,
     th, zh), a word is found anywhere, otherwise not inside another word. The share
-    ``keep_fraction`` of the texts with such words is kept; which ones depends on the text and
+    ``keep_ratio`` of the texts with such words is kept; which ones depends on the text and
     ``seed`` alone. Signal ``bad_words`` (0 or 1; 0 for those that are kept so); reason
     ``document_removed_with_badwords``. Needs the extra ``word-lists``.
 
@@ -66,16 +66,18 @@ class C4BadWords(TextFilter, filters):
 
     Args:
         words: Words and phrases, or the path of a file of them.
-        keep_fraction: Share of the texts with such words to keep, 0 to 1.
+        keep_ratio: Share of the texts with such words to keep, 0 to 1.
         seed: Another number keeps other texts.
         language: ISO 639-1 code of the texts.
     """
+
+    renamed_options: ClassVar = {"keep_fraction": "keep_ratio"}
 
     def __init__(
         self,
         words: Collection[str] | str | Path,
         *,
-        keep_fraction: Fraction = 0.0,
+        keep_ratio: Fraction = 0.0,
         seed: int = 0,
         language: str = "en",
         **kwargs: Any,
@@ -87,7 +89,7 @@ class C4BadWords(TextFilter, filters):
             whole_words=language not in _WITHOUT_SPACES,
             ignore_case=True,
         )
-        self._kept, self._seed = keep_fraction, seed
+        self._kept, self._seed = keep_ratio, seed
         self.rules = [Rule("document_removed_with_badwords", "bad_words", self._bad, most=0)]
 
     def _bad(self, text: AnalyzedText) -> int:

@@ -1,7 +1,7 @@
 """``filters.Pretraining``: the filters of FineWeb as one operator."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
@@ -28,8 +28,9 @@ class Pretraining(Filter, filters):
     Reads ``input_key`` and writes the text without the lines that C4's rules remove to
     ``output_key`` (by default, the same key). In this order, the first reason wins:
 
-    1. ``language``: with ``languages``, such as ``["en"]``, the column ``lang_key`` is none of
-       them, or ``lang_score_key`` is less than ``min_lang_score``. `language.Identify` writes both.
+    1. ``language``: with ``languages``, such as ``["en"]``, the column ``language_key`` is none of
+       them, or ``language_score_key`` is less than ``min_language_score``. `language.Identify`
+       writes both.
     2. The reasons of `filters.GopherRepetition`.
     3. Those of `filters.GopherQuality`.
     4. Those of `filters.C4Quality` without ``filter_no_terminal_punct``, which removes lines.
@@ -50,10 +51,10 @@ class Pretraining(Filter, filters):
         input_key: Key of the text: a column, or a selector.
         output_key: Column of the changed text; ``None`` writes it where it was read.
         languages: ISO 639-1 codes to keep; ``None`` for all.
-        min_lang_score: Smallest score of the language to keep; ``None`` for 0.65, as FineWeb, if
-            the record has the score, and for 0.3 if it is found here, by py3langid.
-        lang_key: Column of the language.
-        lang_score_key: Column of its score.
+        min_language_score: Smallest score of the language to keep; ``None`` for 0.65, as FineWeb,
+            if the record has the score, and for 0.3 if it is found here, by py3langid.
+        language_key: Column of the language.
+        language_score_key: Column of its score.
         words: How texts are split into words: ``whitespace``, ``regex``, ``spacy``, ``jieba``,
             ``mecab`` or a function.
         sentences: How lines are split into sentences: ``rule``, ``newline``, ``spacy`` or a
@@ -61,15 +62,21 @@ class Pretraining(Filter, filters):
         language: ISO 639-1 code of the texts, also with a region, such as ``pt-BR``.
     """
 
+    renamed_options: ClassVar = {
+        "lang_key": "language_key",
+        "lang_score_key": "language_score_key",
+        "min_lang_score": "min_language_score",
+    }
+
     def __init__(
         self,
         *,
         input_key: str = "text",
         output_key: str | None = None,
         languages: Collection[str] | None = None,
-        min_lang_score: Fraction | None = None,
-        lang_key: str = "lang",
-        lang_score_key: str = "lang_score",
+        min_language_score: Fraction | None = None,
+        language_key: str = "lang",
+        language_score_key: str = "lang_score",
         words: str | Splitter = "whitespace",
         sentences: str | Splitter = "rule",
         language: str = "en",
@@ -77,13 +84,15 @@ class Pretraining(Filter, filters):
     ) -> None:
         super().__init__(**kwargs)
         self._languages: Collection[str] | None = None
-        self._least_score = min_lang_score
-        self._lang_key, self._score_key = lang_key, lang_score_key
+        self._least_score = min_language_score
+        self._lang_key, self._score_key = language_key, language_score_key
         if languages is not None:
             from dagster_dataops.library.language.identification import Identify, wanted_languages
 
             self._languages = wanted_languages(languages)
-            self._identify = Identify(input_key, lang_key=lang_key, score_key=lang_score_key)
+            self._identify = Identify(
+                input_key, language_key=language_key, language_score_key=language_score_key
+            )
         self._column = FieldKey(input_key)
         split: Any = {"words": words, "language": language}
         self._before = [GopherRepetition(**split), GopherQuality(**split)]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
@@ -25,7 +25,7 @@ _FEW_LINES: Final = 3
 
 
 class SentenceCount(TextFilter, filters):
-    """Keep texts with ``min_num`` to ``max_num`` sentences.
+    """Keep texts with ``min_sentences`` to ``max_sentences`` sentences.
 
     Reads ``input_key``. Signal ``num_sentences``; reasons ``empty``, ``low_num_sentences``,
     ``high_num_sentences``.
@@ -33,27 +33,29 @@ class SentenceCount(TextFilter, filters):
     Source: ``sentence_count_filter`` of LazyLLM, which downloads a splitter for English.
 
     Args:
-        min_num: Smallest number of sentences to keep; ``None`` for no limit.
-        max_num: Largest number of sentences to keep; ``None`` for no limit.
+        min_sentences: Smallest number of sentences to keep; ``None`` for no limit.
+        max_sentences: Largest number of sentences to keep; ``None`` for no limit.
         sentences: How texts are split into sentences: ``rule``, ``newline``, ``spacy`` or a
             function.
         language: ISO 639-1 code for ``sentences="spacy"``.
     """
+
+    renamed_options: ClassVar = {"min_num": "min_sentences", "max_num": "max_sentences"}
 
     nothing = staticmethod(blank)
 
     def __init__(
         self,
         *,
-        min_num: AtLeastZero | None = 3,
-        max_num: AtLeastZero | None = None,
+        min_sentences: AtLeastZero | None = 3,
+        max_sentences: AtLeastZero | None = None,
         sentences: str | Splitter = "rule",
         language: str = "en",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         count = partial(_num_sentences, split=sentences_function(sentences, language))
-        self.rules = bounds("num_sentences", count, min_num, max_num)
+        self.rules = bounds("num_sentences", count, min_sentences, max_sentences)
 
 
 class UniqueWordRatio(WordFilter, filters):
@@ -80,7 +82,7 @@ class UniqueWordRatio(WordFilter, filters):
 
 
 class PunctuationGap(TextFilter, filters):
-    """Drop texts with more than ``max_length`` words in a row without a mark.
+    """Drop texts with more than ``max_gap`` words in a row without a mark.
 
     Reads ``input_key``. A mark is a line end, or anything that is neither a letter, a digit, an
     underscore nor white space. Signal ``punctuation_gap``; reasons ``empty``,
@@ -89,23 +91,25 @@ class PunctuationGap(TextFilter, filters):
     Source: ``no_punc_filter`` of LazyLLM.
 
     Args:
-        max_length: Largest number of words to keep; ``None`` for no limit.
+        max_gap: Largest number of words to keep; ``None`` for no limit.
         unit: ``words``, or ``characters`` for scripts without spaces, whose sentences have more
             characters than English ones have words.
     """
+
+    renamed_options: ClassVar = {"max_length": "max_gap"}
 
     nothing = staticmethod(blank)
 
     def __init__(
         self,
         *,
-        max_length: AtLeastZero | None = 112,
+        max_gap: AtLeastZero | None = 112,
         unit: Literal["words", "characters"] = "words",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         longest = _longest_words if unit == "words" else _longest_characters
-        self.rules = bounds("punctuation_gap", longest, None, max_length)
+        self.rules = bounds("punctuation_gap", longest, None, max_gap)
 
 
 class CharacterShare(TextFilter, filters):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from dagster_dataops.library.analysis.signals import word_signals
 from dagster_dataops.library.analysis.stop_words import stop_words_of
@@ -31,7 +31,7 @@ class SymbolsToWords(WordFilter, filters):
 
 
 class CommonEnglishWords(WordFilter, filters):
-    """Keep texts with ``min_num_common_words`` of the, be, to, of, and, that, have, with.
+    """Keep texts with ``min_common_words`` of the, be, to, of, and, that, have, with.
 
     Reads ``input_key``. Each occurrence counts, in lower case only. With ``stop_at_false``,
     counting stops at the minimum. Signal ``num_common_words``; reason ``low_num_common_words``.
@@ -39,25 +39,27 @@ class CommonEnglishWords(WordFilter, filters):
     Source: ``CommonEnglishWordsFilter`` of NeMo Curator, where ``stop_at_false`` is on by default.
 
     Args:
-        min_num_common_words: Smallest number of occurrences to keep; ``None`` for no limit.
+        min_common_words: Smallest number of occurrences to keep; ``None`` for no limit.
         stop_at_false: Whether counting stops at the minimum.
     """
+
+    renamed_options: ClassVar = {"min_num_common_words": "min_common_words"}
 
     def __init__(
         self,
         *,
-        min_num_common_words: AtLeastZero | None = 2,
+        min_common_words: AtLeastZero | None = 2,
         stop_at_false: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        most = min_num_common_words if stop_at_false else None
+        most = min_common_words if stop_at_false else None
         number = self.of_words(word_signals.stop_word_count, most=most)
-        self.rules = bounds("num_common_words", number, min_num_common_words, None)
+        self.rules = bounds("num_common_words", number, min_common_words, None)
 
 
 class WordsWithoutAlphabets(WordFilter, filters):
-    """Keep texts in which ``min_words_with_alphabets`` of the words have a letter.
+    """Keep texts in which ``min_alpha_words_ratio`` of the words have a letter.
 
     Reads ``input_key``. Signal ``alphabetic_word_ratio``; reasons ``empty``,
     ``low_alphabetic_word_ratio``.
@@ -65,14 +67,16 @@ class WordsWithoutAlphabets(WordFilter, filters):
     Source: ``WordsWithoutAlphabetsFilter`` of NeMo Curator, which fails on a text without words.
 
     Args:
-        min_words_with_alphabets: Smallest share to keep; ``None`` for no limit.
+        min_alpha_words_ratio: Smallest share to keep; ``None`` for no limit.
     """
 
-    def __init__(self, *, min_words_with_alphabets: Fraction | None = 0.8, **kwargs: Any) -> None:
+    renamed_options: ClassVar = {"min_words_with_alphabets": "min_alpha_words_ratio"}
+
+    def __init__(self, *, min_alpha_words_ratio: Fraction | None = 0.8, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.nothing = self.no_words
         ratio = self.of_words(word_signals.alphabetic_word_ratio)
-        self.rules = bounds("alphabetic_word_ratio", ratio, min_words_with_alphabets, None)
+        self.rules = bounds("alphabetic_word_ratio", ratio, min_alpha_words_ratio, None)
 
 
 class CapitalWords(WordFilter, filters):
@@ -99,7 +103,7 @@ class StopWordRatio(TextFilter, filters):
 
     Reads ``input_key``. Words are the parts between spaces, tabs and newlines, in lower case and
     stripped of special characters; in Chinese, Japanese and Thai, single characters are counted.
-    The stop words are those of ``lang``, an ISO 639-1 code, or ``stop_words``. Signal
+    The stop words are those of ``language``, an ISO 639-1 code, or ``stop_words``. Signal
     ``stopwords_ratio``; reasons ``low_stopwords_ratio``, ``high_stopwords_ratio``. ``None`` is no
     limit.
 
@@ -111,22 +115,24 @@ class StopWordRatio(TextFilter, filters):
     Args:
         min_ratio: Smallest share to keep; ``None`` for no limit.
         max_ratio: Largest share to keep; ``None`` for no limit.
-        lang: ISO 639-1 code of the list to use.
+        language: ISO 639-1 code of the list to use.
         stop_words: Words to use in place of the list.
     """
+
+    renamed_options: ClassVar = {"lang": "language"}
 
     def __init__(
         self,
         *,
         min_ratio: Fraction | None = 0.3,
         max_ratio: Fraction | None = None,
-        lang: str = "en",
+        language: str = "en",
         stop_words: Collection[str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         listed = (
-            stop_words_of(lang) if stop_words is None else frozenset(map(str.lower, stop_words))
+            stop_words_of(language) if stop_words is None else frozenset(map(str.lower, stop_words))
         )
         ratio = partial(word_signals.share_in_list, listed=listed)
         self.rules = bounds("stopwords_ratio", ratio, min_ratio, max_ratio)

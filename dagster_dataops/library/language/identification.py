@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 from functools import cache, partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
@@ -46,8 +46,8 @@ class Identify(language):
     """Identify the language of a text.
 
     Reads ``input_key``, and writes the language (ISO 639-1, or 639-3 for languages without such a
-    code) to ``lang_key`` and a score from 0 to 1 to ``score_key``. A blank text has the language
-    ``None`` and the score 0. Needs the extra ``language``, or that of the backend.
+    code) to ``language_key`` and a score from 0 to 1 to ``language_score_key``. A blank text has
+    the language ``None`` and the score 0. Needs the extra ``language``, or that of the backend.
 
     Args:
         input_key: The key of the text.
@@ -56,9 +56,11 @@ class Identify(language):
             model file of your own, such as lid.176, which datatrove and Data-Juicer use.
         max_chars: The text is read up to the last word that ends there; ``None`` reads all of it.
         model_path: The model of fastText.
-        lang_key: The key of the language.
-        score_key: The key of the score.
+        language_key: The key of the language.
+        language_score_key: The key of the score.
     """
+
+    renamed_options: ClassVar = {"lang_key": "language_key", "score_key": "language_score_key"}
 
     def __init__(
         self,
@@ -67,13 +69,17 @@ class Identify(language):
         backend: Backend = "py3langid",
         max_chars: PositiveInt | None = 2000,
         model_path: str | None = None,
-        lang_key: str = "lang",
-        score_key: str = "lang_score",
+        language_key: str = "lang",
+        language_score_key: str = "lang_score",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self._identify, self._max_chars = identifier(backend, model_path), max_chars
-        self._column, self._lang_key, self._score_key = FieldKey(input_key), lang_key, score_key
+        self._column, self._lang_key, self._score_key = (
+            FieldKey(input_key),
+            language_key,
+            language_score_key,
+        )
 
     def forward(self, record: Record) -> Record:
         found = _identified(self._identify, self._column.text(record), self._max_chars)
@@ -82,19 +88,19 @@ class Identify(language):
 
 
 class Filter(language):
-    """Keep records whose text is in one of ``languages`` with a score of ``min_score`` or more.
+    """Keep records whose text is in one of ``languages`` with a score that is high enough.
 
     Reads ``input_key``. Reasons to drop a record, in this order: ``empty`` for a blank text,
     ``language``, ``language_score``. Signals: ``lang`` and ``lang_score``, as `language.Identify`
     finds them. Needs the extra ``language``, or that of the backend. As ``LanguageFilter`` of
-    datatrove, whose score must be greater than ``min_score``.
+    datatrove, whose score must be greater than ``min_language_score``.
 
     Args:
         languages: ISO 639-1 codes; an empty list for all. ``zh`` and ``no`` are those of several
             languages: they count as well, such as ``wuu`` and ``yue``, or ``nb`` and ``nn``.
         input_key: The key of the text.
-        min_score: The smallest score to keep; ``None`` for 0.3 with py3langid, whose scores are
-            low for short texts, and for 0.65, the limit of datatrove, with the others.
+        min_language_score: The smallest score to keep; ``None`` for 0.3 with py3langid, whose
+            scores are low for short texts, and for 0.65, the limit of datatrove, with the others.
         backend: As in `language.Identify`.
         max_chars: As in `language.Identify`.
         model_path: As in `language.Identify`.
@@ -105,12 +111,14 @@ class Filter(language):
         reason_key: The key of the reason.
     """
 
+    renamed_options: ClassVar = {"min_score": "min_language_score"}
+
     def __init__(
         self,
         languages: str | Collection[str],
         input_key: str = "text",
         *,
-        min_score: AtLeastZeroFloat | None = None,
+        min_language_score: AtLeastZeroFloat | None = None,
         backend: Backend = "py3langid",
         max_chars: PositiveInt | None = 2000,
         model_path: str | None = None,
@@ -122,7 +130,7 @@ class Filter(language):
     ) -> None:
         super().__init__(**kwargs)
         self._languages = wanted_languages(languages)
-        self._min_score = least_score(backend) if min_score is None else min_score
+        self._min_score = least_score(backend) if min_language_score is None else min_language_score
         self._max_chars = max_chars
         self._identify, self._column = identifier(backend, model_path), FieldKey(input_key)
         self._outcome = FilterOutcome("tag" if label_only else mode, stats_key, reason_key)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from annotated_types import Ge
 from typing_extensions import override
@@ -21,7 +21,7 @@ class Judge(TextPrompt, llm):
     """Score a text by a ``rubric``, and drop texts with a low score.
 
     Reads ``input_key="text"`` and writes the score, a whole number of ``scale=(1, 5)``, to
-    ``output_key="score"`` and its reason to ``<output_key>_reason``. With ``keep_from``, records
+    ``output_key="score"`` and its reason to ``<output_key>_reason``. With ``min_score``, records
     with a lower score are dropped for the reason ``low_score``. The template ``prompt`` sees
     ``rubric``, ``low``, ``high`` and ``text``.
 
@@ -30,13 +30,15 @@ class Judge(TextPrompt, llm):
     Args:
         rubric: What the score measures, in words.
         scale: Lowest and highest score.
-        keep_from: Least score of records that are kept; ``None`` keeps all.
+        min_score: Least score of records that are kept; ``None`` keeps all.
     """
 
     prompt = (
         "{{ rubric }}\n\nGive a short reason, then a score from {{ low }} to {{ high }}, where "
         "{{ high }} is best.\n\nText:\n{{ text }}"
     )
+
+    renamed_options: ClassVar = {"keep_from": "min_score"}
 
     def __init__(
         self,
@@ -45,13 +47,13 @@ class Judge(TextPrompt, llm):
         output_key: str = "score",
         *,
         scale: Sequence[int] = (1, 5),
-        keep_from: float | None = None,
+        min_score: float | None = None,
         **kwargs: Any,
     ) -> None:
         low, high = _limits(self, scale)
         super().__init__(input_key, output_key=output_key, **kwargs)
         self.set_format(score_schema(low, high))
-        self.rubric, self.low, self.high, self.keep_from = rubric, low, high, keep_from
+        self.rubric, self.low, self.high, self.min_score = rubric, low, high, min_score
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
@@ -61,7 +63,7 @@ class Judge(TextPrompt, llm):
     @override
     def parse(self, record: Record, reply: Reply) -> Record | Drop:
         score = reply.parsed["score"]
-        if self.keep_from is not None and score < self.keep_from:
+        if self.min_score is not None and score < self.min_score:
             return Drop("low_score")
         reason = {f"{self.output_key}_reason": reply.parsed["reason"]}
         return {**record, self.output_key: score, **reason}

@@ -1,7 +1,7 @@
 """``llm.SelfConsistency``: the answer that most of several samples agree on."""
 
 from collections import Counter
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
@@ -22,7 +22,7 @@ class SelfConsistency(TextPrompt, llm):
     the samples with that answer, and ``reasoning``, the first of their texts. ``answer`` is a
     regular expression that finds the answer in a text: its first group, by default the last number.
     Of answers that are equally frequent the first one counts. Records with an agreement below
-    ``least`` are dropped for the reason ``no_agreement``; a record none of whose samples has an
+    ``min_ratio`` are dropped for the reason ``no_agreement``; a record none of whose samples has an
     answer fails. The template ``prompt`` sees ``text``, the question.
 
     Source: Wang et al. 2022, arXiv:2203.11171.
@@ -30,8 +30,10 @@ class SelfConsistency(TextPrompt, llm):
     Args:
         samples: Number of answers to each question.
         answer: Regular expression that finds the answer in a text.
-        least: Least agreement of records that are kept, 0 to 1.
+        min_ratio: Least agreement of records that are kept, 0 to 1.
     """
+
+    renamed_options: ClassVar = {"least": "min_ratio"}
 
     prompt = "{{ text }}\n\nThink step by step. End with the answer alone on the last line."
 
@@ -42,13 +44,13 @@ class SelfConsistency(TextPrompt, llm):
         *,
         samples: PositiveInt = 8,
         answer: str = _LAST_NUMBER,
-        least: Fraction = 0.0,
+        min_ratio: Fraction = 0.0,
         temperature: AtLeastZeroFloat | None = 1.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(input_key, output_key=output_key, temperature=temperature, **kwargs)
         self._pattern = compiled(answer, option="answer")
-        self.samples, self.least = samples, least
+        self.samples, self.least = samples, min_ratio
         self.require("answer", fits=self._pattern.groups >= 1, reason="needs a group: (...)")
 
     @override

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import cycle, repeat
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from typing_extensions import override
 
@@ -122,16 +122,19 @@ class RemoveEmails(TextOperator, pii):
     Reads ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
 
     Args:
-        repl: The text that replaces an address.
+        replacement: The text that replaces an address.
         compat: Find addresses as ``clean_email_mapper`` of Data-Juicer does: in ASCII, with small
             letters behind the ``@``.
     """
 
+    renamed_options: ClassVar = {"repl": "replacement"}
     added_later = frozenset({"compat"})
 
-    def __init__(self, *args: Any, repl: str = "", compat: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, replacement: str = "", compat: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._replacement = repl
+        self._replacement = replacement
         self._find = internet_addresses.wide_emails if compat else network_addresses.emails
 
     @override
@@ -146,16 +149,19 @@ class RemoveIPs(TextOperator, pii):
     ``output_key`` (by default, the same keys).
 
     Args:
-        repl: The text that replaces an address.
+        replacement: The text that replaces an address.
         compat: Find addresses as ``clean_ip_mapper`` of Data-Juicer does: every four numbers,
             versions, too, and IPv6 addresses of eight groups.
     """
 
+    renamed_options: ClassVar = {"repl": "replacement"}
     added_later = frozenset({"compat"})
 
-    def __init__(self, *args: Any, repl: str = "", compat: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, replacement: str = "", compat: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._replacement = repl
+        self._replacement = replacement
         self._find = internet_addresses.wide_ips if compat else network_addresses.ips
 
     @override

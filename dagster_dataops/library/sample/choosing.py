@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import xxhash
 
@@ -66,7 +66,7 @@ class _Groups:
     """Returns the group of a record as a text: a digest of some columns; empty for one group."""
 
     def __init__(self, key: Keys | None) -> None:
-        self._columns = [] if key is None else list(map(FieldKey, key_list("key", key)))
+        self._columns = [] if key is None else list(map(FieldKey, key_list("group_key", key)))
 
     def of(self, record: Record) -> str:
         if not self._columns:
@@ -76,58 +76,60 @@ class _Groups:
 
 
 class NumberKept:
-    """The options ``k`` and ``ratio``: how many records are kept.
+    """The options ``count`` and ``ratio``: how many records are kept.
 
     Raises:
         DefinitionError: Not one of them is given.
     """
 
-    def __init__(self, k: int | None, ratio: float | None) -> None:
-        if (k is None) == (ratio is None):
-            msg = f"give k or ratio, got k={k} and ratio={ratio}"
+    def __init__(self, count: int | None, ratio: float | None) -> None:
+        if (count is None) == (ratio is None):
+            msg = f"give count or ratio, got count={count} and ratio={ratio}"
             raise DefinitionError(msg)
-        self._k, self._ratio = k, ratio
+        self._count, self._ratio = count, ratio
 
     def of(self, size: int) -> int:
         """Return how many of ``size`` records are kept; a share is rounded up."""
-        if self._k is not None:
-            return self._k
+        if self._count is not None:
+            return self._count
         return math.ceil(round((self._ratio or 0.0) * size, 9))
 
 
 class TopK(sample):
-    """Keep the records with the largest values of ``key``, in all or in each group.
+    """Keep the records with the largest values of ``sort_key``, in all or in each group.
 
-    Keeps ``k`` records, or the share ``ratio`` of them, rounded up. With ``per``, one column or
-    several, these are kept of each group of equal values. ``reverse=False`` keeps the smallest
-    values. Values are numbers or texts. Missing values, ``null`` and NaN come last; of equal values
-    the first in input order is kept. The result is in input order.
+    Keeps ``count`` records, or the share ``ratio`` of them, rounded up. With ``group_key``, one
+    column or several, these are kept of each group of equal values. ``reverse=False`` keeps the
+    smallest values. Values are numbers or texts. Missing values, ``null`` and NaN come last; of
+    equal values the first in input order is kept. The result is in input order.
 
     The selection uses up to ``max_memory_mb`` MB and one bit per record, then files.
 
     Args:
-        key: Column of the values.
-        k: Number of records that are kept, in each group.
-        ratio: Share of the records that is kept, 0 to 1, instead of ``k``.
-        per: Column of the groups, or several; ``None`` for one group.
+        sort_key: Column of the values.
+        count: Number of records that are kept, in each group.
+        ratio: Share of the records that is kept, 0 to 1, instead of ``count``.
+        group_key: Column of the groups, or several; ``None`` for one group.
         reverse: Whether the largest values come first.
         max_memory_mb: Memory in MB before files are used.
     """
 
+    renamed_options: ClassVar = {"k": "count", "key": "sort_key", "per": "group_key"}
+
     def __init__(
         self,
-        key: str,
-        k: AtLeastZero | None = None,
+        sort_key: str,
+        count: AtLeastZero | None = None,
         *,
         ratio: Fraction | None = None,
-        per: Keys | None = None,
+        group_key: Keys | None = None,
         reverse: bool = True,
         max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._number = NumberKept(k, ratio)
-        self._column, self._groups, self._reverse = FieldKey(key), _Groups(per), reverse
+        self._number = NumberKept(count, ratio)
+        self._column, self._groups, self._reverse = FieldKey(sort_key), _Groups(group_key), reverse
         self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
@@ -139,72 +141,80 @@ class TopK(sample):
 
 
 class Reservoir(sample):
-    """Keep ``k`` records chosen at random, in all or in each group.
+    """Keep ``count`` records chosen at random, in all or in each group.
 
-    The choice is by a hash of the column ``key`` or of several, by default of the whole record,
-    with ``seed``: the records with the smallest hashes stay, of equal ones the first. So the result
-    does not depend on the order of different records, and a larger ``k`` keeps the same and more.
-    With ``per``, one column or several, ``k`` records of each group are kept. The result is in
-    input order.
+    The choice is by a hash of the column ``hash_key`` or of several, by default of the whole
+    record, with ``seed``: the records with the smallest hashes stay, of equal ones the first. So
+    the result does not depend on the order of different records, and a larger ``count`` keeps the
+    same and more. With ``group_key``, one column or several, ``count`` records of each group are
+    kept. The result is in input order.
 
     The selection uses up to ``max_memory_mb`` MB and one bit per record, then files.
 
     Args:
-        k: Number of records that are kept.
-        key: Column that is hashed, or several; ``None`` for the whole record.
-        per: Column of the groups, or several; ``None`` for one group.
+        count: Number of records that are kept.
+        hash_key: Column that is hashed, or several; ``None`` for the whole record.
+        group_key: Column of the groups, or several; ``None`` for one group.
         seed: Another number makes another choice.
         max_memory_mb: Memory in MB before files are used.
     """
 
+    renamed_options: ClassVar = {"k": "count", "key": "hash_key", "per": "group_key"}
+
     def __init__(
         self,
-        k: AtLeastZero,
+        count: AtLeastZero,
         *,
-        key: Keys | None = None,
-        per: Keys | None = None,
+        hash_key: Keys | None = None,
+        group_key: Keys | None = None,
         seed: int = 0,
         max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._k, self._hash, self._groups = k, RecordHash(key, seed), _Groups(per)
+        self._count, self._hash, self._groups = (
+            count,
+            RecordHash(hash_key, seed),
+            _Groups(group_key),
+        )
         self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
         return [self._groups.of(record), [self._hash.of(record)]]
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
-        return _Ranked(sketches, scratch, self._max_bytes).kept(lambda _, __: self._k)
+        return _Ranked(sketches, scratch, self._max_bytes).kept(lambda _, __: self._count)
 
 
 class Balance(sample):
-    """Keep at most ``cap`` records of each group, so that frequent groups do not dominate.
+    """Keep at most ``max_per_group`` records of each group, so that none dominates.
 
-    The groups are the values of ``key``, one column or several. Without ``cap`` it is the size of
-    the smallest group. By default the first records of a group stay; with ``seed`` a random choice
-    by the hash of the whole record. The result is in input order.
+    The groups are the values of ``group_key``, one column or several. Without ``max_per_group`` it
+    is the size of the smallest group. By default the first records of a group stay; with ``seed`` a
+    random choice by the hash of the whole record. The result is in input order.
 
     The selection uses up to ``max_memory_mb`` MB and one bit per record, then files.
 
     Args:
-        key: Column of the groups, or several.
-        cap: Most records of a group; ``None`` for the size of the smallest group.
+        group_key: Column of the groups, or several.
+        max_per_group: Most records of a group; ``None`` for the size of the smallest group.
         seed: Chooses at random; ``None`` keeps the first records.
         max_memory_mb: Memory in MB before files are used.
     """
 
+    renamed_options: ClassVar = {"key": "group_key", "cap": "max_per_group"}
+
     def __init__(
         self,
-        key: Keys,
-        cap: AtLeastZero | None = None,
+        group_key: Keys,
+        max_per_group: AtLeastZero | None = None,
         *,
         seed: int | None = None,
         max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._groups, self._cap = _Groups(key), cap
+        self._groups, self._most = _Groups(group_key), max_per_group
         self._hash = None if seed is None else RecordHash(None, seed)
         self._max_bytes = max_memory_mb << 20
 
@@ -213,17 +223,17 @@ class Balance(sample):
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
         ranked = _Ranked(sketches, scratch, self._max_bytes)
-        cap = self._cap
-        if cap is None:
-            cap = min((size for _, size in ranked.sizes()), default=0)
-        return ranked.kept(lambda _, __: cap)
+        most = self._most
+        if most is None:
+            most = min((size for _, size in ranked.sizes()), default=0)
+        return ranked.kept(lambda _, __: most)
 
 
 class Mix(sample):
     """Keep as many records as possible so that groups have given shares of the result.
 
-    ``weights`` has the relative share of each group by its value of ``key``, such as
-    ``{"web": 0.7, "code": 0.3}``. Records of other groups are dropped. ``total`` limits the number
+    ``weights`` has the relative share of each group by its value of ``group_key``, such as
+    ``{"web": 0.7, "code": 0.3}``. Records of other groups are dropped. ``count`` limits the number
     of records. The choice is random, by the hash of the whole record with ``seed``. The result is
     in input order. To combine several inputs instead, use `combine.sample`. If a group has no
     record, the run fails with a `ValueError`: its share could only be kept by an empty result.
@@ -232,18 +242,20 @@ class Mix(sample):
 
     Args:
         weights: Relative share of each group.
-        key: Column of the groups.
-        total: Most records of the result; ``None`` for no limit.
+        group_key: Column of the groups.
+        count: Most records of the result; ``None`` for no limit.
         seed: Another number makes another choice.
         max_memory_mb: Memory in MB before files are used.
     """
 
+    renamed_options: ClassVar = {"key": "group_key", "total": "count"}
+
     def __init__(
         self,
         weights: Mapping[str, float],
-        key: str = "source",
+        group_key: str = "source",
         *,
-        total: AtLeastZero | None = None,
+        count: AtLeastZero | None = None,
         seed: int = 0,
         max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
@@ -254,7 +266,7 @@ class Mix(sample):
             raise DefinitionError(msg)
         whole = sum(weights.values())
         self._shares = {group: weight / whole for group, weight in weights.items()}
-        self._column, self._total, self._hash = FieldKey(key), total, RecordHash(None, seed)
+        self._column, self._total, self._hash = FieldKey(group_key), count, RecordHash(None, seed)
         self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
@@ -278,6 +290,6 @@ class Mix(sample):
         if empty:
             msg = (
                 f"no record has {self._column.name!r} = {', '.join(map(repr, empty))}, so these "
-                "shares cannot be kept; remove these groups from weights, or correct key"
+                "shares cannot be kept; remove these groups from weights, or correct group_key"
             )
             raise ValueError(msg)

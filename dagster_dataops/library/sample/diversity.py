@@ -4,7 +4,7 @@ import base64
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from dagster_dataops.library.analysis.word_splitting import Splitter
 from dagster_dataops.library.dedup.algorithms.ngram_hashes import MinHash, NgramHashes
@@ -23,7 +23,7 @@ _BLOCK: Final = 8192
 
 
 class Diversity(sample):
-    """Keep ``k`` records that differ as much as possible.
+    """Keep ``count`` records that differ as much as possible.
 
     The first record is kept. Then the record is kept, again and again, that is least similar to
     the kept record to which it is most similar; of equal ones the first. This greedy choice of
@@ -40,8 +40,8 @@ class Diversity(sample):
     ``dedup``.
 
     Args:
-        k: Number of records that are kept.
-        ratio: Share of the records that is kept, 0 to 1, instead of ``k``.
+        count: Number of records that are kept.
+        ratio: Share of the records that is kept, 0 to 1, instead of ``count``.
         vector_key: Column of the vector; ``None`` compares texts.
         input_key: Key of the text: a column, or a selector.
         ngram_size: Number of words in an n-gram.
@@ -49,9 +49,11 @@ class Diversity(sample):
             ``mecab`` or a function.
     """
 
+    renamed_options: ClassVar = {"k": "count"}
+
     def __init__(
         self,
-        k: AtLeastZero | None = None,
+        count: AtLeastZero | None = None,
         *,
         ratio: Fraction | None = None,
         vector_key: str | None = None,
@@ -61,7 +63,7 @@ class Diversity(sample):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._number = NumberKept(k, ratio)
+        self._number = NumberKept(count, ratio)
         need_numpy("sample.Diversity")
         self._vectors = None if vector_key is None else FieldKey(vector_key)
         self._column, self._ngrams = FieldKey(input_key), NgramHashes(ngram_size, words)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 import xxhash
@@ -19,7 +19,7 @@ from dagster_dataops.records import Record, decode, encode
 
 
 class Sort(sample):
-    """Sort the records by ``key``, one column or several.
+    """Sort the records by ``sort_key``, one column or several.
 
     Values are numbers or texts; texts are compared by code points. ``reverse=True`` sorts from the
     largest to the smallest. Missing values, ``null`` and NaN come last in both directions. Records
@@ -29,16 +29,23 @@ class Sort(sample):
     then files of the size of the input in the folder for temporary files.
 
     Args:
-        key: Column of the values, or several.
+        sort_key: Column of the values, or several.
         reverse: Whether the largest values come first.
         max_memory_mb: Memory in MB before files are used.
     """
 
+    renamed_options: ClassVar = {"key": "sort_key"}
+
     def __init__(
-        self, key: Keys, *, reverse: bool = False, max_memory_mb: PositiveInt = 256, **kwargs: Any
+        self,
+        sort_key: Keys,
+        *,
+        reverse: bool = False,
+        max_memory_mb: PositiveInt = 256,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._columns = list(map(FieldKey, key_list("key", key)))
+        self._columns = list(map(FieldKey, key_list("sort_key", sort_key)))
         self._reverse = reverse
         self._max_bytes = max_memory_mb << 20
 
@@ -56,7 +63,7 @@ class Sort(sample):
 
 
 class GroupBy(sample):
-    """Make one record of the records with equal values of ``key``, one column or several.
+    """Make one record of the records with equal values of ``group_key``, one column or several.
 
     Writes these columns, and to ``output_key`` the list of the records of the group, in input
     order; with ``max_per_group`` only its first records. Groups are in the order of their
@@ -66,17 +73,19 @@ class GroupBy(sample):
     and one group, then files of the size of the input in the folder for temporary files.
 
     Args:
-        key: Column of the groups, or several.
+        group_key: Column of the groups, or several.
         output_key: Column of the records of the group.
         max_per_group: Most records in a group; ``None`` for all.
         max_memory_mb: Memory in MB before files are used.
     """
 
+    renamed_options: ClassVar = {"key": "group_key"}
+
     new_records = True
 
     def __init__(
         self,
-        key: Keys,
+        group_key: Keys,
         output_key: str = "records",
         *,
         max_per_group: PositiveInt | None = None,
@@ -84,7 +93,7 @@ class GroupBy(sample):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._columns = list(map(FieldKey, key_list("key", key)))
+        self._columns = list(map(FieldKey, key_list("group_key", group_key)))
         self._output_key, self._most = output_key, max_per_group
         self._max_bytes = max_memory_mb << 20
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 from annotated_types import Interval
 
@@ -25,21 +25,23 @@ _SMOOTHING: Final = 5.0  # occurrences of a context that its statistics need to 
 class TrainCharNGram(score):
     """Count the characters of reference texts for ``score.CharNGram``; builds an artefact.
 
-    Reads ``input_key="text"``. Counts each character after the 0 to ``order - 1`` characters before
-    it (``order=5``), hashed into ``buckets=1048576`` (a power of two) for each length: 20 MB. The
-    memory does not depend on the number of texts. Needs the extra ``score`` (numpy).
+    Reads ``input_key="text"``. Counts each character after the 0 to ``ngram_size - 1`` characters
+    before it (``ngram_size=5``), hashed into ``buckets=1048576`` (a power of two) for each length:
+    20 MB. The memory does not depend on the number of texts. Needs the extra ``score`` (numpy).
 
     Args:
         input_key: Key of the text: a column, or a selector.
-        order: Most characters in an n-gram, 1 to 10.
+        ngram_size: Most characters in an n-gram, 1 to 10.
         buckets: Number of buckets that n-grams are hashed into, a power of two.
     """
+
+    renamed_options: ClassVar = {"order": "ngram_size"}
 
     def __init__(
         self,
         input_key: str = "text",
         *,
-        order: _Order = 5,
+        ngram_size: _Order = 5,
         buckets: _Buckets = 1 << 20,
         **kwargs: Any,
     ) -> None:
@@ -47,7 +49,7 @@ class TrainCharNGram(score):
         if buckets & (buckets - 1):
             msg = f"buckets must be a power of two, got {buckets}"
             raise DefinitionError(msg)
-        self._column, self._order, self._buckets = FieldKey(input_key), order, buckets
+        self._column, self._order, self._buckets = FieldKey(input_key), ngram_size, buckets
 
     def build(self, records: Iterator[Record], folder: Path) -> None:
         np = numpy("score.TrainCharNGram")

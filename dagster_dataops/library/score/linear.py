@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 import xxhash
 from annotated_types import Gt, Interval
@@ -64,7 +64,7 @@ class Train(score):
     good, false or 0 for bad, or a number between. To train on two datasets, such as a reference
     corpus and raw pages, give each its label with ``shape.Add``, and join them by ``combine``.
 
-    It is a logistic regression over the sets of word n-grams of 1 to ``ngrams=2`` words, hashed
+    It is a logistic regression over the sets of word n-grams of 1 to ``ngram_size=2`` words, hashed
     into ``buckets=262144`` (a power of two; 1 MB), as the quality classifiers of GPT-3 and CCNet
     were. ``epochs=5`` passes over the records in an order of ``seed=0``, by AdaGrad with
     ``learning_rate=0.5``. With ``balance=True``, good and bad records together count the same.
@@ -74,7 +74,7 @@ class Train(score):
     Args:
         input_key: Key of the text: a column, or a selector.
         label_key: Column of the label.
-        ngrams: Most words in an n-gram, 1 to 5.
+        ngram_size: Most words in an n-gram, 1 to 5.
         buckets: Number of buckets that n-grams are hashed into, a power of two.
         epochs: Passes over the records.
         learning_rate: Step size of AdaGrad, above 0.
@@ -82,12 +82,14 @@ class Train(score):
         seed: Another number makes another order of the records.
     """
 
+    renamed_options: ClassVar = {"ngrams": "ngram_size"}
+
     def __init__(
         self,
         input_key: str = "text",
         label_key: str = "label",
         *,
-        ngrams: _Ngrams = 2,
+        ngram_size: _Ngrams = 2,
         buckets: _Buckets = 1 << 18,
         epochs: PositiveInt = 5,
         learning_rate: _Rate = 0.5,
@@ -100,8 +102,8 @@ class Train(score):
             msg = f"buckets must be a power of two, got {buckets}"
             raise DefinitionError(msg)
         self._column, self._label = FieldKey(input_key), label_key
-        self._settings = {"ngrams": ngrams, "buckets": buckets}
-        self._features = HashedNGrams(ngrams, buckets)
+        self._settings = {"ngrams": ngram_size, "buckets": buckets}
+        self._features = HashedNGrams(ngram_size, buckets)
         self._epochs, self._rate, self._seed = epochs, learning_rate, seed % (1 << 64)
         self._balance = balance
 

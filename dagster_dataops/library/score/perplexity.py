@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
@@ -19,7 +19,7 @@ _REMOVED: Final = {"Mn", "Cc"}  # accents and control characters
 
 
 class Perplexity(TextFilter, score):
-    """Drop texts that a KenLM model finds unlikely: their perplexity is above ``max_ppl``.
+    """Drop texts that a KenLM model finds unlikely: their perplexity is above ``max_perplexity``.
 
     Reads ``input_key``. ``model`` is a file of yours, ``.arpa`` or binary, and ``sentencepiece``
     the file of the vocabulary that it was trained with; without it, words between white space
@@ -40,18 +40,20 @@ class Perplexity(TextFilter, score):
     Args:
         model: Path of a KenLM model.
         sentencepiece: Path of a SentencePiece model; ``None`` takes words between white space.
-        min_ppl: Smallest perplexity to keep; ``None`` for no limit.
-        max_ppl: Largest perplexity to keep; ``None`` for no limit.
+        min_perplexity: Smallest perplexity to keep; ``None`` for no limit.
+        max_perplexity: Largest perplexity to keep; ``None`` for no limit.
         normalize: Whether texts are normalized as in CCNet.
     """
+
+    renamed_options: ClassVar = {"max_ppl": "max_perplexity", "min_ppl": "min_perplexity"}
 
     def __init__(
         self,
         model: str | Path,
         *,
         sentencepiece: str | Path | None = None,
-        min_ppl: AtLeastZeroFloat | None = None,
-        max_ppl: AtLeastZeroFloat | None = 1500,
+        min_perplexity: AtLeastZeroFloat | None = None,
+        max_perplexity: AtLeastZeroFloat | None = 1500,
         normalize: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -60,7 +62,7 @@ class Perplexity(TextFilter, score):
         self._score, self._normalize = partial(_score, str(model), pieces), normalize
         self._score("")  # reads the files
         self.nothing = self._has_no_lines
-        self.rules = bounds("perplexity", self._perplexity, min_ppl, max_ppl)
+        self.rules = bounds("perplexity", self._perplexity, min_perplexity, max_perplexity)
 
     def _has_no_lines(self, text: AnalyzedText) -> bool:
         return not text.split(self._lines)

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, MissingColumnError, UnfitRecordError
@@ -18,30 +18,32 @@ class Rename(shape):
 
     Several columns are renamed at once, so two can be exchanged. A missing column is left out, or
     is an error of the record with ``missing="error"``. A new name that the record already has is an
-    error of the record, or is replaced with ``replace=True``. With ``keep=True``, the columns are
-    copied: the old names stay, and the new ones come last.
+    error of the record, or is replaced with ``overwrite=True``. With ``keep_original=True``, the
+    columns are copied: the old names stay, and the new ones come last.
 
     Args:
         keys: New names by old name.
         missing: ``skip`` or ``error``, for a column that is missing.
-        replace: Whether columns with a new name are replaced.
-        keep: Whether the old names stay, too.
+        overwrite: Whether columns with a new name are replaced.
+        keep_original: Whether the old names stay, too.
     """
+
+    renamed_options: ClassVar = {"replace": "overwrite", "keep": "keep_original"}
 
     def __init__(
         self,
         keys: Mapping[str, str],
         *,
         missing: str = "skip",
-        replace: bool = False,
-        keep: bool = False,
+        overwrite: bool = False,
+        keep_original: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if len(set(keys.values())) < len(keys):
             msg = f"keys gives two columns the same name: {dict(keys)}"
             raise DefinitionError(msg)
-        self._names, self._replace, self._keep = dict(keys), replace, keep
+        self._names, self._replace, self._keep = dict(keys), overwrite, keep_original
         self._required = _required(keys, missing)
 
     def forward(self, record: Record) -> Record:
@@ -51,7 +53,7 @@ class Rename(shape):
             new for new in taken if new in record and (self._keep or new not in self._names)
         ]
         if clashing and not self._replace:
-            msg = f"the record already has {clashing}; choose another name, or replace=True"
+            msg = f"the record already has {clashing}; choose another name, or overwrite=True"
             raise UnfitRecordError(msg)
         if self._keep:
             return record | {new: copy.deepcopy(record[old]) for new, old in taken.items()}

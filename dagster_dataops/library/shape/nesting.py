@@ -1,7 +1,7 @@
 """``shape.Flatten``, ``Unflatten`` and ``Explode``: dicts and lists inside a record."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
@@ -13,18 +13,20 @@ from dagster_dataops.records import Record
 class Flatten(shape):
     """Replace dicts by their entries: ``{"a": {"b": 1}}`` becomes ``{"a.b": 1}``.
 
-    ``sep="."`` joins the keys. Reads ``keys``: a list of columns, or ``None`` for all. Lists stay
-    as they are, and so do empty dicts. A key that contains ``sep`` is an error of the record, so
-    that ``shape.Unflatten`` with the same ``sep`` always gives the record back.
+    ``separator="."`` joins the keys. Reads ``keys``: a list of columns, or ``None`` for all. Lists
+    stay as they are, and so do empty dicts. A key that contains ``separator`` is an error of the
+    record, so that ``shape.Unflatten`` with the same ``separator`` always gives the record back.
 
     Args:
-        sep: Text between the keys.
+        separator: Text between the keys.
         keys: Column that is flattened, or several; ``None`` for all.
     """
 
-    def __init__(self, sep: str = ".", keys: Keys | None = None, **kwargs: Any) -> None:
+    renamed_options: ClassVar = {"sep": "separator"}
+
+    def __init__(self, separator: str = ".", keys: Keys | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._sep = _separator(sep)
+        self._sep = _separator(separator)
         self._keys = None if keys is None else frozenset(key_list("keys", keys))
 
     def forward(self, record: Record) -> Record:
@@ -59,16 +61,18 @@ class Flatten(shape):
 class Unflatten(shape):
     """Make dicts of keys with a separator: ``{"a.b": 1, "a.c": 2}`` becomes ``{"a": {...}}``.
 
-    ``sep="."`` separates the keys. A record in which a key is a value and a dict at once, such as
-    ``{"a": 1, "a.b": 2}``, is an error. It gives back what ``shape.Flatten`` flattened.
+    ``separator="."`` separates the keys. A record in which a key is a value and a dict at once,
+    such as ``{"a": 1, "a.b": 2}``, is an error. It gives back what ``shape.Flatten`` flattened.
 
     Args:
-        sep: Text between the keys.
+        separator: Text between the keys.
     """
 
-    def __init__(self, sep: str = ".", **kwargs: Any) -> None:
+    renamed_options: ClassVar = {"sep": "separator"}
+
+    def __init__(self, separator: str = ".", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._sep = _separator(sep)
+        self._sep = _separator(separator)
 
     def forward(self, record: Record) -> Record:
         nested: Record = {}

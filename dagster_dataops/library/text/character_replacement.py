@@ -1,7 +1,7 @@
 """Operators of group ``text`` that replace characters: spaces, punctuation, newlines."""
 
 import re
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
@@ -86,23 +86,25 @@ class NormalizePunctuation(TextOperator, text):
 
 
 class CollapseNewlines(TextOperator, text):
-    r"""Shorten runs of newlines to ``max`` newlines.
+    r"""Shorten runs of newlines to ``max_newlines`` newlines.
 
     ``\n`` and ``\r\n`` are counted apart. Reads ``input_key`` (one key or several) and writes
     ``output_key`` (by default, the same keys). As ``NewlineNormalizer`` of NeMo Curator.
 
     Args:
-        max: The number of newlines that longer runs get.
+        max_newlines: The number of newlines that longer runs get.
     """
+
+    renamed_options: ClassVar = {"max": "max_newlines"}
 
     def __init__(
         self,
         *args: Any,
-        max: AtLeastZero = 2,  # noqa: A002 - the name of the option
+        max_newlines: AtLeastZero = 2,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._most = max
+        self._most = max_newlines
 
     @override
     def changed(self, value: str) -> str:

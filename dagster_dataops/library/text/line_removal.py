@@ -1,7 +1,7 @@
 """Operators of group ``text`` that remove lines and paragraphs."""
 
 from itertools import repeat
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Interval
 from typing_extensions import override
@@ -24,17 +24,19 @@ class RemoveSymbolLines(TextOperator, text):
     """Remove lines of punctuation, such as separators.
 
     A line goes if it has characters other than white space, and all of them are punctuation or
-    control characters; a run of such lines leaves one line ``replace``. Blank lines stay. Lines are
-    joined by a newline, so a newline at the end goes. Reads ``input_key`` (one key or several) and
-    writes ``output_key`` (by default, the same keys). As ``SymbolLinesFormatter`` of datatrove.
+    control characters; a run of such lines leaves one line ``replacement``. Blank lines stay. Lines
+    are joined by a newline, so a newline at the end goes. Reads ``input_key`` (one key or several)
+    and writes ``output_key`` (by default, the same keys). As ``SymbolLinesFormatter`` of datatrove.
 
     Args:
-        replace: The line that replaces a run; empty for none.
+        replacement: The line that replaces a run; empty for none.
     """
 
-    def __init__(self, *args: Any, replace: str = "", **kwargs: Any) -> None:
+    renamed_options: ClassVar = {"replace": "replacement"}
+
+    def __init__(self, *args: Any, replacement: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._replace = replace
+        self._replace = replacement
 
     @override
     def changed(self, value: str) -> str:
@@ -119,22 +121,24 @@ class RemoveTableText(TextOperator, text):
 
     Two or more successive lines with the same number of columns are rows, also with blank lines
     between them. The first line of a text is never one, nor is a last line without a newline. Each
-    number of columns from ``min_col`` to ``max_col`` is looked for in turn. Reads ``input_key``
-    (one key or several) and writes ``output_key`` (by default, the same keys).
+    number of columns from ``min_columns`` to ``max_columns`` is looked for in turn. Reads
+    ``input_key`` (one key or several) and writes ``output_key`` (by default, the same keys).
 
     As ``remove_table_text_mapper`` of Data-Juicer, but by lines, in linear time. Successive
     sentences with the same number of words are rows, too: use it on tables alone.
 
     Args:
-        min_col: The smallest number of columns, 2 to 20.
-        max_col: The largest number of columns, 2 to 20.
+        min_columns: The smallest number of columns, 2 to 20.
+        max_columns: The largest number of columns, 2 to 20.
     """
 
+    renamed_options: ClassVar = {"min_col": "min_columns", "max_col": "max_columns"}
+
     def __init__(
-        self, *args: Any, min_col: _Columns = 2, max_col: _Columns = 20, **kwargs: Any
+        self, *args: Any, min_columns: _Columns = 2, max_columns: _Columns = 20, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._columns = range(min_col, max_col + 1)
+        self._columns = range(min_columns, max_columns + 1)
 
     @override
     def changed(self, value: str) -> str:

@@ -5,7 +5,7 @@ import string
 import unicodedata
 from collections.abc import Iterator
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
@@ -45,15 +45,17 @@ class RemoveLinks(TextOperator, text):
     time after an open bracket; this operator takes linear time.
 
     Args:
-        replace: The text that replaces a link.
+        replacement: The text that replaces a link.
         pattern: A regular expression of your own instead, for Python's ``re``.
     """
 
+    renamed_options: ClassVar = {"replace": "replacement"}
+
     def __init__(
-        self, *args: Any, replace: str = "", pattern: str | None = None, **kwargs: Any
+        self, *args: Any, replacement: str = "", pattern: str | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._replace = replace
+        self._replace = replacement
         self._pattern = None if pattern is None else compiled(pattern)
 
     @override

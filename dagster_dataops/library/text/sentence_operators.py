@@ -1,7 +1,7 @@
 """Operators of group ``text`` that work on sentences."""
 
 import re
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from typing_extensions import override
 
@@ -63,7 +63,7 @@ class RemoveRepeatedSentences(TextOperator, text):
 
     A sentence ends after ``. ! ?``, their Chinese forms, two ellipses, or a closing quotation mark
     after one of them, and at the end of a line. Shorter sentences than
-    ``min_repeat_sentence_length`` always stay. Reads ``input_key`` (one key or several) and writes
+    ``min_sentence_length`` always stay. Reads ``input_key`` (one key or several) and writes
     ``output_key`` (by default, the same keys).
 
     As ``remove_repeat_sentences_mapper`` of Data-Juicer. That compares Latin letters, Chinese
@@ -71,24 +71,29 @@ class RemoveRepeatedSentences(TextOperator, text):
     ``script="any"`` does.
 
     Args:
-        lowercase: Whether sentences are compared in lower case.
+        ignore_case: Whether sentences are compared in lower case.
         ignore_special_character: Whether only letters, digits, spaces and tabs are compared and
             counted.
-        min_repeat_sentence_length: The number of characters from which a sentence is removed.
+        min_sentence_length: The number of characters from which a sentence is removed.
         script: The letters that count: ``"latin_han"``, or ``"any"``.
     """
+
+    renamed_options: ClassVar = {
+        "min_repeat_sentence_length": "min_sentence_length",
+        "lowercase": "ignore_case",
+    }
 
     def __init__(
         self,
         *args: Any,
-        lowercase: bool = False,
+        ignore_case: bool = False,
         ignore_special_character: bool = True,
-        min_repeat_sentence_length: AtLeastZero = 2,
+        min_sentence_length: AtLeastZero = 2,
         script: Literal["latin_han", "any"] = "latin_han",
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._lowercase, self._shortest = lowercase, min_repeat_sentence_length
+        self._lowercase, self._shortest = ignore_case, min_sentence_length
         self._ignored = _OUTSIDE[script] if ignore_special_character else None
 
     @override

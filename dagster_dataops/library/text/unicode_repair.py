@@ -1,7 +1,7 @@
 """``text.FixUnicode``: repair texts that were decoded wrongly."""
 
 import re
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from typing_extensions import override
 
@@ -38,7 +38,7 @@ class FixUnicode(TextOperator, text):
     ``text``. As ``FTFYFormatter`` of datatrove, with the profile ``fineweb``.
 
     Args:
-        profile: The values of the switches below that are not given.
+        preset: The values of the switches below that are not given.
         normalization: A form such as ``"NFC"``; by default, that of the profile.
         unescape_html: Decode HTML entities; ``"auto"`` leaves texts with ``<`` alone.
         remove_terminal_escapes: Remove escape sequences of terminals.
@@ -55,10 +55,12 @@ class FixUnicode(TextOperator, text):
         remove_control_chars: Remove control characters.
     """
 
+    renamed_options: ClassVar = {"profile": "preset"}
+
     def __init__(
         self,
         *args: Any,
-        profile: Profile = "fineweb",
+        preset: Profile = "fineweb",
         normalization: Form | None = None,
         unescape_html: bool | Literal["auto"] | None = None,
         remove_terminal_escapes: Switch = None,
@@ -92,7 +94,7 @@ class FixUnicode(TextOperator, text):
             "fix_surrogates": fix_surrogates,
             "remove_control_chars": remove_control_chars,
         }
-        switches = _PROFILES[profile] | {
+        switches = _PROFILES[preset] | {
             name: value for name, value in given.items() if value is not None
         }
         self._form: Form | None = switches.pop("normalization")

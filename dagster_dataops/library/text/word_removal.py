@@ -1,7 +1,7 @@
 """Operators of group ``text`` that remove words."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
@@ -15,7 +15,7 @@ _SUBSTRINGS: Final = ("http", "www", ".com", "href", "//")
 
 
 class RemoveLongWords(TextOperator, text):
-    """Remove words that are longer than ``max_len`` or shorter than ``min_len`` characters.
+    """Remove words that have too many characters, or too few.
 
     Words are separated by newlines, tabs and spaces. A word whose length does not fit stays if it
     fits without the special characters at its ends (`SPECIAL_CHARACTERS`: punctuation, digits,
@@ -24,19 +24,24 @@ class RemoveLongWords(TextOperator, text):
     of Data-Juicer.
 
     Args:
-        min_len: The smallest length.
-        max_len: The largest length; ``None`` for no limit.
+        min_word_length: The smallest length.
+        max_word_length: The largest length; ``None`` for no limit.
     """
+
+    renamed_options: ClassVar = {"min_len": "min_word_length", "max_len": "max_word_length"}
 
     def __init__(
         self,
         *args: Any,
-        min_len: AtLeastZero = 1,
-        max_len: AtLeastZero | None = None,
+        min_word_length: AtLeastZero = 1,
+        max_word_length: AtLeastZero | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._least, self._most = min_len, float("inf") if max_len is None else max_len
+        self._least, self._most = (
+            min_word_length,
+            float("inf") if max_word_length is None else max_word_length,
+        )
 
     @override
     def changed(self, value: str) -> str:

@@ -1,7 +1,7 @@
 """``tokens.Count``, ``tokens.Filter`` and ``tokens.Encode``."""
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
@@ -48,7 +48,7 @@ class Count(tokens):
 
 
 class Filter(TextFilter, tokens):
-    """Keep texts with ``min_num=10`` to ``max_num=None`` tokens, inclusive.
+    """Keep texts with ``min_tokens=10`` to ``max_tokens=None`` tokens, inclusive.
 
     Reads ``input_key``. ``tokenizer="o200k_base"`` is as in `tokens.Count` (extra ``tokens`` or
     ``tokenizers``). Signal ``num_token``; reasons ``empty``, ``low_num_token``, ``high_num_token``.
@@ -56,24 +56,26 @@ class Filter(TextFilter, tokens):
     Source: ``token_num_filter`` of Data-Juicer, which downloads its tokenizer.
 
     Args:
-        min_num: Least tokens; ``None`` for no limit.
-        max_num: Most tokens; ``None`` for no limit.
+        min_tokens: Least tokens; ``None`` for no limit.
+        max_tokens: Most tokens; ``None`` for no limit.
         tokenizer: Name of a vocabulary, path of a ``tokenizer.json``, ``whitespace`` or ``bytes``.
     """
+
+    renamed_options: ClassVar = {"min_num": "min_tokens", "max_num": "max_tokens"}
 
     nothing = staticmethod(no_text)
 
     def __init__(
         self,
         *,
-        min_num: AtLeastZero | None = 10,
-        max_num: AtLeastZero | None = None,
+        min_tokens: AtLeastZero | None = 10,
+        max_tokens: AtLeastZero | None = None,
         tokenizer: str = "o200k_base",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         count = partial(_num_token, counter=tokenizer_of(tokenizer))
-        self.rules = bounds("num_token", count, min_num, max_num)
+        self.rules = bounds("num_token", count, min_tokens, max_tokens)
 
 
 def _num_token(text: AnalyzedText, counter: Tokenizer) -> int:

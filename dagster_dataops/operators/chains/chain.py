@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
 from typing_extensions import override
@@ -21,6 +22,7 @@ from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.declared_columns import ColumnDeclarations, column_types
 from dagster_dataops.operators.options.read_columns import columns_needed
+from dagster_dataops.operators.options.renamed_options import present_names
 from dagster_dataops.operators.options.secret_options import secrets_of
 from dagster_dataops.operators.options.secret_texts import Secrets
 from dagster_dataops.operators.options.settings import ExecutionSettings
@@ -44,9 +46,13 @@ class PartOptions(dict[str, Any]):
 
     Attributes:
         target: The function or class of the part.
+        present: The present names of options by former ones.
+        shipped: Whether it is of this package.
     """
 
     target: Any = None
+    present: Mapping[str, str] = MappingProxyType({})
+    shipped: bool = False
 
 
 class ChainOptions(dict[str, Mapping[str, Any]]):
@@ -241,9 +247,15 @@ def chain_of(name: str, parts: Sequence[Part], settings: ExecutionSettings) -> C
 def _option_of(part: Part) -> OptionSpec:
     """Return the options of a part as one option, a mapping of names to values."""
     use = part.operator.__dataops__
-    annotation = PartOptions({one.name: one.annotation for one in use.spec.options})
-    annotation.target = use.spec.target
-    return OptionSpec(part.name, dict(use.options), annotation)
+    return OptionSpec(part.name, dict(use.options), annotations_of(use.spec))
+
+
+def annotations_of(spec: OperatorSpec) -> PartOptions:
+    """Return the annotations of the options of an operator."""
+    annotations = PartOptions({one.name: one.annotation for one in spec.options})
+    annotations.target, annotations.present = spec.target, present_names(spec.options)
+    annotations.shipped = spec.shipped
+    return annotations
 
 
 def part_names(operator: Operator) -> list[str]:

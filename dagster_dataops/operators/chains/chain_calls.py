@@ -21,7 +21,7 @@ from dagster_dataops.records import Record
 
 Mark: TypeAlias = tuple[str, Disposition]  # name of the part that failed, disposition
 
-_MOST_UNTIMED: Final = 256  # records up to the next whose parts are timed
+_MOST_UNTIMED: Final = 1024  # records up to the next whose parts are timed
 _TIMED_SECONDS: Final = 0.002  # time of these records; measuring takes some microseconds
 _WORTH_NOTING: Final = 0.05  # of the seconds noted before
 _SEPARATOR: Final = ": "  # of the name of a part and its reason
@@ -59,7 +59,7 @@ def bound(parts, {names}):
 _STEP: Final = """
                 part = {part}
                 returned = forward_{part}(record)
-                if returned is not None:
+                if returned is not None and returned is not record:
                     if type(returned) is not dict:
                         break
                     record = returned

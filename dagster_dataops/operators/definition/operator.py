@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar, cast
 
 from typing_extensions import override
 
-from dagster_dataops.configuration import check_local
 from dagster_dataops.errors import (
     ConfigurationError,
     DefinitionError,
@@ -33,8 +33,10 @@ from dagster_dataops.operators.options.artefact_options import (
 )
 from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
+from dagster_dataops.operators.options.renamed_options import by_present_names, renamed_in
 from dagster_dataops.operators.options.secret_options import holds_secret, secrets_of, shown
 from dagster_dataops.operators.options.settings import (
+    REMOVED_SETTINGS,
     SETTING_NAMES,
     ExecutionSettings,
     parse_settings,
@@ -52,6 +54,7 @@ from dagster_dataops.operators.options.signature import (
 from dagster_dataops.operators.options.type_checks import check_types
 from dagster_dataops.operators.outcomes.named_outputs import checked_outputs
 from dagster_dataops.operators.outcomes.record_context import RunLink
+from dagster_dataops.places.url_forms import check_local
 from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:
@@ -177,6 +180,7 @@ class OperatorMeta(type):
     def _constructed(
         cls, spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
     ) -> Any:
+        given = by_present_names(spec.qualified_name, spec.options, given, shipped=spec.shipped)
         if positional:
             given = _by_name(cls, spec, positional, given)
         options, settings = _divided({name: as_option(value) for name, value in given.items()})
@@ -213,6 +217,8 @@ class Operator(metaclass=OperatorMeta):
     new_records: ClassVar[bool] = False
     """Whether a result with fewer records than the input is made of new records, as an aggregation
     is. Then none of the input counts as dropped."""
+    renamed_options: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """The present names of options by former ones, which are accepted with a warning."""
     added_later: ClassVar[frozenset[str]] = frozenset()
     """The options that came after the first release of the operator. With their defaults they do
     not count for its identity: the digest of the options is that of before there were these."""
@@ -457,12 +463,6 @@ def _unfit_settings(spec: OperatorSpec, settings: ExecutionSettings) -> Iterator
     if settings.batch_size is not None and not spec.batch:
         reason = "needs an operator with forward_batch or forward_window; this one has neither"
         yield "batch_size", reason
-    if settings.part_records and spec.kind.holds_files:
-        reason = (
-            f"is {settings.part_records}; parts need an operator whose result is records, and this "
-            f"one is {spec.kind.one}. Leave the setting out"
-        )
-        yield "part_records", reason
     mode = settings.resolved(asynchronous=spec.asynchronous).concurrency_mode
     if isinstance(settings.agents, Mapping) and not spec.kind.agents:
         reason = f"needs an operator that works record by record; this is a {spec.kind_text}"
@@ -562,6 +562,8 @@ def _refuse_settings_among(spec: OperatorSpec, options: Mapping[str, Any]) -> No
     for name in options:
         if name in known:
             continue
+        if name in REMOVED_SETTINGS:
+            raise OperatorOptionError(spec.qualified_name, name, REMOVED_SETTINGS[name])
         if name.startswith("_"):
             near = nearest(name, SETTING_NAMES)
             hint = f"; did you mean {near!r}?" if near else ""
@@ -636,11 +638,13 @@ def _check_passed_up(operator: Operator, options: Mapping[str, Any]) -> None:
     if not options or spec.any_option:
         return
     taken = {one.name for one in parameters_of(getattr(operator, spec.method))[spec.inputs :]}
+    present = renamed_in(type(operator).__mro__)
     for unknown in options.keys() - taken:
         setting = setting_without_underscore(unknown)
+        remedy = f"give it as {present[unknown]} to" if unknown in present else "leave it out of"
         reason = (
             f"is unknown to the operator's base class, and {spec.method} does not accept it; "
-            "leave it out of super().__init__()"
+            f"{remedy} super().__init__()"
         )
         raise OperatorOptionError(
             spec.qualified_name, unknown, _underscore_hint(setting) if setting else reason

@@ -258,12 +258,12 @@ class Invocation:
         forms: dict[str, Any] = {}
         unknown: list[str] = []
         rules, partial = "", False
-        for name, value in self._counting_options():
+        for name, first, value in self._counting_options():
             former = _OptionForms(self.spec.target.__module__, older=older)
-            form = former.named(name, with_references(value, nodes))
-            if self._is_later(name, form, older=older):
+            form = former.named(first, with_references(value, nodes))
+            if self._is_later(name, first, form, older=older):
                 continue
-            forms[name] = form
+            forms[first] = form
             unknown += [f"{name!r} (a {kind})" for kind in sorted(former.unknown)]
             rules, partial = rules or former.rules, partial or former.partial
         digest = digest_of_form(forms | self._batches)
@@ -271,26 +271,28 @@ class Invocation:
             return "" if partial else digest, tuple(unknown)
         return digest + rules, tuple(unknown)
 
-    def _counting_options(self) -> Iterator[tuple[str, Any]]:
-        """Yield the options that affect the result, with their values."""
+    def _counting_options(self) -> Iterator[tuple[str, str, Any]]:
+        """Yield the options that affect the result: name, first name, value."""
         marked = {
             option.name
             for option in self.spec.options
             if is_annotated_operational(option.annotation)
             or (option.many and not self.options.get(option.name))
         }
+        firsts = {option.name: option.former[0] for option in self.spec.options if option.former}
         for name, value in {**self.options, **self.passed_up}.items():
-            operational = isinstance(value, Operational) or is_operational_option(name, value)
+            first = firsts.get(name, name)
+            operational = isinstance(value, Operational) or is_operational_option(first, value)
             if name not in marked and not operational:
-                yield name, value
+                yield name, first, value
 
-    def _is_later(self, name: str, form: Any, *, older: bool) -> bool:
+    def _is_later(self, name: str, first: str, form: Any, *, older: bool) -> bool:
         """Return whether an option that came later has its default: as before there was it."""
         if name not in getattr(self.spec.target, "added_later", ()):
             return False
         defaults = {option.name: option.default for option in self.spec.options}
         former = _OptionForms(self.spec.target.__module__, older=older)
-        return name in defaults and bool(former.named(name, defaults[name]) == form)
+        return name in defaults and bool(former.named(first, defaults[name]) == form)
 
     @property
     def _batches(self) -> dict[str, int]:

@@ -35,7 +35,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from dagster_dataops.errors import OperatorDefinitionError
+from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
 from dagster_dataops.operators.definition.operator import (
     Operator,
     init_parameters,
@@ -47,7 +47,16 @@ from dagster_dataops.operators.kinds.class_methods import checked_inputs, has_me
 from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind
 from dagster_dataops.operators.kinds.kind_table import READER, classes, function_methods, kinds
 from dagster_dataops.operators.options.declared_columns import NOTHING, ColumnDeclarations
-from dagster_dataops.operators.options.settings import SETTING_NAMES, parse_settings
+from dagster_dataops.operators.options.renamed_options import (
+    RENAMED,
+    renamed_in,
+    with_former_names,
+)
+from dagster_dataops.operators.options.settings import (
+    REMOVED_SETTINGS,
+    SETTING_NAMES,
+    parse_settings,
+)
 from dagster_dataops.operators.options.signature import (
     OptionSpec,
     options_of,
@@ -74,6 +83,7 @@ class OperatorTerms:
         declared: The declared columns.
         outputs: The names of its results, or a function of the options that returns them; the empty
             tuple for one result without a name.
+        renamed: The present names of options by former ones; classes have an attribute, too.
     """
 
     group: str
@@ -81,6 +91,7 @@ class OperatorTerms:
     settings: Mapping[str, Any] = field(default_factory=dict)
     declared: ColumnDeclarations = NOTHING
     outputs: object = ()
+    renamed: object = field(default_factory=dict)
 
 
 def spec_of_function(
@@ -109,7 +120,9 @@ def spec_of_function(
         name=name,
         kind=kind,
         target=function,
-        options=tuple(options_of(parameters[inputs:], SETTING_NAMES | given)),
+        options=with_former_names(
+            name, options_of(parameters[inputs:], SETTING_NAMES | given), terms.renamed, {}
+        ),
         any_option=takes_any(parameters),
         settings=parse_settings(f"{terms.group}.{name}", terms.settings),
         inputs=inputs,
@@ -142,6 +155,8 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
         kind.check(kind, name, cls, method)
     if kind.path_parameter:
         parameters = parameters[:inputs]
+    for key in [key for key in REMOVED_SETTINGS if hasattr(cls, key)]:
+        raise OperatorOptionError(f"{terms.group}.{name}", key, REMOVED_SETTINGS[key])
     own = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
     settings = {**own, **terms.settings}
     _check_reader(name, kind, settings, cls)
@@ -157,7 +172,12 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
         name=name,
         kind=kind,
         target=target or cls,
-        options=(*init, *options_of(parameters[inputs:], taken)),
+        options=with_former_names(
+            name,
+            [*init, *options_of(parameters[inputs:], taken)],
+            terms.renamed or vars(target or cls).get(RENAMED, {}),
+            renamed_in(cls.__mro__[1:]),
+        ),
         any_option=takes_any(parameters[inputs:]),
         settings=parse_settings(f"{terms.group}.{name}", settings),
         inputs=inputs,

@@ -149,10 +149,6 @@ class ExecutionSettings:
         batch_size: Number of records that ``forward_batch`` gets at once; 32 by default. Batches
             begin at fixed records of the input, whatever the mode and the number of workers. A
             change makes finished records count as made with other options.
-        part_records: Number of records in each part of the result, of which only the last may have
-            fewer; 0, the default, writes one file. The parts joined are that file, byte by byte. A
-            change does not count as another option: a finished result that is reused is split
-            again, without a call of the operator.
         agents: Resources of its machine that each agent reserves, by the cluster's names:
             ``{"num_gpus": 1}``. An operator with it needs a cluster. False runs the operator on
             this machine. Otherwise operators in process mode use the cluster of the run, if it has
@@ -174,7 +170,6 @@ class ExecutionSettings:
     drain_seconds: float | None = field(default=None, metadata=_of(SECONDS))
     missing: str | None = field(default=None, metadata=_of(MISSING))
     batch_size: int | None = field(default=None, metadata=_of(WORKERS, launchpad=False))
-    part_records: int | None = field(default=None, metadata=_of(COUNT))
     agents: AgentResources | Literal[False] | None = field(
         default=None, metadata=_of(AGENTS, launchpad=False)
     )
@@ -226,7 +221,6 @@ class ResolvedSettings:
     drain_seconds: float
     missing: str = COUNTED
     batch_size: int = DEFAULT_BATCH_SIZE
-    part_records: int = 0
     agents: AgentResources | Literal[False] | None = None
 
 
@@ -264,6 +258,11 @@ _KINDS: Final[Mapping[str, SettingKind]] = {
     f"_{one.name}": one.metadata["kind"] for one in fields(ExecutionSettings)
 }
 SETTING_NAMES: Final = frozenset(_KINDS)
+REMOVED_SETTINGS: Final[Mapping[str, str]] = {
+    "_part_records": "was removed: a result is one file. For other programs, write files of so many"
+    " records with a node export.Jsonl('<folder>', records_per_file=...)",
+}
+"""Why a setting of earlier versions is refused, by its name."""
 
 
 def parse_settings(operator: str, given: Mapping[str, object]) -> ExecutionSettings:

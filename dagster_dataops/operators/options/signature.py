@@ -41,12 +41,14 @@ class OptionSpec:
         annotation: The annotated type; ``Any`` without annotation.
         many: Whether it takes all further positional arguments, as ``*names`` does. It is a tuple,
             and counts for no fingerprint if it is empty.
+        former: Its former names, the oldest first. The first counts in fingerprints.
     """
 
     name: str
     default: Any
     annotation: Any
     many: bool = False
+    former: tuple[str, ...] = ()
 
     @property
     def required(self) -> bool:
@@ -281,7 +283,7 @@ def bind_options(
     free = [name for name in specs if name not in given]
     for name in (name for name in given if name not in specs):
         if not any_option:
-            raise OperatorOptionError(operator, name, _unknown(name, specs))
+            raise OperatorOptionError(operator, name, _unknown(name, specs.values()))
         if near := nearest(name, free, _MISSPELLING_LIKENESS):
             text = "Operator %s: option %r is passed on by **kwargs; did you mean %r?"
             _LOG.warning(text, operator, name, near)
@@ -308,9 +310,12 @@ def _all_of(operator: str, spec: OptionSpec, given: Mapping[str, Any]) -> tuple[
     return tuple(value)
 
 
-def _unknown(name: str, known: Collection[str]) -> str:
-    near = nearest(name, known)
-    takes = ", ".join(known) if known else "none"
+def _unknown(name: str, known: Collection[OptionSpec]) -> str:
+    names = {spec.name: spec.name for spec in known}
+    former = {old: spec.name for spec in known for old in spec.former}
+    near = nearest(name, [*names, *former])
+    near = near and {**former, **names}[near]
+    takes = ", ".join(names) if names else "none"
     return f"is unknown{f'; did you mean {near!r}?' if near else '.'} Its options: {takes}"
 
 

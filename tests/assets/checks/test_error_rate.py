@@ -88,7 +88,7 @@ def test_it_passes_up_to_the_share_that_was_given(
     [
         (
             ErrorRateCheck(),
-            "Passes if no record fails. Blocks downstream if over 50.0 % fail.",
+            "Passes if no record fails. Blocks if over 50.0 % fail.",
         ),
         (
             ErrorRateCheck(0.1, blocking=True),

@@ -1,10 +1,14 @@
 """Operators in a defs.yaml."""
 
+import re
+
 import pytest
+from dagster.components.core.component_tree import ComponentTreeException
 
 from dagster_dataops import (
     OperatorPipelineComponent,
 )
+from dagster_dataops.errors import DefsYamlError
 from dagster_dataops.operators.options.settings import execution_settings
 from tests.assets.component_project import WARNED_OF
 from tests.assets.components.declared import NODE
@@ -82,3 +86,40 @@ OperatorDeclaration(name="clean", operator="text.Normalize").construct()
 print("dagster_dataops.library.text" in sys.modules, "dagster_dataops.library.dedup" in sys.modules)
 """
     assert run_python(code) == "True False\n"
+
+
+def test_a_removed_setting_is_refused_with_file_and_line(project):
+    project.write(f"{NODE}    part_records: 5\n")
+
+    with pytest.raises(ComponentTreeException) as caught, project.component():
+        pass
+
+    assert re.search(
+        r"(?s)defs\.yaml.*`part_records` was removed.*records_per_file", str(caught.value.__cause__)
+    )
+
+
+def test_an_option_may_be_given_by_its_former_name_and_the_line_is_logged(project, caplog):
+    project.write(
+        "source: texts.jsonl\noperators:\n  - name: long\n    operator: filters.TextLength\n"
+        "    options:\n      input_key: body\n      min_len: 3\n"
+    )
+
+    with project.component() as (component, _):
+        operator = component.operators[0].construct()
+
+    assert operator.__dataops__.options["min_chars"] == 3
+    assert "defs.yaml:9: Operator filters.TextLength: option 'min_len' is named 'min_chars'" in (
+        caplog.text
+    )
+
+
+def test_two_names_of_an_option_are_refused_with_the_line(project):
+    project.write(
+        "source: texts.jsonl\noperators:\n  - name: long\n    operator: filters.TextLength\n"
+        "    options:\n      min_chars: 3\n      min_len: 3\n"
+    )
+
+    said = r"defs\.yaml:8, .* 'min_chars' was given, and 'min_len', too"
+    with pytest.raises(DefsYamlError, match=said), project.component():
+        pass

@@ -8,22 +8,15 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from dagster_dataops import DataOpsIOManager, JsonlDataset, checks
+from dagster_dataops import DataOpsIOManager, JsonlDataset
 from dagster_dataops.assets.inputs.io_manager import as_form, records_of
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, ResultMissingError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
-    checks_of,
-    definitions_of,
-    execute,
-    metadata_of,
     numbered,
-    pipeline_of,
     polars_frame,
     resource_at,
     result_of,
-    write_jsonl,
 )
 
 ROWS = [{"id": 0, "text": "a"}, {"id": 1, "text": "b"}]
@@ -350,50 +343,3 @@ def test_missing_partitions_are_named_or_left_out_on_request(
         assert loaded.read() == [{"letter": "b"}]
     else:
         assert loaded == (found or {"b": [{"letter": "b"}]})
-
-
-@pytest.mark.parametrize("layout", ["steps", "single_step"])
-def test_results_in_parts_are_materialized_checked_and_loaded_like_others(
-    root: Path,
-    tmp_path: Path,
-    instance: dg.DagsterInstance,
-    registry: OperatorRegistry,
-    layout: str,
-) -> None:
-    @registry("data.text", _concurrency_mode="single")
-    def mark(record: dict) -> None:
-        record["marked"] = True
-
-    found: dict[str, Any] = {}
-
-    @dg.asset(ins={"first": dg.AssetIn(key=["docs", "first"])})
-    def loaded(first: pd.DataFrame) -> None:
-        found["texts"] = list(first["text"])
-
-    ppl = pipeline_of(first=mark(_part_records=3), second=mark(_part_records=4))
-    definitions = definitions_of(
-        ppl,
-        write_jsonl(tmp_path / "texts.jsonl", list(numbered(10))),
-        root,
-        layout=layout,
-        others=[loaded],
-        checks={"first": [checks.row_count(min=10, max=10), checks.unique("id")]},
-    )
-    result = execute(definitions, instance)
-
-    assert result.success
-    assert all(check.passed for check in checks_of(result))
-    assert found["texts"] == [f"text {number}" for number in range(10)]
-    metadata = metadata_of(result, "docs", "first")
-    assert (metadata["dagster/row_count"], metadata["rows_in"]) == (10, 10)
-    assert metadata["dagster/uri"].endswith("docs/first/first_results.jsonl")
-    assert [column.name for column in metadata["dagster/column_schema"].columns] == [
-        "id",
-        "text",
-        "marked",
-    ]
-    sizes = [
-        [path.read_bytes().count(b"\n") for path in sorted((root / place).iterdir())]
-        for place in ("docs/first/first_results.jsonl", "docs/second/second_results.jsonl")
-    ]
-    assert sizes == [[3, 3, 3, 1], [4, 4, 2]]

@@ -10,12 +10,12 @@ import pytest
 from dagster_dataops import DataOpsResource, build_definitions, checks, config
 from dagster_dataops.assets.automation.sensors import NewFiles
 from dagster_dataops.assets.steps.source_assets import source_asset
-from dagster_dataops.configuration import input_path
+from dagster_dataops.configuration import input_object
 from dagster_dataops.errors import ConfigurationError, InputError
 from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.places.open_stores import writing
+from dagster_dataops.places.result_store import ResultStore
 from dagster_dataops.records import encode
-from dagster_dataops.stores.open_stores import store_of
-from dagster_dataops.stores.result_store import ResultStore
 from dagster_dataops.tracing.tracer import trace
 from tests.assets.helpers import (
     checks_of,
@@ -58,9 +58,7 @@ def options(address: str, tmp_path: Path) -> Mapping[str, str]:
 
 @pytest.fixture
 def bucket(options: Mapping[str, str]) -> ResultStore:
-    found = store_of(input_path(URL, options))
-    assert found is not None
-    store = found[0]
+    store = writing(input_object(URL, options).bucket)
     store.remove(store.names("in"))
     return store
 

@@ -90,7 +90,6 @@ def test_settings_left_empty_have_no_default_to_fill_in(work: Any) -> None:
         "stop_after_failures",
         "drain_seconds",
         "missing",
-        "part_records",
     }
     assert not any(fields[name].is_required for name in empty)
 

@@ -8,9 +8,10 @@ from typing import Any, Literal, Optional
 import dagster as dg
 import pytest
 
-from dagster_dataops import Operator
+from dagster_dataops import Operator, chain
 from dagster_dataops.assets.launchpad.config_schema import COMMON_FIELDS, config_schema
 from dagster_dataops.assets.launchpad.operator_config import configured
+from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     asset_of,
@@ -388,8 +389,66 @@ def test_the_launchpad_schema_names_every_option(tag: Any, root: Path) -> None:
         "stop_after_failures",
         "drain_seconds",
         "missing",
-        "part_records",
         "limit",
         "resume",
     }
     assert "prefix" in schema.fields["params"].config_type.fields  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def shorten(registry: OperatorRegistry) -> Any:
+    @registry("data.text", _concurrency_mode="single", renamed_options={"max_len": "max_chars"})
+    def shorten(record: dict, max_chars: int = 80) -> dict:
+        return {"id": record["id"], "made": max_chars}
+
+    return shorten
+
+
+def former(root: Path, instance: dg.DagsterInstance, node: Any, params: Any) -> list[dict]:
+    source = write_jsonl(root / "texts.jsonl", [{"id": 0}])
+    definitions = definitions_of(pipeline_of(node=node), source, root)
+    execute(definitions, instance, {"ops": {"docs__node": {"config": {"params": params}}}})
+    return result_of(root, "docs", "node")
+
+
+def test_a_launch_may_give_an_option_by_its_former_name(
+    shorten: Any, tmp_path: Path, instance: dg.DagsterInstance, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.warns(DeprecationWarning, match="Run configuration: .*'max_len' is named 'max_ch"):
+        (record,) = former(tmp_path, instance, shorten(), {"max_len": 3})
+
+    assert record["made"] == 3
+    assert "option 'max_len' is named 'max_chars' now" in caplog.text
+
+
+def test_the_launch_of_an_earlier_version_changes_nothing(shorten: Any) -> None:
+    operator = shorten(max_chars=5)
+    with pytest.warns(DeprecationWarning, match="max_len"):
+        made = configured(operator, {"params": {"max_chars": 5, "max_len": 5}})
+    with pytest.warns(DeprecationWarning, match="max_len"):
+        changed = configured(operator, {"params": {"max_chars": 5, "max_len": 6}})
+
+    assert made.__dataops__.options["max_chars"] == 5
+    assert changed.__dataops__.options["max_chars"] == 6
+
+
+def test_a_launch_that_changes_both_names_is_refused(shorten: Any) -> None:
+    with (
+        pytest.warns(DeprecationWarning, match="max_len"),
+        pytest.raises(OperatorOptionError, match="'max_chars' was given, and 'max_len', too"),
+    ):
+        configured(shorten(), {"params": {"max_chars": 5, "max_len": 6}})
+
+
+def test_a_part_of_a_chain_has_former_names(
+    shorten: Any, tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    node = chain(shorten(), name="node")
+    with pytest.warns(DeprecationWarning, match=r"'shorten\.max_len' is named 'max_chars'"):
+        (record,) = former(tmp_path, instance, node, {"shorten": {"max_len": 3}})
+
+    assert record["made"] == 3
+
+
+def test_the_launchpad_proposes_the_present_names_alone(shorten: Any) -> None:
+    assert config_of(shorten())["params"] == {"max_chars": 80}

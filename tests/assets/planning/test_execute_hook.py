@@ -47,7 +47,7 @@ async def yields_later(self, context, dataops):
         (yields_later, "is asynchronous"),
         ("run", "is 'run', not a method"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_method_that_cannot_run_a_step_is_refused_when_definitions_load(
     execute: Any, named: str, ppl: Pipeline, records: Callable[[int], Path]

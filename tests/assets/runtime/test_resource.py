@@ -19,7 +19,7 @@ from dagster_dataops import (
     config,
 )
 from dagster_dataops.assets.runtime import resource as resource_module
-from dagster_dataops.assets.runtime.resource import _continued_runs
+from dagster_dataops.assets.runtime.step_context import continued_runs
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.cluster.ray_cluster import RayCluster
 from dagster_dataops.errors import (
@@ -229,7 +229,7 @@ def test_a_result_published_before_a_crash_is_reused_by_the_re_execution(
     assert not died.success
     assert len(result_of(root, "docs", "fragile")) == 100
 
-    monkeypatch.setattr(resource_module, "_continued_runs", lambda _: frozenset({died.run_id}))
+    monkeypatch.setattr(resource_module, "continued_runs", lambda _: frozenset({died.run_id}))
     again = execute(without_retries, instance)
     assert set(fragile.calls.values()) == {1}
     assert result_of(root, "docs", "fragile") == expected()
@@ -283,7 +283,7 @@ def test_a_run_continues_its_parents_as_long_as_they_were_re_executed_from_failu
     runs: list[FakeRun], continued: set[str]
 ) -> None:
     context: Any = FakeContext(*runs)
-    assert _continued_runs(context) == continued
+    assert continued_runs(context) == continued
 
 
 def test_a_folder_that_another_run_holds_is_waited_for_then_refused_by_its_name(

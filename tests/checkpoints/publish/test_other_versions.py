@@ -93,7 +93,6 @@ class Streamed(data_register.new_group("other_versions_streams")):
 OPERATORS: Final = {
     "single": single,
     "thread": threads,
-    "parts": lambda: single(_part_records=10),
     "outputs": routed,
     "stream": Streamed,
 }
@@ -200,7 +199,7 @@ def _machine(tmp_path: Path, number: int, store: FakeStore) -> NodeFolder:
     return node(machine(tmp_path / str(number), store) / "docs")
 
 
-@pytest.mark.parametrize("kind", ["single", "thread", "parts", "outputs", "stream"])
+@pytest.mark.parametrize("kind", ["single", "thread", "outputs", "stream"])
 def test_a_checkpoint_of_another_format_is_kept_on_an_object_store(
     tmp_path: Path, kind: str
 ) -> None:

@@ -150,7 +150,7 @@ def _all_of(order: AgentOrder) -> Said:
     thread.start()
     while not any(isinstance(one, Ready) for one in said):
         said += agent.receive(1.0)
-    for start, end in _lines_of(order.input):
+    for start, end in _lines_of(Path(order.input)):
         agent.follow(Lease([Interval(start, end)], []))
     agent.follow(Command.FINISH)
     thread.join()

@@ -7,11 +7,14 @@ import orjson
 import pytest
 
 from dagster_dataops.data import data_register
+from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.records.calling import calling_each
 from dagster_dataops.execution.records.record_failures import (
     Failure,
     failure_of,
 )
+from dagster_dataops.operators.outcomes.record_context import Tally
+from dagster_dataops.records import encode
 from tests.execution.helpers import act, act_async, call_one, call_one_async
 
 _GROUP = "data.settling"
@@ -79,6 +82,38 @@ def test_an_invalid_return_value_is_an_invalid_result(value: object) -> None:
     assert isinstance(failure, Failure)
     assert failure.exception == "InvalidResult"
     assert failure.traceback_text == ""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": True, "b": float("nan")},
+        {"a": None, "b": [1.5, float("inf")]},
+        {"a": 0, "b": 2**64},
+        {"a": "x", "b": {1, 2}},
+        {"a": "\ud800"},
+        {1: "a"},
+    ],
+)
+def test_a_record_that_json_cannot_hold_fails_as_encode_does(value: dict[Any, Any]) -> None:
+    with pytest.raises(UnencodableError) as refused:
+        encode(value)
+    failure = _settled(returns(value=value), b"{}")
+    assert isinstance(failure, Failure)
+    assert (failure.exception, failure.message) == ("InvalidResult", str(refused.value))
+    assert failure.traceback_text == ""
+
+
+@pytest.mark.parametrize("before", [b"true", b"null", b"1", b'"x"', b"1.5", b"[true]"])
+def test_an_integer_beyond_64_bits_is_found_behind_any_value(before: bytes) -> None:
+    tally = Tally()
+    tally.exact = True
+    line = b'{"a":%s,"b":%d}' % (before, 2**64)
+    with calling_each(keep(), (), tally=tally) as settle:
+        failure = call_one(settle, line)
+        assert call_one(settle, b'{"a":%s}' % before) == b'{"a":%s,"seen":true}\n' % before
+    assert isinstance(failure, Failure)
+    assert "an integer beyond 64 bits" in failure.message
 
 
 @pytest.mark.parametrize("line", [b"", b" ", b"\t\r", b"\r"])

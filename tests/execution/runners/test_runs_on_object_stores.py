@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from dagster_dataops import JsonlDataset, To, data, data_register, load_artefact
-from dagster_dataops.byte_ranges import PartedFile
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.given_stream import given_stream
-from dagster_dataops.exporters.exporter import ExportRecords
 from dagster_dataops.streams.factories import read_sequence
 from tests.execution.helpers import write_input
 from tests.object_stores import FakeStore, machine
@@ -76,38 +74,6 @@ def test_named_outputs_are_read_on_another_machine(go_on, tmp_path):
     retry = {"resume": ResumePolicy.FAILED_RECORDS}
     report = run(parity(_concurrency_mode="single"), go_on("parity"), [source], **retry)
     assert report.manifest.resumed == 59
-
-
-def test_a_result_in_parts_is_read_and_split_again_on_another_machine(go_on, tmp_path):
-    source = write_input(tmp_path / "in.jsonl", RECORDS)
-    bytes_of, digests = [], set()
-    for part in (9, 25, 0, 7):
-        place = go_on("odd")
-        operator = data.object_store_tests.odd(_part_records=part)
-        made = run(operator, place, [source], reuse_finished=True)
-        there = go_on("odd")
-        found = load_result(there)
-        assert made.reused is bool(bytes_of)
-        assert found.rows == 30
-        sizes = (
-            [path.read_bytes().count(b"\n") for path in PartedFile.at(there.result).paths]
-            if part
-            else [there.result.read_bytes().count(b"\n")]
-        )
-        assert sizes == ([part] * (30 // part) + [30 % part] * bool(30 % part) if part else [30])
-        bytes_of.append(b"".join(ExportRecords(found).lines()))
-        digests.add(found.identity)
-    assert len(set(bytes_of)) == len(digests) == 1
-
-
-def test_the_working_copy_follows_parts_that_another_machine_has_replaced(go_on, tmp_path):
-    first = go_on("odd")
-    operator = data.object_store_tests.odd(_part_records=4)
-    run(operator, first, [write_input(tmp_path / "in.jsonl", RECORDS)])
-    run(operator, go_on("odd"), [write_input(tmp_path / "in.jsonl", RECORDS[:20])])
-
-    assert [record["n"] for record in load_result(first)] == list(range(1, 20, 2))
-    assert len(list(first.parts.glob("*.jsonl"))) == 1
 
 
 def test_an_artefact_is_read_on_another_machine(go_on, tmp_path):

@@ -1,10 +1,9 @@
 import pytest
 from hypothesis import given
 
-from dagster_dataops import data
+from dagster_dataops import Drop, data
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import to_messages
-from dagster_dataops.operators.outcomes.record_context import Drop
 from tests.library.adversarial import NO_TEXTS
 from tests.library.chat.conversations import messages
 

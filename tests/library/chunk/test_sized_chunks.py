@@ -19,19 +19,19 @@ def test_a_pattern_alone_cuts_at_each_match() -> None:
 
 
 def test_a_length_alone_cuts_with_overlap() -> None:
-    operator = data.chunk.Characters(max_len=4, split_pattern=None, overlap_len=1)
+    operator = data.chunk.Characters(max_chars=4, split_pattern=None, overlap_chars=1)
     assert texts(operator, "abcdefgh") == ["abcd", "defg", "gh"]
     assert texts(operator, "abcdefg") == ["abcd", "defg", "g"]
     assert texts(operator, "abcd") == ["abcd"]
 
 
 def test_both_cut_at_the_last_match_that_fits() -> None:
-    operator = data.chunk.Characters(max_len=6, split_pattern=" ", overlap_len=2)
+    operator = data.chunk.Characters(max_chars=6, split_pattern=" ", overlap_chars=2)
     assert texts(operator, "ab cd efghijklmn") == ["ab cd", "efghij", "ijklmn"]
 
 
 def test_blank_pieces_are_left_out_but_for_the_last() -> None:
-    operator = data.chunk.Characters(max_len=4, split_pattern=" ")
+    operator = data.chunk.Characters(max_chars=4, split_pattern=" ")
     assert texts(operator, "   abcdefgh") == ["abcd", "efgh"]
     assert texts(operator, "abcd   ") == ["abcd", "   "]
 
@@ -48,7 +48,7 @@ def test_records_are_copies_with_a_number() -> None:
 
 @given(st.text("ab \n", max_size=40), st.integers(1, 9), st.sampled_from([None, "", "b*", " |\n"]))
 def test_a_piece_has_at_most_max_len_characters(text: str, most: int, pattern: str | None) -> None:
-    found = texts(data.chunk.Characters(max_len=most, split_pattern=pattern), text)
+    found = texts(data.chunk.Characters(max_chars=most, split_pattern=pattern), text)
     assert all(len(piece) <= most for piece in found)
     assert all(piece.strip() for piece in found[:-1]) or pattern is None
     if pattern is None:
@@ -58,8 +58,8 @@ def test_a_piece_has_at_most_max_len_characters(text: str, most: int, pattern: s
 def test_options_of_characters_that_do_not_fit_are_refused() -> None:
     with pytest.raises(DefinitionError, match="split_pattern"):
         data.chunk.Characters(split_pattern=None)
-    with pytest.raises(DefinitionError, match="overlap_len"):
-        data.chunk.Characters(max_len=3, overlap_len=3)
+    with pytest.raises(DefinitionError, match="overlap_chars"):
+        data.chunk.Characters(max_chars=3, overlap_chars=3)
     with pytest.raises(DefinitionError, match="no regular expression"):
         data.chunk.Characters(split_pattern="(")
     with pytest.raises(DefinitionError, match="output_key"):
@@ -67,7 +67,9 @@ def test_options_of_characters_that_do_not_fit_are_refused() -> None:
 
 
 def test_hostile_texts_are_cut_by_characters() -> None:
-    survives(data.chunk.Characters(max_len=100, split_pattern=r"[.!?]\s+", overlap_len=10).forward)
+    survives(
+        data.chunk.Characters(max_chars=100, split_pattern=r"[.!?]\s+", overlap_chars=10).forward
+    )
 
 
 @pytest.mark.parametrize("name", ["o200k_base", "bytes", "whitespace"])
@@ -88,7 +90,7 @@ def test_pieces_without_overlap_are_the_text(name: str, text: str, most: int) ->
     overlap=st.integers(1, 7),
 )
 def test_pieces_with_overlap_cover_the_text(text: str, most: int, overlap: int) -> None:
-    operator = data.chunk.Tokens("bytes", max_tokens=most, overlap=min(overlap, most - 1))
+    operator = data.chunk.Tokens("bytes", max_tokens=most, overlap_tokens=min(overlap, most - 1))
     position = end = 0
     for piece in texts(operator, text):
         position = text.index(piece, position)
@@ -98,18 +100,18 @@ def test_pieces_with_overlap_cover_the_text(text: str, most: int, overlap: int) 
 
 
 def test_words_are_tokens_with_the_space_behind_them() -> None:
-    operator = data.chunk.Tokens("whitespace", max_tokens=2, overlap=1)
+    operator = data.chunk.Tokens("whitespace", max_tokens=2, overlap_tokens=1)
     assert texts(operator, " a b  c d") == [" a b  ", "b  c ", "c d"]
 
 
 def test_options_of_tokens_that_do_not_fit_are_refused() -> None:
     with pytest.raises(DefinitionError, match="overlap"):
-        data.chunk.Tokens(max_tokens=3, overlap=3)
+        data.chunk.Tokens(max_tokens=3, overlap_tokens=3)
 
 
 @pytest.mark.parametrize("name", ["o200k_base", "bytes", "whitespace"])
 def test_hostile_texts_are_cut_by_tokens(name: str) -> None:
-    survives(data.chunk.Tokens(name, max_tokens=100, overlap=20).forward)
+    survives(data.chunk.Tokens(name, max_tokens=100, overlap_tokens=20).forward)
 
 
 def test_a_text_is_cut_at_lines_before_words() -> None:

@@ -37,12 +37,12 @@ def test_texts_made_of_earlier_ones_go(root: Path) -> None:
 def test_a_share_at_the_threshold_is_kept(root: Path) -> None:
     given = [{"text": "a b c d"}, {"text": "a b x y"}]
     for threshold, kept in [(0.5, 2), (0.49, 1)]:
-        operator = data.dedup.Bloom(ngram_size=1, duplicate_threshold=threshold, max_memory_mb=1)
+        operator = data.dedup.Bloom(ngram_size=1, threshold=threshold, max_memory_mb=1)
         assert len(operator(given)) == kept
 
 
 def test_dropped_texts_and_repeats_inside_a_text_count(root: Path) -> None:
-    operator = data.dedup.Bloom(ngram_size=1, duplicate_threshold=0.5, max_memory_mb=1)
+    operator = data.dedup.Bloom(ngram_size=1, threshold=0.5, max_memory_mb=1)
     given = [{"text": "a a a a"}, {"text": "a a c"}, {"text": "c d"}, {"text": "d e"}]
     assert operator(given) == [given[0], *given[2:]]
     again = [{"text": "x c c"}, {"text": "c c x y"}]
@@ -51,12 +51,12 @@ def test_dropped_texts_and_repeats_inside_a_text_count(root: Path) -> None:
 
 def test_new_texts_are_rarely_dropped(root: Path) -> None:
     records = [{"text": text_of(seed, 100)} for seed in range(400)]
-    operator = data.dedup.Bloom(ngram_size=3, duplicate_threshold=0.05, max_memory_mb=1)
+    operator = data.dedup.Bloom(ngram_size=3, threshold=0.05, max_memory_mb=1)
     assert len(operator(records)) == 400
 
 
 @pytest.mark.parametrize(
-    "option", [{"hashes": 0}, {"ngram_size": 0}, {"duplicate_threshold": 1.5}, {"max_memory_mb": 0}]
+    "option", [{"hashes": 0}, {"ngram_size": 0}, {"threshold": 1.5}, {"max_memory_mb": 0}]
 )
 def test_wrong_options_are_refused(option: dict) -> None:
     with pytest.raises(DefinitionError, match=next(iter(option))):

@@ -15,7 +15,7 @@ OPERATORS: dict[str, dict[str, Any]] = {
     "Bloom": {"max_memory_mb": 1},
     "Lines": {},
     "NearDuplicate": {"verify": True},
-    "Sentences": {"min_words_to_remove_span": 2},
+    "Sentences": {"min_span_words": 2},
     "SimHash": {},
     "Substring": {"min_tokens": 3},
     "Url": {"input_key": "text"},

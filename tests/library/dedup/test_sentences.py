@@ -8,7 +8,7 @@ from dagster_dataops.errors import DefinitionError
 from tests.execution.helpers import MODES, node, run, write_input
 
 SPAN = "The sun is up. The birds sing. The day is long."
-WORDS = {"min_doc_words": 0, "min_num_sentences": 0}
+WORDS = {"min_words": 0, "min_sentences": 0}
 
 
 def texts(operator: Any, given: list[Any]) -> list[Any]:
@@ -39,8 +39,8 @@ def test_changed_texts_below_the_minima_are_dropped_and_others_stay(root: Path) 
     rest = "It is warm. " * 2
     given = ["Short.", SPAN, f"{SPAN} {rest}", SPAN]
     assert texts(data.dedup.Sentences(), given) == ["Short.", SPAN]
-    assert texts(data.dedup.Sentences(min_doc_words=0), given) == ["Short.", SPAN]
-    more = texts(data.dedup.Sentences(min_doc_words=6, min_num_sentences=2), given)
+    assert texts(data.dedup.Sentences(min_words=0), given) == ["Short.", SPAN]
+    more = texts(data.dedup.Sentences(min_words=6, min_sentences=2), given)
     assert more == ["Short.", SPAN, rest.strip()]
     empty = texts(data.dedup.Sentences(**WORDS), [SPAN, SPAN])
     assert empty == [SPAN]
@@ -48,15 +48,15 @@ def test_changed_texts_below_the_minima_are_dropped_and_others_stay(root: Path) 
 
 def test_lines_are_compared_instead_of_sentences(root: Path) -> None:
     given = ["a 1\n\nb", "\nB!\n\nA 22\nc"]
-    operator = data.dedup.Sentences(split_sentences=False, n_sentences=1, **WORDS)
+    operator = data.dedup.Sentences(split_sentences=False, span_sentences=1, **WORDS)
     assert texts(operator, given) == ["a 1\n\nb", "c"]
 
 
 def test_short_repeats_may_stay(root: Path) -> None:
     given = ["One two. Three.", "One two. Three. Four."]
-    kept = data.dedup.Sentences(n_sentences=2, min_words_to_remove_span=4, **WORDS)
+    kept = data.dedup.Sentences(span_sentences=2, min_span_words=4, **WORDS)
     assert texts(kept, given) == given
-    removed = data.dedup.Sentences(n_sentences=2, min_words_to_remove_span=3, **WORDS)
+    removed = data.dedup.Sentences(span_sentences=2, min_span_words=3, **WORDS)
     assert texts(removed, given) == ["One two. Three.", "Four."]
 
 
@@ -111,8 +111,8 @@ def test_a_value_that_is_no_text_fails_its_record(root: Path, value: Any) -> Non
 
 
 def test_impossible_options_are_refused() -> None:
-    with pytest.raises(DefinitionError, match="'n_sentences' must be at least 1"):
-        data.dedup.Sentences(n_sentences=0)
+    with pytest.raises(DefinitionError, match="'span_sentences' must be at least 1"):
+        data.dedup.Sentences(span_sentences=0)
     with pytest.raises(DefinitionError, match="several elements"):
         data.dedup.Lines("texts[*].body")
     with pytest.raises(DefinitionError, match="separator is empty"):

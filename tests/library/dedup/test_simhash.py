@@ -34,7 +34,7 @@ def test_exactly_the_pairs_within_the_distance_are_found(
         for _ in range(generator.randrange(6)):
             words[generator.randrange(len(words))] = f"x{number}"
         records.append({"text": " ".join(words)})
-    operator = data.dedup.SimHash(hamming_distance=distance, num_blocks=blocks)
+    operator = data.dedup.SimHash(max_distance=distance, blocks=blocks)
     expected = brute_force(operator, records, distance)
     assert operator(records) == expected
     assert 60 <= len(expected) < 200
@@ -48,7 +48,7 @@ def test_each_bit_is_that_of_most_hashes() -> None:
 
 
 def test_too_few_blocks_are_refused() -> None:
-    with pytest.raises(DefinitionError, match="num_blocks must be between 5"):
-        data.dedup.SimHash(num_blocks=4)
+    with pytest.raises(DefinitionError, match="blocks must be between 5"):
+        data.dedup.SimHash(blocks=4)
     with pytest.raises(DefinitionError, match="choices of blocks must be between 1 and 1000"):
-        data.dedup.SimHash(num_blocks=16, hamming_distance=8)
+        data.dedup.SimHash(blocks=16, max_distance=8)

@@ -52,7 +52,7 @@ def test_the_rest_keeps_its_white_space(root: Path) -> None:
     passage = "one two  three\nfour"
     given = [passage, f"\n A  b {passage}\n\nc\td ", f"{passage} x"]
     assert texts(data.dedup.Substring(min_tokens=4), given) == [passage, "\n A  b c\td ", "x"]
-    kept = texts(data.dedup.Substring(min_tokens=4, min_doc_words=2), given)
+    kept = texts(data.dedup.Substring(min_tokens=4, min_words=2), given)
     assert kept == [passage, "\n A  b c\td "]
 
 

@@ -13,14 +13,27 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from dagster_dataops import data, read_jsonl
-from dagster_dataops.errors import DefinitionError, ExportError, MissingExtraError
+from dagster_dataops import JsonlDataset, data, read_jsonl
+from dagster_dataops.errors import (
+    DefinitionError,
+    ExportError,
+    MissingExtraError,
+    OperatorOptionError,
+    StorageError,
+)
+from dagster_dataops.exporters import json_lines
+from tests.each import each
 
 MIXED = [
     {"id": 1, "text": 'a,"b"\r\nc', "score": 1, "tags": ["x"], "meta": {"n": 1}},
     {"id": 2, "text": "", "score": 0.5, "tags": [], "meta": {"m": None}},
     {"id": 3, "text": None, "late": True, "tags": None},
 ]
+
+
+def parts(folder: Path) -> list[bytes]:
+    """Return the content of each file of an export, in order of their names."""
+    return [path.read_bytes() for path in sorted(folder.glob("part-*"))]
 
 
 def parquet(path: Path, records: list[dict[str, Any]], **options: Any) -> pa.Table:
@@ -280,3 +293,64 @@ def test_equal_records_give_equal_compressed_bytes(tmp_path):
         data.export.Jsonl("x.gz", compression="zst")
     with pytest.raises(DefinitionError, match="compression is 'xz'"):
         data.export.Jsonl("x.xz", compression="xz")
+
+
+@each("size", [1, 3, 4, 5, 11, 12, 13, 1000])
+def test_the_files_of_a_folder_have_so_many_records_and_joined_are_the_single_file(size, tmp_path):
+    records = [{"n": n, "text": "ä\u2028" * n} for n in range(12)]
+    data.export.Jsonl(tmp_path / "one.jsonl")(records)
+    folder = data.export.Jsonl(tmp_path / f"out-{size}", records_per_file=size)(records)
+
+    found = parts(Path(folder))
+
+    assert b"".join(found) == (tmp_path / "one.jsonl").read_bytes()
+    counts = [part.count(b"\n") for part in found]
+    assert counts == [size] * (12 // size) + [12 % size] * bool(12 % size)
+    assert JsonlDataset.of_file(folder).read() == records
+
+
+def test_a_smaller_export_leaves_no_file_of_the_larger_one_before(tmp_path):
+    for count in (9, 2, 0, 5):
+        records = [{"n": n} for n in range(count)]
+        data.export.Jsonl(tmp_path / "out", records_per_file=2)(records)
+        assert len(parts(tmp_path / "out")) == max(1, -(-count // 2))
+        assert b"".join(parts(tmp_path / "out")).count(b"\n") == count
+
+
+@each("compression", ["gz", "zst"])
+def test_the_files_of_a_folder_can_be_compressed(compression, tmp_path):
+    records = [{"n": n} for n in range(5)]
+    data.export.Jsonl(tmp_path / "out", compression, records_per_file=2)(records)
+
+    names = [path.name for path in sorted((tmp_path / "out").glob("part-*"))]
+    assert names == [f"part-0000{number}.jsonl.{compression}" for number in range(3)]
+    unpack = {"gz": gzip.decompress, "zst": zstandard.ZstdDecompressor().decompressobj().decompress}
+    first = parts(tmp_path / "out")[0]
+    assert unpack[compression](first) == b'{"n":0}\n{"n":1}\n'
+
+
+def test_names_of_more_than_100_000_files_sort_in_the_order_of_the_records(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_lines, "_LEAST_DIGITS", 1)
+    data.export.Jsonl(tmp_path / "out", records_per_file=1)([{"n": n} for n in range(11)])
+
+    assert [orjson.loads(part)["n"] for part in parts(tmp_path / "out")] == list(range(11))
+    assert (tmp_path / "out" / "part-00.jsonl").exists()
+
+
+def test_a_folder_with_other_files_or_the_name_of_a_file_is_refused(tmp_path):
+    with pytest.raises(DefinitionError, match="must be that of a folder, such as 'corpus'"):
+        data.export.Jsonl("out.jsonl.gz", records_per_file=3)
+    with pytest.raises(OperatorOptionError, match="at least 1"):
+        data.export.Jsonl("out", records_per_file=0)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").touch()
+    with pytest.raises(StorageError, match=r"no export wrote \(notes.txt\)"):
+        data.export.Jsonl(tmp_path / "mine", records_per_file=3)([{"n": 1}])
+
+
+def test_blank_lines_of_an_input_are_not_counted_as_records(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"n": 0}\n\n{"n": 1}\n\n\n{"n": 2}')
+    given = JsonlDataset.of_file(tmp_path / "in.jsonl")
+    data.export.Jsonl(tmp_path / "out", records_per_file=2)(given)
+
+    assert parts(tmp_path / "out") == [b'{"n":0}\n{"n":1}\n', b'{"n":2}\n']

@@ -1,14 +1,13 @@
 import pytest
 
-from dagster_dataops import data
+from dagster_dataops import Drop, data
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.operators.outcomes.record_context import Drop
 
 GOOD = "One good line here. It has two sentences."
 
 
 def cleaned(*lines, **options):
-    options = {"min_num_sentences": 0, **options}
+    options = {"min_sentences": 0, **options}
     returned = data.filters.C4Quality(**options).forward({"text": "\n".join(lines)})
     return returned.reason if isinstance(returned, Drop) else returned["text"]
 
@@ -44,9 +43,9 @@ def test_citations_go_and_their_words_count():
 
 
 def test_too_few_sentences_drop_the_text():
-    assert cleaned(GOOD, GOOD, min_num_sentences=5) == "too_few_sentences"
-    assert cleaned(GOOD, GOOD, GOOD, min_num_sentences=5).count("\n") == 2
-    assert cleaned("no", min_num_sentences=-1) == cleaned("no", min_num_sentences=None) == ""
+    assert cleaned(GOOD, GOOD, min_sentences=5) == "too_few_sentences"
+    assert cleaned(GOOD, GOOD, GOOD, min_sentences=5).count("\n") == 2
+    assert cleaned("no", min_sentences=-1) == cleaned("no", min_sentences=None) == ""
 
 
 def test_sentences_can_be_judged_in_place_of_lines():
@@ -81,7 +80,7 @@ def test_numbers_can_be_switched_off():
 def test_tag_leaves_the_text_and_both_changes_it():
     record = {"text": f"{GOOD}\nno"}
     counts = {"c4_lines": 2, "c4_kept_lines": 1, "c4_sentences": 2}
-    options = {"min_num_sentences": 1}
+    options = {"min_sentences": 1}
 
     tagged = data.filters.C4Quality(mode="tag", **options)([record])
     both = data.filters.C4Quality(mode="both", **options)([record])
@@ -91,9 +90,9 @@ def test_tag_leaves_the_text_and_both_changes_it():
 
 
 def test_the_text_is_written_where_it_is_told():
-    operator = data.filters.C4Quality(input_key="a.b", min_num_sentences=1)
+    operator = data.filters.C4Quality(input_key="a.b", min_sentences=1)
     assert operator([{"a": {"b": f"{GOOD}\nno", "c": 1}}]) == [{"a": {"b": GOOD, "c": 1}}]
-    operator = data.filters.C4Quality(output_key="clean", min_num_sentences=1)
+    operator = data.filters.C4Quality(output_key="clean", min_sentences=1)
     assert operator([{"text": f"{GOOD}\nno"}]) == [{"text": f"{GOOD}\nno", "clean": GOOD}]
     with pytest.raises(DefinitionError, match="may select several"):
         data.filters.C4Quality(input_key="a[*]")

@@ -32,7 +32,7 @@ def test_shares_of_characters(name, text, expected):
 
 
 def test_the_set_of_datajuicer_has_letters():
-    assert stats("SpecialCharacterRatio", "काम上", set="datajuicer") == 0.5
+    assert stats("SpecialCharacterRatio", "काम上", character_set="datajuicer") == 0.5
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_an_empty_text_is_dropped_as_empty(name):
 def test_the_limit_is_inclusive():
     keep, drop = {"text": "1" + "a" * 9}, {"text": "11" + "a" * 9}
     assert data.filters.Numbers(max_number_to_text_ratio=0.1)([keep, drop]) == [keep]
-    assert data.filters.NonAlphaNumeric(max=0.0)([keep, {"text": "-"}]) == [keep]
+    assert data.filters.NonAlphaNumeric(max_ratio=0.0)([keep, {"text": "-"}]) == [keep]

@@ -39,9 +39,9 @@ PROSE = {
 def test_prose_is_kept_with_its_language_and_dropped_as_english(language):
     record = {"text": PROSE[language] + "\n"}
 
-    kept = data.filters.GopherQuality(language=language, min_doc_words=20)([dict(record)])
+    kept = data.filters.GopherQuality(language=language, min_words=20)([dict(record)])
     assert kept == [record]
-    english = data.filters.GopherQuality(min_doc_words=0, mode="tag").forward(dict(record))
+    english = data.filters.GopherQuality(min_words=0, mode="tag").forward(dict(record))
     assert english["drop_reason"] in {
         "gopher_enough_stop_words",
         "gopher_above_avg_threshold",
@@ -63,11 +63,11 @@ def test_lists_and_repetitions_are_dropped_in_all_languages(language):
 
 def test_an_option_that_is_given_counts_in_all_languages():
     record = {"text": PROSE["zh"]}
-    strict = data.filters.GopherQuality(language="zh", min_doc_words=1, min_avg_word_length=2)
+    strict = data.filters.GopherQuality(language="zh", min_words=1, min_mean_word_length=2)
 
     assert strict.forward(record).reason == "gopher_below_avg_threshold"
     assert data.filters.MeanWordLength(language="zh")([dict(record)]) == [record]
-    assert data.filters.WordCount(language="zh", min_num=60)([dict(record)]) == [record]
+    assert data.filters.WordCount(language="zh", min_words=60)([dict(record)]) == [record]
 
 
 def test_codes_may_have_a_region_and_unknown_languages_have_no_stop_words():

@@ -33,7 +33,7 @@ def test_the_preset_of_nemo_has_limits_of_its_own():
     few, many = {"text": "a " * 49}, {"text": "a " * 50}
 
     assert data.filters.WordCount(preset="nemo")([few, many]) == [many]
-    assert data.filters.WordCount(preset="nemo", min_num=49, max_num=49)([few, many]) == [few]
+    assert data.filters.WordCount(preset="nemo", min_words=49, max_words=49)([few, many]) == [few]
     with pytest.raises(DefinitionError, match="'preset' must be one of 'datajuicer', 'nemo'; got"):
         data.filters.WordCount(preset="dolma")
 

@@ -45,14 +45,14 @@ def test_bad_words_of_c4():
 def test_a_share_of_texts_is_kept_by_text_and_seed():
     texts = [f"bad {number}" for number in range(400)]
 
-    some = kept(data.filters.C4BadWords(["bad"], keep_fraction=0.25), *texts)
+    some = kept(data.filters.C4BadWords(["bad"], keep_ratio=0.25), *texts)
 
     assert 60 < len(some) < 140
-    assert some == kept(data.filters.C4BadWords(["bad"], keep_fraction=0.25), *texts)
-    assert some != kept(data.filters.C4BadWords(["bad"], keep_fraction=0.25, seed=1), *texts)
-    assert kept(data.filters.C4BadWords(["bad"], keep_fraction=1.0), *texts) == texts
+    assert some == kept(data.filters.C4BadWords(["bad"], keep_ratio=0.25), *texts)
+    assert some != kept(data.filters.C4BadWords(["bad"], keep_ratio=0.25, seed=1), *texts)
+    assert kept(data.filters.C4BadWords(["bad"], keep_ratio=1.0), *texts) == texts
     with pytest.raises(DefinitionError, match="between 0 and 1"):
-        data.filters.C4BadWords(["bad"], keep_fraction=2)
+        data.filters.C4BadWords(["bad"], keep_ratio=2)
 
 
 def test_worker_processes_find_the_same():

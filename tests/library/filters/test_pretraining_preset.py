@@ -1,7 +1,6 @@
 import pytest
 
-from dagster_dataops import data
-from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops import Drop, data
 
 GOOD = (
     "The harbour was quiet when the first boats came back from the sea that morning.\n"

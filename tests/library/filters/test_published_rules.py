@@ -1,8 +1,7 @@
 import pytest
 
-from dagster_dataops import data
+from dagster_dataops import Drop, data
 from dagster_dataops.library.analysis.signals import repetition_signals
-from dagster_dataops.operators.outcomes.record_context import Drop
 
 PROSE = "The harbour was quiet when the first boats came back and nobody had slept that night. "
 TWICE = PROSE + "Later the children ran down to see what had been caught that day. "
@@ -43,9 +42,9 @@ class TestGopherQuality:
 
     def test_options(self):
         short = "the boats of that harbour"
-        assert reason("GopherQuality", short, min_doc_words=5) is None
-        assert reason("GopherQuality", short, min_doc_words=None) is None
-        assert reason("GopherQuality", short, min_doc_words=1, max_doc_words=4) == "gopher_long_doc"
+        assert reason("GopherQuality", short, min_words=5) is None
+        assert reason("GopherQuality", short, min_words=None) is None
+        assert reason("GopherQuality", short, min_words=1, max_words=4) == "gopher_long_doc"
         digits = "the and " * 25 + "123456 " * 20
         assert reason("GopherQuality", digits, min_alpha_words_ratio=0.5) is None
         german = "das Haus und der Hafen " * 20
@@ -65,13 +64,13 @@ class TestGopherQuality:
         ],
     )
     def test_a_limit_that_is_off_leaves_the_others(self, text, expected):
-        assert reason("GopherQuality", text, min_doc_words=None) == expected
+        assert reason("GopherQuality", text, min_words=None) == expected
 
     def test_a_text_without_words_is_empty_if_a_share_has_a_limit(self):
-        shares = ["max_symbol_word_ratio", "max_bullet_lines_ratio", "max_ellipsis_lines_ratio"]
+        shares = ["max_symbol_to_word_ratio", "max_bullet_lines_ratio", "max_ellipsis_lines_ratio"]
         shares += ["max_non_alpha_words_ratio", "min_alpha_words_ratio"]
-        numbers = ["min_doc_words", "max_doc_words", "min_stop_words"]
-        lengths = ["min_avg_word_length", "max_avg_word_length"]
+        numbers = ["min_words", "max_words", "min_stop_words"]
+        lengths = ["min_mean_word_length", "max_mean_word_length"]
         off = dict.fromkeys([*shares, *numbers, *lengths])
 
         assert reason("GopherQuality", "", **off) is None
@@ -120,12 +119,15 @@ class TestGopherRepetition:
         assert reason("GopherRepetition", text) == expected
 
     def test_rules_can_be_chosen(self):
-        assert reason("GopherRepetition", TWICE, dup_n_grams=[[12, 0.5]]) is None
-        assert reason("GopherRepetition", TWICE, dup_n_grams=[[12, 0.2]]) == "duplicated_12_n_grams"
-        assert reason("GopherRepetition", "two words", top_n_grams=[]) is None
-        assert reason("GopherRepetition", "one\none", dup_line_frac=None, top_n_grams=[]) == (
-            "dup_line_char_frac"
+        assert reason("GopherRepetition", TWICE, duplicate_ngrams=[[12, 0.5]]) is None
+        assert (
+            reason("GopherRepetition", TWICE, duplicate_ngrams=[[12, 0.2]])
+            == "duplicated_12_n_grams"
         )
+        assert reason("GopherRepetition", "two words", top_ngrams=[]) is None
+        assert reason(
+            "GopherRepetition", "one\none", max_duplicate_line_ratio=None, top_ngrams=[]
+        ) == ("dup_line_char_frac")
 
     def test_all_signals_are_written(self):
         assert len(signals("GopherRepetition", "")) == 13
@@ -158,7 +160,7 @@ class TestFineWebQuality:
         assert signals("FineWebQuality", open_ended)["line_punct_ratio"] == 0.0
         assert reason("FineWebQuality", open_ended, stop_chars=["back"]) is None
         assert reason("FineWebQuality", "Menu.", short_line_length=4) is None
-        assert reason("FineWebQuality", "Menu.", short_line_thr=None) is None
+        assert reason("FineWebQuality", "Menu.", max_short_line_ratio=None) is None
 
 
 def test_mc4_needs_three_long_lines():

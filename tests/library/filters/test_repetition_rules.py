@@ -7,10 +7,10 @@ from dagster_dataops.errors import DefinitionError
 @pytest.mark.parametrize(
     ("name", "options", "text", "expected"),
     [
-        ("CharacterRepetition", {"rep_len": 2}, "ababab", 3 / 5),
+        ("CharacterRepetition", {"ngram_size": 2}, "ababab", 3 / 5),
         ("CharacterRepetition", {}, "short", 0.0),
-        ("WordRepetition", {"rep_len": 1}, "A, a b c", 0.5),
-        ("WordRepetition", {"rep_len": 2}, "a b a b", 2 / 3),
+        ("WordRepetition", {"ngram_size": 1}, "A, a b c", 0.5),
+        ("WordRepetition", {"ngram_size": 2}, "a b a b", 2 / 3),
         ("RepeatedLines", {}, "a\nb\n\na\na", 0.5),
         ("RepeatedLinesByChar", {}, "aa\nb\n\naa", 0.6),
         ("RepeatedParagraphs", {}, "a\n\nb\n\na\n\na", 0.5),
@@ -44,7 +44,7 @@ def test_the_fraction_is_a_minimum_of_different_lines():
 
 @pytest.mark.parametrize(
     ("name", "option"),
-    [("CharacterRepetition", "rep_len"), ("RepeatingTopNGrams", "n")],
+    [("CharacterRepetition", "ngram_size"), ("RepeatingTopNGrams", "ngram_size")],
 )
 def test_sizes_below_one_are_refused(name, option):
     with pytest.raises(DefinitionError, match=f"'{option}' must be at least 1"):

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from dagster_dataops import chain, data
+from dagster_dataops import Drop, chain, data
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.operators.outcomes.record_context import Drop
 
 SHORT, LONG = {"id": 1, "text": "short"}, {"id": 2, "text": "long enough"}
 
@@ -32,7 +31,7 @@ def test_both_drops_and_writes_signals():
 
 def test_keys_can_be_chosen():
     operator = data.filters.TextLength(
-        mode="tag", input_key="a[*].b", stats_key="s", reason_key="r", max_len=3
+        mode="tag", input_key="a[*].b", stats_key="s", reason_key="r", max_chars=3
     )
 
     (record,) = operator([{"a": [{"b": "xx"}, {"b": "y"}]}])
@@ -75,16 +74,18 @@ def test_signals_are_computed_again_unless_they_are_to_be_reused(mode):
 
 
 def test_limits_are_inclusive_and_none_is_no_limit():
-    assert data.filters.TextLength(min_len=5, max_len=5)([SHORT, LONG]) == [SHORT]
-    assert data.filters.TextLength(min_len=None)([SHORT, LONG]) == [SHORT, LONG]
+    assert data.filters.TextLength(min_chars=5, max_chars=5)([SHORT, LONG]) == [SHORT]
+    assert data.filters.TextLength(min_chars=None)([SHORT, LONG]) == [SHORT, LONG]
 
 
 def test_zero_is_a_limit():
-    assert data.filters.TextLength(min_len=0, max_len=0)([SHORT, {"text": ""}]) == [{"text": ""}]
+    assert data.filters.TextLength(min_chars=0, max_chars=0)([SHORT, {"text": ""}]) == [
+        {"text": ""}
+    ]
 
 
 def test_drops_are_counted_by_reason(root):
-    data.filters.TextLength(max_len=10)([SHORT, LONG, SHORT, {"text": "x" * 10}])
+    data.filters.TextLength(max_chars=10)([SHORT, LONG, SHORT, {"text": "x" * 10}])
 
     texts = [path.read_text() for path in root.rglob("*.json")]
     assert any('"low_text_len"' in text and '"high_text_len"' in text for text in texts)
@@ -129,7 +130,7 @@ def test_filters_in_a_chain_split_a_text_once():
     texts = [f"The {number} boats of that harbour came back and were late." for number in range(5)]
     parts = [
         data.filters.MeanWordLength(words=split),
-        data.filters.GopherQuality(words=split, min_doc_words=3, mode="both"),
+        data.filters.GopherQuality(words=split, min_words=3, mode="both"),
         data.filters.LongWord(words=split),
     ]
 

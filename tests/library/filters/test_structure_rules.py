@@ -11,7 +11,7 @@ def judged(operator, text: str | None) -> tuple[str | None, float]:
 
 
 def test_sentences_are_counted() -> None:
-    operator = data.filters.SentenceCount(min_num=2, max_num=3, mode="tag")
+    operator = data.filters.SentenceCount(min_sentences=2, max_sentences=3, mode="tag")
     assert judged(operator, "One. Two! Three?") == (None, 3)
     assert judged(operator, "One, two.") == ("low_num_sentences", 1)
     assert judged(operator, "One two. Three four. Five six. Seven eight.") == (
@@ -31,10 +31,10 @@ def test_different_words_are_counted() -> None:
 
 
 def test_the_longest_part_without_a_mark_is_measured() -> None:
-    operator = data.filters.PunctuationGap(max_length=3, mode="tag")
+    operator = data.filters.PunctuationGap(max_gap=3, mode="tag")
     assert judged(operator, "a b c, d e\nf g h") == (None, 3)
     assert judged(operator, "a b, c d e f") == ("high_punctuation_gap", 4)
-    characters = data.filters.PunctuationGap(max_length=3, unit="characters", mode="tag")
+    characters = data.filters.PunctuationGap(max_gap=3, unit="characters", mode="tag")
     assert judged(characters, "天地人。 山水火") == (None, 3)
     assert judged(characters, "天地人山") == ("high_punctuation_gap", 4)
     with pytest.raises(DefinitionError, match="unit"):

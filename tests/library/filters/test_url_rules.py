@@ -1,7 +1,6 @@
 import pytest
 
-from dagster_dataops import data
-from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops import Drop, data
 from tests.each import each
 
 pytest.importorskip("tldextract")

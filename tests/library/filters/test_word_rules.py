@@ -19,7 +19,7 @@ from dagster_dataops.library.analysis.stop_words import stop_words_of
         ("CapitalWords", {}, "I like HTML5 and 5 ÉTÉ.", 0.5),
         ("CapitalWords", {}, "中文 И a", 1 / 3),
         ("StopWordRatio", {}, "The, cat AND dog", 0.5),
-        ("StopWordRatio", {"lang": "de"}, "Der Hund und der Hase", 0.6),
+        ("StopWordRatio", {"language": "de"}, "Der Hund und der Hase", 0.6),
         ("StopWordRatio", {"stop_words": ["Cat"]}, "the cat", 0.5),
         ("FlaggedWords", {"words": ["Bad"]}, "bad, good BAD. ok", 0.5),
     ],
@@ -47,4 +47,4 @@ def test_there_are_stop_words_of_twenty_languages():
 
     assert all(len(stop_words_of(language)) >= 50 for language in languages)
     with pytest.raises(DefinitionError, match="No stop words for language 'xx'"):
-        data.filters.StopWordRatio(lang="xx")
+        data.filters.StopWordRatio(language="xx")

@@ -18,7 +18,9 @@ def test_the_language_of_a_text_is_written():
 
 
 def test_the_beginning_of_a_long_text_counts():
-    operator = data.language.Identify(max_chars=len(GERMAN) + 2, lang_key="l", score_key="s")
+    operator = data.language.Identify(
+        max_chars=len(GERMAN) + 2, language_key="l", language_score_key="s"
+    )
     cut, whole = (
         operator.forward({"text": f"{GERMAN} {ENGLISH * 9}"}),
         operator.forward({"text": GERMAN}),
@@ -50,7 +52,10 @@ def test_records_in_other_languages_are_dropped():
     assert operator(records) == [{"text": ENGLISH}]
     reasons = [getattr(operator.forward(dict(one)), "reason", None) for one in records]
     assert reasons == [None, "language", "empty", "language"]
-    assert data.language.Filter([], min_score=1.01).forward(records[0]).reason == "language_score"
+    assert (
+        data.language.Filter([], min_language_score=1.01).forward(records[0]).reason
+        == "language_score"
+    )
 
 
 def test_the_language_can_be_written_instead():

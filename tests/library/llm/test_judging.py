@@ -17,7 +17,7 @@ def by_length(prompt, request):
 def test_texts_with_a_low_score_are_dropped_for_a_reason(root: Path):
     model = ScriptedModel(by_length)
 
-    rows = data.llm.Judge("Is it long?", keep_from=3, client=model)(
+    rows = data.llm.Judge("Is it long?", min_score=3, client=model)(
         [{"text": "a"}, {"text": "abcd"}]
     )
 

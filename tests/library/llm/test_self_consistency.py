@@ -29,7 +29,7 @@ def test_the_most_frequent_answer_is_kept():
 def test_a_record_without_agreement_is_dropped():
     model = model_of("1", "2", "3")
 
-    operator = data.llm.SelfConsistency(samples=3, least=0.5, client=model)
+    operator = data.llm.SelfConsistency(samples=3, min_ratio=0.5, client=model)
 
     assert operator([{"question": "?"}]) == []
 

@@ -46,7 +46,7 @@ def test_email_addresses_are_found_whole_and_alone(case):
     text, expected = case
 
     assert found(emails, text) == expected
-    assert data.pii.RemoveEmails(repl="_").forward({"text": text})["text"].count("_") >= len(
+    assert data.pii.RemoveEmails(replacement="_").forward({"text": text})["text"].count("_") >= len(
         expected
     )
 

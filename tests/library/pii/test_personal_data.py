@@ -37,10 +37,10 @@ def test_numbers_and_keys_are_replaced_on_request():
 
 
 def test_addresses_are_removed():
-    remove_emails, remove_ips = data.pii.RemoveEmails(), data.pii.RemoveIPs(repl="<IP>")
+    remove_emails, remove_ips = data.pii.RemoveEmails(), data.pii.RemoveIPs(replacement="<IP>")
 
     assert remove_emails.forward({"text": "x A@b.co y"})["text"] == "x  y"
     assert remove_ips.forward({"text": "v1.2.3.4, host 10.2.3.4"})["text"] == "v1.2.3.4, host <IP>"
-    found = data.pii.RemoveIPs(repl="<IP>", compat=True).forward({"text": "v1.2.3.4"})
+    found = data.pii.RemoveIPs(replacement="<IP>", compat=True).forward({"text": "v1.2.3.4"})
     assert found["text"] == "v<IP>"
     assert data.pii.Replace(compat=True).forward({"text": "v10.2.3.4"})["text"] == "v10.2.3.4"

@@ -41,7 +41,7 @@ def test_the_largest_or_smallest_values_are_kept(
         counts[row["g"] if per else 0] += 1
         kept += [row] * (counts[row["g"] if per else 0] <= k)
     operator = data.sample.TopK(
-        "v", k, per="g" if per else None, reverse=reverse, _concurrency_mode="single"
+        "v", k, group_key="g" if per else None, reverse=reverse, _concurrency_mode="single"
     )
     operator._max_bytes = max_bytes
     dataset = write_input(tmp_path / "input.jsonl", rows)
@@ -59,7 +59,7 @@ def sizes(records: Any) -> dict[str, int]:
 def test_a_share_of_the_records_is_rounded_up(root: Path) -> None:
     assert len(data.sample.TopK("v", ratio=0.1)(ROWS)) == 30
     assert len(data.sample.TopK("v", ratio=0.001)(ROWS)) == 1
-    per = sizes(data.sample.TopK("v", ratio=0.5, per="g")(ROWS))
+    per = sizes(data.sample.TopK("v", ratio=0.5, group_key="g")(ROWS))
     assert per == {group: -(-size // 2) for group, size in sizes(ROWS).items()}
 
 
@@ -74,7 +74,7 @@ def test_a_random_choice_is_the_same_everywhere(tmp_path: Path, mode: str) -> No
     more = data.sample.Reservoir(60, seed=3)(ROWS)
     assert all(row in more for row in kept)
     assert data.sample.Reservoir(40, seed=4)(ROWS) != kept
-    assert sizes(data.sample.Reservoir(5, per="g")(ROWS)) == {"a": 5, "b": 5, "c": 5}
+    assert sizes(data.sample.Reservoir(5, group_key="g")(ROWS)) == {"a": 5, "b": 5, "c": 5}
 
 
 def test_groups_are_capped(root: Path) -> None:
@@ -89,15 +89,18 @@ def test_groups_are_capped(root: Path) -> None:
 
 
 def test_groups_are_mixed_by_weight(root: Path) -> None:
-    mixed = data.sample.Mix({"a": 3, "b": 1}, key="g")(ROWS)
+    mixed = data.sample.Mix({"a": 3, "b": 1}, group_key="g")(ROWS)
     assert sizes(mixed) == {"a": sizes(ROWS)["a"], "b": sizes(ROWS)["a"] // 3}
-    assert sizes(data.sample.Mix({"a": 3, "b": 1}, key="g", total=40)(ROWS)) == {"a": 30, "b": 10}
-    assert data.sample.Mix({"a": 3, "b": 1}, key="g")([]) == []
+    assert sizes(data.sample.Mix({"a": 3, "b": 1}, group_key="g", count=40)(ROWS)) == {
+        "a": 30,
+        "b": 10,
+    }
+    assert data.sample.Mix({"a": 3, "b": 1}, group_key="g")([]) == []
 
 
 def test_a_mix_with_a_group_without_records_fails_with_the_name_of_the_group(root: Path) -> None:
     with pytest.raises(DatasetOperatorError, match="no record has 'g' = 'x', so"):
-        data.sample.Mix({"a": 1, "x": 1}, key="g")(ROWS)
+        data.sample.Mix({"a": 1, "x": 1}, group_key="g")(ROWS)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +113,7 @@ def test_a_mix_with_a_group_without_records_fails_with_the_name_of_the_group(roo
         lambda: data.sample.Balance("g", -1),
         lambda: data.sample.Mix({}),
         lambda: data.sample.Mix({"a": 0}),
-        lambda: data.sample.Mix({"a": 1}, total=-1),
+        lambda: data.sample.Mix({"a": 1}, count=-1),
     ],
 )
 def test_wrong_options_are_refused(make: Any) -> None:

@@ -36,7 +36,7 @@ def test_of_similar_texts_one_is_kept(root: Path) -> None:
         for change in range(4)
         for topic in topics
     ]
-    for options in ({"k": 3}, {"ratio": 0.25}):
+    for options in ({"count": 3}, {"ratio": 0.25}):
         kept = data.sample.Diversity(**options)(records)
         assert len(kept) == 3
         assert {record["id"][0] for record in kept} == {"a", "b", "c"}
@@ -62,9 +62,9 @@ def test_records_without_a_vector_fail_and_vectors_have_one_length(root: Path) -
         operator([{"v": [1, 0]}, {"v": [1, 0, 0]}])
 
 
-@pytest.mark.parametrize("options", [{}, {"k": 1, "ratio": 0.5}, {"k": -1}, {"ratio": 2}])
+@pytest.mark.parametrize("options", [{}, {"count": 1, "ratio": 0.5}, {"count": -1}, {"ratio": 2}])
 def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(DefinitionError, match=r"ratio|'k' must be at least 0"):
+    with pytest.raises(DefinitionError, match=r"ratio|'count' must be at least 0"):
         data.sample.Diversity(**options)
     with pytest.raises(DefinitionError, match="ngram_size"):
         data.sample.Diversity(1, ngram_size=0)

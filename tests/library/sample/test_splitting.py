@@ -21,9 +21,9 @@ def test_the_fractions_name_the_outputs_and_their_shares(root: Path) -> None:
 
 def test_adding_records_and_columns_moves_no_others(root: Path) -> None:
     halves = {"a": 0.5, "b": 0.5}
-    before = data.sample.Split(halves, key="id")(RECORDS[::2])["a"]
+    before = data.sample.Split(halves, hash_key="id")(RECORDS[::2])["a"]
     changed = [dict(reversed({**record, "more": 1}.items())) for record in RECORDS]
-    after = data.sample.Split(halves, key="id")(changed)["a"]
+    after = data.sample.Split(halves, hash_key="id")(changed)["a"]
     assert [one["id"] for one in after if not one["id"] % 2] == [one["id"] for one in before]
     whole = RecordHash(None)
     assert whole.of({"a": 1, "b": 2}) == whole.of({"b": 2, "a": 1})
@@ -38,7 +38,7 @@ def test_groups_stay_together(root: Path) -> None:
 
 def test_the_outputs_are_results_in_pipelines_and_assets(root: Path, tmp_path: Path) -> None:
     with pipeline("docs") as ppl:
-        ppl.split = data.sample.Split({"big": 0.75, "small": 0.25}, key="id")
+        ppl.split = data.sample.Split({"big": 0.75, "small": 0.25}, hash_key="id")
         ppl.add("count", lambda records: [{"n": len(records)}], inputs=[ppl.split.small])
     assert 400 < ppl(RECORDS)[0]["n"] < 600
     path = tmp_path / "docs.jsonl"
@@ -50,11 +50,11 @@ def test_the_outputs_are_results_in_pipelines_and_assets(root: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"fractions": {"a": 0.5, "b": 0.4}}, DefinitionError, "sum 1"),
-        ({"fractions": {"a": 1.5, "b": -0.5}}, DefinitionError, "positive"),
-        ({"fractions": {"a": 1}}, OperatorOptionError, "2 to 64 different names"),
-        ({"fractions": {"a b": 0.5, "b": 0.5}}, OperatorOptionError, "no plain identifier"),
-        ({"key": "id", "group_key": "user"}, DefinitionError, "not both"),
+        ({"ratios": {"a": 0.5, "b": 0.4}}, DefinitionError, "sum 1"),
+        ({"ratios": {"a": 1.5, "b": -0.5}}, DefinitionError, "positive"),
+        ({"ratios": {"a": 1}}, OperatorOptionError, "2 to 64 different names"),
+        ({"ratios": {"a b": 0.5, "b": 0.5}}, OperatorOptionError, "no plain identifier"),
+        ({"hash_key": "id", "group_key": "user"}, DefinitionError, "not both"),
     ],
 )
 def test_wrong_options_of_a_split_are_refused(given: Any, error: Any, message: str) -> None:
@@ -64,7 +64,7 @@ def test_wrong_options_of_a_split_are_refused(given: Any, error: Any, message: s
 
 def test_a_rate_keeps_that_share_and_a_higher_one_the_same_and_more(root: Path) -> None:
     few = data.sample.Rate(0.25)(RECORDS)
-    more = data.sample.Rate(0.5, key=["id", "user", "text"])(RECORDS)
+    more = data.sample.Rate(0.5, hash_key=["id", "user", "text"])(RECORDS)
     assert 400 < len(few) < 600
     assert 900 < len(more) < 1100
     most = data.sample.Rate(0.5)(RECORDS)
@@ -72,7 +72,7 @@ def test_a_rate_keeps_that_share_and_a_higher_one_the_same_and_more(root: Path) 
     assert data.sample.Rate(0)(RECORDS) == []
     assert data.sample.Rate(1)(RECORDS) == RECORDS
     assert data.sample.Rate(0.25, seed=1)(RECORDS) != few
-    with pytest.raises(DefinitionError, match="'rate' must be between 0 and 1"):
+    with pytest.raises(DefinitionError, match="'ratio' must be between 0 and 1"):
         data.sample.Rate(1.1)
 
 

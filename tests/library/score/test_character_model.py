@@ -43,7 +43,7 @@ def test_counts_do_not_depend_on_how_much_is_counted_at_once(
 def test_empty_references_and_wrong_options(tmp_path) -> None:
     data.score.TrainCharNGram(buckets=16).build(iter([{"text": ""}, {}]), tmp_path)
     assert perplexity(tmp_path, "abc") > 1
-    for options in ({"order": 0}, {"buckets": 100}):
+    for options in ({"ngram_size": 0}, {"buckets": 100}):
         with pytest.raises(DefinitionError):
             data.score.TrainCharNGram(**options)
 

@@ -67,7 +67,7 @@ def test_wrong_labels_and_options_are_refused(model, tmp_path) -> None:
             data.score.Train().build(iter(records), tmp_path)
     with pytest.raises(ValueError, match="both kinds"):
         data.score.Train().build(iter([{"text": "a", "label": 1}]), tmp_path)
-    for options in ({"ngrams": 0}, {"epochs": 0}, {"buckets": 1000}):
+    for options in ({"ngram_size": 0}, {"epochs": 0}, {"buckets": 1000}):
         with pytest.raises(DefinitionError):
             data.score.Train(**options)
     with pytest.raises(DefinitionError, match=r"score\.Train"):

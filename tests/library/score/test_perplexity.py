@@ -52,7 +52,7 @@ def reason(model: Path, text: Any, **options: Any) -> Any:
 
 
 def test_the_perplexity_is_that_of_the_model(model: Path) -> None:
-    tagging = data.score.Perplexity(model, mode="tag", max_ppl=5)
+    tagging = data.score.Perplexity(model, mode="tag", max_perplexity=5)
 
     def found(text: str) -> Any:
         return tagging.forward({"text": text})
@@ -69,10 +69,10 @@ def test_limits_are_inclusive_and_texts_without_words_are_empty(model: Path) -> 
     (kept,) = data.score.Perplexity(model, mode="both")([{"text": "the cat sat"}])
     exact = kept["stats"]["perplexity"]
 
-    assert reason(model, "the cat sat", max_ppl=exact, min_ppl=exact) is None
-    assert reason(model, "the cat sat", min_ppl=4) == "low_perplexity"
-    assert reason(model, "dog", max_ppl=5) == "high_perplexity"
-    assert reason(model, "dog", max_ppl=None) is None
+    assert reason(model, "the cat sat", max_perplexity=exact, min_perplexity=exact) is None
+    assert reason(model, "the cat sat", min_perplexity=4) == "low_perplexity"
+    assert reason(model, "dog", max_perplexity=5) == "high_perplexity"
+    assert reason(model, "dog", max_perplexity=None) is None
     assert reason(model, " \n\t") == reason(model, None) == reason(model, "\u0000") == "empty"
 
 
@@ -82,8 +82,8 @@ def test_texts_are_normalized_as_in_ccnet() -> None:
 
 
 def test_normalization_can_be_left_out(model: Path) -> None:
-    assert reason(model, "THE CAT SAT", max_ppl=5) is None
-    assert reason(model, "THE CAT SAT", max_ppl=5, normalize=False) == "high_perplexity"
+    assert reason(model, "THE CAT SAT", max_perplexity=5) is None
+    assert reason(model, "THE CAT SAT", max_perplexity=5, normalize=False) == "high_perplexity"
 
 
 def test_words_may_be_pieces_of_sentencepiece(model: Path, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_words_may_be_pieces_of_sentencepiece(model: Path, tmp_path: Path) -> No
 
 
 def test_the_operator_is_pickled_without_its_model(model: Path) -> None:
-    kept = data.score.Perplexity(model, _concurrency_mode="process", max_ppl=5)
+    kept = data.score.Perplexity(model, _concurrency_mode="process", max_perplexity=5)
     state = {key: value for key, value in vars(kept).items() if key == "_model"}
 
     assert len(pickle.dumps(state)) < 1000

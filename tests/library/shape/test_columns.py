@@ -12,8 +12,8 @@ def test_columns_are_renamed_in_place() -> None:
         data.shape.Rename({"x": "y"}, missing="error").forward(record)
     with pytest.raises(ValueError, match=r"already has \['c'\]"):
         data.shape.Rename({"a": "c"}).forward(record)
-    assert data.shape.Rename({"a": "c"}, replace=True).forward(record) == {"c": 1, "b": 2}
-    kept = data.shape.Rename({"a": "x"}, keep=True)
+    assert data.shape.Rename({"a": "c"}, overwrite=True).forward(record) == {"c": 1, "b": 2}
+    kept = data.shape.Rename({"a": "x"}, keep_original=True)
     assert kept.forward({"a": [1]}) == {"a": [1], "x": [1]}
     with pytest.raises(ValueError, match="already has"):
         kept.forward({"a": 1, "x": 2})

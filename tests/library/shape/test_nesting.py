@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops import data
+from dagster_dataops import Drop, data
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.operators.outcomes.record_context import Drop
 
 KEYS = st.text("ab", max_size=2)
 VALUES = st.recursive(

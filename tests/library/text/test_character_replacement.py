@@ -29,10 +29,10 @@ def test_punctuation_becomes_ascii():
 def test_runs_of_newlines_are_shortened():
     assert change(data.text.CollapseNewlines(), "a\n\n\n\nb\n\nc") == "a\n\nb\n\nc"
     assert change(data.text.CollapseNewlines(), "a\r\n\r\n\r\nb") == "a\r\n\r\nb"
-    assert change(data.text.CollapseNewlines(max=1), "a\n\nb") == "a\nb"
-    assert change(data.text.CollapseNewlines(max=0), "a\n\nb") == "ab"
+    assert change(data.text.CollapseNewlines(max_newlines=1), "a\n\nb") == "a\nb"
+    assert change(data.text.CollapseNewlines(max_newlines=0), "a\n\nb") == "ab"
     with pytest.raises(DefinitionError, match="at least 0"):
-        data.text.CollapseNewlines(max=-1)
+        data.text.CollapseNewlines(max_newlines=-1)
 
 
 def test_a_text_is_simplified_under_both_names():

@@ -16,7 +16,7 @@ def test_lines_of_symbols_go():
     text = "a\n---\n===  \n\n b \n***\n"
 
     assert change(data.text.RemoveSymbolLines(), text) == "a\n\n b "
-    assert change(data.text.RemoveSymbolLines(replace="~"), text) == "a\n~\n\n b \n~"
+    assert change(data.text.RemoveSymbolLines(replacement="~"), text) == "a\n~\n\n b \n~"
     assert change(data.text.RemoveSymbolLines(), " \n\t\na") == " \n\t\na"
 
 
@@ -149,6 +149,6 @@ def test_rows_of_a_table_go():
     )
     assert change(operator, "Title\na|b\nc|d\nend") == "Title\nend"
     assert change(operator, "a b\nc d\ne f") == "a b\nc d\ne f"
-    assert change(data.text.RemoveTableText(min_col=4), "T\na b\nc d\n\n") == "T\na b\nc d\n\n"
-    with pytest.raises(DefinitionError, match="max_col"):
-        data.text.RemoveTableText(max_col=21)
+    assert change(data.text.RemoveTableText(min_columns=4), "T\na b\nc d\n\n") == "T\na b\nc d\n\n"
+    with pytest.raises(DefinitionError, match="max_columns"):
+        data.text.RemoveTableText(max_columns=21)

@@ -36,8 +36,8 @@ def test_links_are_found(text, left):
 
 
 def test_a_link_is_replaced():
-    assert change("a http://b.c/d e", replace="<L>") == "a <L> e"
-    assert change("a 12 b", pattern=r"\d+", replace="#") == "a # b"
+    assert change("a http://b.c/d e", replacement="<L>") == "a <L> e"
+    assert change("a 12 b", pattern=r"\d+", replacement="#") == "a # b"
 
 
 # Gruber's pattern as published, but for nested quantifiers, which take exponential time.

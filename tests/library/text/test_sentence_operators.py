@@ -22,10 +22,10 @@ def test_repeated_sentences_go():
     assert change("One two. Three.One two. Three.") == "One two. Three."
     assert change("A b c.\nA b c.\nD.") == "A b c.\n\nD."
     assert change("Yes. yes.") == "Yes. yes."
-    assert change("Yes. yes.", lowercase=True) == "Yes."
+    assert change("Yes. yes.", ignore_case=True) == "Yes."
     assert change("Yes, a. Yes a.") == "Yes, a."
     assert change("Yes, a. Yes a.", ignore_special_character=False) == "Yes, a. Yes a."
-    assert change("Ab. Ab.", min_repeat_sentence_length=3) == "Ab. Ab."
+    assert change("Ab. Ab.", min_sentence_length=3) == "Ab. Ab."
 
 
 def test_other_scripts_are_compared_on_request():

@@ -6,7 +6,10 @@ import pytest
 
 from dagster_dataops import data
 
-OPTIONS = {"Replace": {"pattern": "a+", "replacement": "b"}, "RemoveLongWords": {"max_len": 9}}
+OPTIONS = {
+    "Replace": {"pattern": "a+", "replacement": "b"},
+    "RemoveLongWords": {"max_word_length": 9},
+}
 FILTERS = {"LengthFilter", "LetterRatioFilter"}
 NAMES = dir(data.text)
 HOSTILE = {

@@ -10,14 +10,14 @@ def change(text, **options):
 
 def test_wrong_decodings_are_repaired():
     assert change("Lâ€™Ã©tÃ©") == "L’été"
-    assert change("Lâ€™Ã©tÃ©", profile="ftfy") == "L'été"
+    assert change("Lâ€™Ã©tÃ©", preset="ftfy") == "L'été"
     assert change("a\x1b[31mb\x00 &amp; c") == "ab & c"
 
 
-def test_switches_override_the_profile():
+def test_switches_override_the_preset():
     assert change("“a” ﬁ") == "“a” ﬁ"
     assert change("“a” ﬁ", uncurl_quotes=True) == '"a" ﬁ'
-    assert change("“a” ﬁ", profile="datajuicer", fix_latin_ligatures=False) == '"a" ﬁ'
+    assert change("“a” ﬁ", preset="datajuicer", fix_latin_ligatures=False) == '"a" ﬁ'
     assert change("e\u0301") == "e\u0301"
     assert change("e\u0301", normalization="NFC") == "é"
     assert change("&lt;", unescape_html=False) == "&lt;"
@@ -28,17 +28,17 @@ def test_nested_entities_are_decoded_in_one_pass():
     assert change("&" + "#38;" * 10) == "&"
 
 
-def test_an_unknown_profile_is_refused():
+def test_an_unknown_preset_is_refused():
     with pytest.raises(DefinitionError, match="fineweb"):
-        data.text.FixUnicode(profile="x")
+        data.text.FixUnicode(preset="x")
 
 
-@pytest.mark.parametrize("profile", ["fineweb", "ftfy"])
+@pytest.mark.parametrize("preset", ["fineweb", "ftfy"])
 @pytest.mark.parametrize(
     "text",
     ["a\nÃ©\nb", "<b>\n&lt;é\n", "é\n\n&amp;lt;", "＜\n&lt;", "\r\nÃ©", "a<b\n＆lt;", "\n", ""],
 )
-def test_lines_that_are_left_alone_change_nothing(text, profile):
-    operator = data.text.FixUnicode(profile=profile)
+def test_lines_that_are_left_alone_change_nothing(text, preset):
+    operator = data.text.FixUnicode(preset=preset)
 
     assert operator._fixed_lines(text) == operator._fix_text(text, operator._config)

@@ -6,7 +6,7 @@ def change(operator, text):
 
 
 def test_words_of_another_length_go():
-    operator = data.text.RemoveLongWords(min_len=2, max_len=5)
+    operator = data.text.RemoveLongWords(min_word_length=2, max_word_length=5)
 
     assert change(operator, "a bb  ccccc\tdddddd\n\n(eeeee)!") == "bb ccccc\n(eeeee)!"
     assert change(data.text.RemoveLongWords(), "a \t\n b") == "a\nb"

@@ -1,8 +1,7 @@
 import pytest
 
-from dagster_dataops import data
+from dagster_dataops import Drop, data
 from dagster_dataops.errors import DefinitionError, NoTextError
-from dagster_dataops.operators.outcomes.record_context import Drop
 from tests.library.adversarial import NO_TEXTS, survives
 
 
@@ -17,7 +16,7 @@ def test_tokens_are_counted() -> None:
     [(0, "empty"), (1, "low_num_token"), (2, None), (3, None), (4, "high_num_token")],
 )
 def test_limits_are_inclusive(count: int, reason: str | None) -> None:
-    options = {"min_num": 2, "max_num": 3, "tokenizer": "whitespace"}
+    options = {"min_tokens": 2, "max_tokens": 3, "tokenizer": "whitespace"}
     record = {"text": "a " * count}
     found = data.tokens.Filter(**options).forward(dict(record))
     assert found == record if reason is None else isinstance(found, Drop) and found.reason == reason
@@ -31,10 +30,11 @@ def test_limits_are_inclusive(count: int, reason: str | None) -> None:
 
 
 def test_limits_may_be_off() -> None:
-    options = {"min_num": None, "tokenizer": "bytes"}
+    options = {"min_tokens": None, "tokenizer": "bytes"}
     assert data.tokens.Filter(**options).forward({"text": "a"}) == {"text": "a"}
     assert (
-        data.tokens.Filter(**options, max_num=0).forward({"text": "a"}).reason == "high_num_token"
+        data.tokens.Filter(**options, max_tokens=0).forward({"text": "a"}).reason
+        == "high_num_token"
     )
     with pytest.raises(DefinitionError, match="mode"):
         data.tokens.Filter(mode="mark")

@@ -213,7 +213,7 @@ def test_help_of_the_library_describes_groups_and_operators():
 
     assert "Group ``dedup``: operators that remove repeated records" in group
     assert " |  - Exact: Keep the first record of each value of ``input_key``" in group
-    assert "min_doc_words: int | None = 50" in operator
+    assert "min_words: int | None = 50" in operator
     assert " |  Keep texts that look like prose, by the quality rules of Gopher.\n" in operator
     assert "__init__" not in operator
 

@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+from dagster_dataops.checkpoints.publish.result_writer import ResultWriter
 from typing_extensions import override
 
 from dagster_dataops import data_register
-from dagster_dataops.byte_ranges import opened
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import outputs
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
-from dagster_dataops.checkpoints.publish.result_writer import ResultWriter
 from dagster_dataops.datasets.lines import iterate_lines
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.runners.record_runner import RecordRunner
 from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind, Result
 from dagster_dataops.operators.kinds.kind_table import ARTEFACT, register_kind
+from dagster_dataops.places.opening import opened
 
 if TYPE_CHECKING:
     from array import array

@@ -58,4 +58,4 @@ def test_operators_refuse_options_outside_of_their_range() -> None:
 def test_signatures_show_plain_types() -> None:
     shown = inspect.signature(data.filters.WordRepetition)
 
-    assert "(*, rep_len: int = 10, min_ratio: float | None = None" in str(shown)
+    assert "(*, ngram_size: int = 10, min_ratio: float | None = None" in str(shown)

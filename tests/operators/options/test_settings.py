@@ -1,10 +1,13 @@
 """Tests of dagster_dataops.operators.options.settings."""
 
 import itertools
+import pickle
 
 import pytest
 
+from dagster_dataops import chain, data
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.data import data_register
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.options.settings import (
@@ -13,6 +16,7 @@ from dagster_dataops.operators.options.settings import (
     execution_settings,
     parse_settings,
 )
+from tests.each import each
 
 
 def test_the_settings_are_those_of_the_document():
@@ -179,3 +183,32 @@ def test_every_setting_is_described_and_has_a_resolved_value():
     assert {f"_{name}" for name in settings} == set(SETTING_NAMES)
     assert all(setting.description.endswith(".") for setting in settings.values())
     assert all(hasattr(resolved, name) for name in settings)
+
+
+class Kept(data_register.new_group("removed_settings")):
+    def forward(self, data: dict) -> None:
+        """Keep the record."""
+
+
+def define():
+    class Split(data_register.new_group("removed_settings")):
+        _part_records = 7
+
+        def forward(self, data: dict) -> None:
+            """Keep the record."""
+
+
+@each(
+    "use",
+    [
+        lambda: data.removed_settings.Kept(_part_records=4),
+        lambda: data_register("data.removed_settings", _part_records=0),
+        lambda: chain(data.removed_settings.Kept(), _part_records=4),
+        define,
+    ],
+)
+def test_a_removed_setting_is_refused_with_what_takes_its_place(use):
+    with pytest.raises(OperatorOptionError, match=r"_part_records.*records_per_file") as caught:
+        use()
+
+    assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args

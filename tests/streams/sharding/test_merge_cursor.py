@@ -9,9 +9,8 @@ from itertools import islice
 
 import pytest
 
-from dagster_dataops import DataPipeline, read_jsonl, read_sequence
+from dagster_dataops import DataPipeline, read_iterator, read_jsonl, read_sequence
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, WorkerError
-from dagster_dataops.streams.factories import read_iterator
 from tests.streams.sequences import numbers
 from tests.streams.test_resuming import STREAMS
 from tests.warm_python import WarmPython

@@ -111,7 +111,7 @@ def _read(file: IO[bytes]) -> Iterator[bytes]:
 
 def _records_at(inspected: Inspected, positions: Sequence[int]) -> Iterator[tuple[int, Record]]:
     """Yield the records at ascending ``positions``, counted from 0, each with its line's start."""
-    with opened_content(inspected.dataset.path) as (source, interval):
+    with opened_content(inspected.dataset.location) as (source, interval):
         inspected.check_same(source)
         lines = iterate_lines(source, [interval])
         done = 0

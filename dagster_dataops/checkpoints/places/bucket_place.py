@@ -1,0 +1,67 @@
+"""`BucketPlace`: the files of a node are in a bucket, and its folder is a working copy."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from typing_extensions import override
+
+from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
+from dagster_dataops.checkpoints.places.node_place import NodePlace, StoredFile, StoredFiles
+from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
+from dagster_dataops.places.bucket import BucketFile, StoreBucket
+from dagster_dataops.places.shown_places import shown_place
+
+
+class BucketPlace(NodePlace):
+    """A folder below a prefix of a bucket.
+
+    Args:
+        bucket: The bucket.
+        key: The key of the node's folder.
+        folder: The working copy.
+        name: The name of the node.
+    """
+
+    at_once = True
+
+    def __init__(self, bucket: StoreBucket, key: str, folder: Path, name: str) -> None:
+        super().__init__(folder, name)
+        self._bucket = bucket
+        self._objects = PublishedObjects(bucket, key, folder, name)
+
+    @override
+    def claim(self, run: str, wait_seconds: float) -> BucketClaim:
+        return BucketClaim(self._objects, run, wait_seconds)
+
+    @override
+    def publish(self, files: Mapping[Path, Path], manifest: bytes) -> None:
+        self._objects.publish(files, manifest)
+
+    @override
+    def refresh(self) -> None:
+        self._objects.fetch()
+
+    @override
+    def is_published(self) -> bool:
+        return self._objects.is_published()
+
+    @override
+    def remote(self) -> StoredFiles | None:
+        if self._objects.store.url.startswith("memory:"):  # only this process has it
+            return None
+        head = self._objects.head_to_fetch()
+        if head is None:
+            return None
+        files = {
+            name: StoredFile(BucketFile(self._bucket, file["key"]), file["size"])
+            for name, file in head.files.items()
+        }
+        return StoredFiles(head.manifest(), files)
+
+    @override
+    def uri(self, path: Path) -> str:
+        return self._objects.url(path)
+
+    @override
+    def address(self, path: Path) -> str:
+        return shown_place(self.folder)  # a file has another key after every publication

@@ -1,0 +1,58 @@
+"""`FolderPlace`: the files of a node are in its folder, where a file is published by its name."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from typing_extensions import override
+
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
+from dagster_dataops.checkpoints.places.node_place import Claim, NodePlace, StoredFiles
+from dagster_dataops.datasets.published_files import RESULT
+
+
+class FolderClaim(Claim):
+    """A claim on a folder: the lock."""
+
+    @override
+    def journal(self, path: Path) -> JournalWriter:
+        return JournalWriter(path)
+
+    @override
+    def publishing(
+        self, files: Mapping[Path, Path], manifest: bytes
+    ) -> AbstractContextManager[None]:
+        del files, manifest  # they are put in place inside the block
+        return nullcontext()
+
+
+class FolderPlace(NodePlace):
+    """A folder of this machine, or of a file system that it mounts."""
+
+    @override
+    def claim(self, run: str, wait_seconds: float) -> FolderClaim:
+        return FolderClaim(self.folder, run, wait_seconds)
+
+    @override
+    def publish(self, files: Mapping[Path, Path], manifest: bytes) -> None:
+        del files, manifest  # they are in place
+
+    @override
+    def refresh(self) -> None:
+        pass  # it has no other copy
+
+    @override
+    def is_published(self) -> bool:
+        return (self.folder / f"{self.name}{RESULT}").exists()
+
+    @override
+    def remote(self) -> StoredFiles | None:
+        return None
+
+    @override
+    def uri(self, path: Path) -> str:
+        return path.absolute().as_uri()
+
+    @override
+    def address(self, path: Path) -> str:
+        return path.as_uri()

@@ -1,0 +1,125 @@
+"""`NodePlace`: where the files of a node are. `Claim`: the right of one run to change them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple
+
+from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
+from dagster_dataops.places.bucket import BucketFile
+
+
+class Claim(FolderLock, ABC):
+    """The right of one run to change the results of a node, held until `release`.
+
+    In a folder it is a lock. In a bucket it is the next number of the journal; no lock with a
+    time-out is trusted. A run that was overtaken finds out at its next entry.
+    """
+
+    @abstractmethod
+    def journal(self, path: Path) -> JournalWriter:
+        """Return the writer of the journal of a checkpoint."""
+
+    @abstractmethod
+    def publishing(
+        self, files: Mapping[Path, Path], manifest: bytes
+    ) -> AbstractContextManager[None]:
+        """Publish files, all or none; inside the block they are put in place in the folder.
+
+        Args:
+            files: For each published file the file with its content: its draft, or itself.
+            manifest: The manifest.
+
+        Raises:
+            LostError: Another run has taken over.
+        """
+
+
+class StoredFile(NamedTuple):
+    """A published file that this machine has no copy of, and its size."""
+
+    location: BucketFile
+    size: int
+
+
+class StoredFiles(NamedTuple):
+    """The published files of a node that this machine has no copy of.
+
+    Attributes:
+        manifest: The manifest.
+        files: Each file by its path in the folder of the node.
+    """
+
+    manifest: bytes
+    files: Mapping[str, StoredFile]
+
+
+class NodePlace(ABC):
+    """Where the files of a node are. A store is opened by the first method that needs it.
+
+    Args:
+        folder: The folder of this machine in which runs of the node work.
+        name: The name of the node.
+
+    Attributes:
+        at_once: Whether readers see all files of a publication from the same moment on. Then the
+            manifests of named outputs are among the files.
+    """
+
+    at_once: bool = False
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.name = name
+
+    @abstractmethod
+    def claim(self, run: str, wait_seconds: float) -> Claim:
+        """Return a run's claim on the node.
+
+        Args:
+            run: The name of the run.
+            wait_seconds: Seconds to wait for a run that may be ending.
+
+        Raises:
+            FolderLockedError: Another run has it.
+            StorageError: Disk or store refuse.
+        """
+
+    @abstractmethod
+    def publish(self, files: Mapping[Path, Path], manifest: bytes) -> None:
+        """Publish files that no checkpoint belongs to; of two publications the last one counts.
+
+        Args:
+            files: As for `Claim.publishing`; they are in place in the folder.
+            manifest: The manifest, which is in place too.
+        """
+
+    @abstractmethod
+    def refresh(self) -> None:
+        """Make the folder hold the published files.
+
+        Raises:
+            StorageError: The store cannot be read.
+        """
+
+    @abstractmethod
+    def is_published(self) -> bool:
+        """Return whether the node has a result, perhaps an edited one."""
+
+    @abstractmethod
+    def remote(self) -> StoredFiles | None:
+        """Return the published files, to be read where they are; ``None`` if the folder has them.
+
+        Raises:
+            StorageError: The store cannot be read.
+        """
+
+    @abstractmethod
+    def uri(self, path: Path) -> str:
+        """Return the URI of a published file in the folder."""
+
+    @abstractmethod
+    def address(self, path: Path) -> str:
+        """Return the URI of a file or folder of the node, which no publication changes."""

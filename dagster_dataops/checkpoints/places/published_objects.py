@@ -1,0 +1,380 @@
+"""`PublishedObjects`: the published files of a node in a bucket.
+
+The head of a node is its manifest with the keys of its files. Files have keys of their own for
+every publication, and the head is replaced on condition that it is the one that was there when the
+run began. So a publication is one request, and a reader finds the old files or the new ones.
+
+Others may write to the bucket. So the names in a head are refused unless they stay in the node's
+folder; see `checked_head`.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
+from dagster_dataops.concurrency.file_lock import locked
+from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
+from dagster_dataops.datasets.fetched_file import fetch
+from dagster_dataops.datasets.parted_result import link_parts, remove_parts
+from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
+from dagster_dataops.errors import LostError, ResultMissingError
+from dagster_dataops.places.bucket import StoreBucket
+from dagster_dataops.places.open_stores import writing
+from dagster_dataops.places.result_store import ConflictError, ResultStore, Version
+
+HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
+LOCK_ENDING: Final = "_home.lock"
+_HOME: Final = "home"  # in the head: what is not part of the manifest
+_TRIES: Final = 5
+
+
+class NodeHead(NamedTuple):
+    """The head of a node.
+
+    Attributes:
+        content: The manifest, and under ``home`` the files and the number of the publication.
+        version: Its version on the store.
+    """
+
+    content: dict[str, Any]
+    version: Version
+
+    @property
+    def files(self) -> dict[str, dict[str, Any]]:
+        """Key, size and modification time of each file, by its path in the node's folder."""
+        return dict(self.content.get(_HOME, {}).get("files", {}))
+
+    @property
+    def commit(self) -> int:
+        """The number of the publication in the journal."""
+        return int(self.content.get(_HOME, {}).get("commit", 0))
+
+    def manifest(self) -> bytes:
+        """Return the manifest."""
+        own = {name: value for name, value in self.content.items() if name != _HOME}
+        return _dumped(own)
+
+
+class PublishedObjects:
+    """The published files of a node in a bucket; its folder is a working copy of them.
+
+    Args:
+        bucket: The bucket.
+        key: The key of the node's folder.
+        folder: The working copy.
+        name: The node's name.
+    """
+
+    def __init__(self, bucket: StoreBucket, key: str, folder: Path, name: str) -> None:
+        self.bucket = bucket
+        self.key = key
+        self.folder = folder
+        self.name = name
+
+    @cached_property
+    def store(self) -> ResultStore:
+        """The store of the bucket, which is opened on first use.
+
+        Raises:
+            StoreRefusedError: It cannot be reached, or lacks a feature that results need.
+        """
+        return writing(self.bucket)
+
+    @property
+    def _head_key(self) -> str:
+        return f"{self.key}/{self.name}{MANIFEST}"
+
+    @property
+    def _mirrored(self) -> Path:
+        """The file with the head of the working copy."""
+        return self.folder / f".{self.name}{HEAD_ENDING}"
+
+    def url(self, path: Path) -> str:
+        """Return the URL of the object that a published file of the working copy is of."""
+        known = self._known()
+        file = known.files.get(path.relative_to(self.folder).as_posix()) if known else None
+        return f"{self.store.url}/{file['key'] if file else self._head_key}"
+
+    def head(self) -> NodeHead | None:
+        """Return the head; ``None`` if nothing was published.
+
+        Raises:
+            PathEscapeError: It names files outside the folder of the node.
+            ResultMissingError: It is damaged.
+        """
+        found = self.store.read(self._head_key)
+        if found is None:
+            return None
+        try:
+            content = orjson.loads(found[0])
+        except orjson.JSONDecodeError:
+            content = {}
+        place = f"{self.store.url}/{self._head_key}"
+        return NodeHead(checked_head(content, self.key, place), found[1])
+
+    def is_published(self) -> bool:
+        """Return whether the node has a head."""
+        return self.store.status(self._head_key) is not None
+
+    def head_to_fetch(self) -> NodeHead | None:
+        """Return the head if the working copy lacks its files; else ``None``.
+
+        Raises:
+            StorageError: The store cannot be read.
+        """
+        with self.locked():
+            return None if self._is_current(self._known()) else self.head()
+
+    def _is_current(self, known: NodeHead | None) -> bool:
+        """Return whether the working copy holds the published files."""
+        if known is None:
+            return False
+        status = self.store.status(self._head_key)
+        return status is not None and known.version == status.version and self._intact(known)
+
+    def fetch(self) -> NodeHead | None:
+        """Make the working copy hold the published files; return their head.
+
+        Raises:
+            StorageError: The store cannot be read.
+        """
+        for _ in range(_TRIES):
+            with self.locked():
+                known = self._known()
+                if self._is_current(known):
+                    self._mirrored.touch()  # it was used, see `working_copies`
+                    return known
+                head = self.head()
+                if head is None:
+                    self._forget()
+                    return None
+                if "part_of" in head.content and _HOME not in head.content:
+                    break
+                with suppress(ResultMissingError):  # replaced in the meantime
+                    self._fetch_files(head)
+                    return head
+        else:
+            head = None
+        if head is None:
+            reason = "files of the published result are missing in the store"
+            raise ResultMissingError(f"{self.store.url}/{self._head_key}", reason)
+        place = f"{self.store.url}/{self._head_key}"
+        node = node_of(head.content["part_of"], self.folder, self.key, place)
+        folder, name = node.parent, node.name.removesuffix(MANIFEST)
+        key = folder.relative_to(self.bucket.folder).as_posix()
+        return PublishedObjects(self.bucket, "" if key == "." else key, folder, name).fetch()
+
+    def _intact(self, head: NodeHead) -> bool:
+        return (self.folder / f"{self.name}{MANIFEST}").exists() and all(
+            _is_there(self.folder / name, file) for name, file in head.files.items()
+        )
+
+    def _fetch_files(self, head: NodeHead) -> None:
+        known = self._known()
+        before = known.files if known else {}
+        for name, file in head.files.items():
+            path = self.folder / name
+            if not file["key"]:
+                make_folder(path)
+                continue
+            if before.get(name) != file or not _is_there(path, file):
+                fetch(self.store, file["key"], path)
+                with storage(path, "set the modification time"):
+                    os.utime(path, ns=(file["modified_ns"], file["modified_ns"]))
+        for name in before.keys() - head.files.keys():
+            _removed(self.folder / name)
+        manifest = self.folder / f"{self.name}{MANIFEST}"
+        make_folder(manifest.parent)
+        for place, version in _parted(head.content, self.folder, self.name):
+            _link_parts(place, version)
+        write_durably(manifest, head.manifest())
+        self.remember(head)
+
+    def _forget(self) -> None:
+        """Delete the local files of a result that was deleted from the store."""
+        known = self._known()
+        if known is not None:
+            for name in (*known.files, f"{self.name}{MANIFEST}", self._mirrored.name):
+                _removed(self.folder / name)
+
+    def _known(self) -> NodeHead | None:
+        """Return the head of the working copy."""
+        try:
+            content, version = orjson.loads(self._mirrored.read_bytes())
+            content = checked_head(content, self.key, self._mirrored)
+            return NodeHead(content, Version(*version))
+        except (OSError, ValueError, TypeError, ResultMissingError):
+            return None
+
+    def remember(self, head: NodeHead) -> None:
+        """Store ``head`` as the version of the working copy."""
+        write_durably(self._mirrored, orjson.dumps([head.content, list(head.version)]))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes of this machine from changing the published files."""
+        path = self.folder / f".{self.name}{LOCK_ENDING}"
+        make_folder(self.folder)
+        with storage(path, "lock the file"):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                with locked(descriptor):
+                    yield
+            finally:
+                os.close(descriptor)
+
+    def upload(self, files: Mapping[Path, Path], place: str) -> dict[str, dict[str, Any]]:
+        """Store files; return `NodeHead.files`.
+
+        Args:
+            files: For each file of the working copy the file with its next content. A file that
+                maps to itself is not sent again if it was not changed.
+            place: A name that no other publication of this node uses.
+        """
+        known = self._known()
+        before = known.files if known else {}
+        made = {}
+        for target, source in files.items():
+            name = target.relative_to(self.folder).as_posix()
+            if target == source and name in before and _is_there(target, before[name]):
+                made[name] = before[name]
+                continue
+            status = source.stat()
+            key = f"{self.key}/.versions/{place}/{name}"
+            if source.is_dir():
+                made[name] = {"key": "", "size": 0, "modified_ns": 0}
+                continue
+            self.store.upload(key, source)
+            size, modified_ns = status.st_size, status.st_mtime_ns
+            made[name] = {"key": key, "size": size, "modified_ns": modified_ns}
+        return made
+
+    def keep(self, folder: Path) -> None:
+        """Store the files below a folder of the working copy under their own names, if new.
+
+        Raises:
+            StorageError: The store cannot be reached.
+        """
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                key = f"{self.key}/{path.relative_to(self.folder).as_posix()}"
+                found = self.store.status(key)
+                if found is None or found.size != path.stat().st_size:
+                    self.store.upload(key, path)
+
+    def replace_head(
+        self, manifest: bytes, files: Mapping[str, Any], commit: int, seen: NodeHead | None
+    ) -> NodeHead:
+        """Publish files that were stored.
+
+        Args:
+            manifest: The manifest.
+            files: As `NodeHead.files`.
+            commit: The number of the publication in the journal.
+            seen: The head that is replaced.
+
+        Raises:
+            LostError: Another run has published since.
+        """
+        content = {**orjson.loads(manifest), _HOME: {"commit": commit, "files": dict(files)}}
+        before = None if seen is None else seen.version
+        try:
+            version = self.store.replace(self._head_key, _dumped(content), before)
+        except ConflictError:
+            reason = "another run has published a result since this run began"
+            place = f"{self.store.url}/{self._head_key}"
+            raise LostError(place, "publish the result", reason) from None
+        head = NodeHead(content, version)
+        for name in files:
+            if "/" in name and name.endswith(MANIFEST):  # of a named output
+                folder = name.rpartition("/")[0]
+                up = os.path.relpath(f"{self.name}{MANIFEST}", folder)
+                self.store.put(f"{self.key}/{name}", orjson.dumps({"part_of": up}))
+        return head
+
+    def publish(self, files: Mapping[Path, Path], manifest: bytes) -> None:
+        """Publish files that no checkpoint belongs to; of two publications the last one counts.
+
+        Args:
+            files: As for `upload`; they are in place.
+            manifest: The manifest, which is in place too.
+        """
+        with self.locked():
+            stored = self.upload(files, f"w-{uuid.uuid4().hex[:12]}")
+            for last in range(_TRIES):
+                seen = self.head()
+                try:
+                    head = self.replace_head(manifest, stored, seen.commit if seen else 0, seen)
+                except LostError:
+                    if last == _TRIES - 1:
+                        raise
+                    continue
+                self.remember(head)
+                self.remove_replaced(seen, head, 0)
+                return
+
+    def nodes(self) -> list[str]:
+        """Return the names of the nodes with a result in the folder."""
+        names = (key.rpartition("/")[2] for key in self.store.names_in(self.key))
+        return [name.removesuffix(MANIFEST) for name in names if name.endswith(MANIFEST)]
+
+    def remove_replaced(self, seen: NodeHead | None, head: NodeHead, first: int) -> None:
+        """Delete the files of the head that was replaced, and of attempts before this one.
+
+        Args:
+            seen: The head that was replaced.
+            head: The present head.
+            first: The number by which this attempt took the node over; 0 if it did not.
+        """
+        kept = {file["key"] for file in head.files.values()}
+        old = {file["key"] for file in seen.files.values() if file["key"]} if seen else set()
+        for name in self.store.names(f"{self.key}/.versions") if first else ():
+            number = name.removeprefix(f"{self.key}/.versions/").split("-")[0]
+            if number.isdecimal() and int(number) < first:
+                old.add(name)
+        self.store.remove(sorted(old - kept))
+
+
+def _is_there(path: Path, file: Mapping[str, Any]) -> bool:
+    if not file["key"]:  # an empty folder of an artefact
+        return path.is_dir()
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return (status.st_size, status.st_mtime_ns) == (file["size"], file["modified_ns"])
+
+
+def _removed(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+def _dumped(content: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _parted(content: Mapping[str, Any], folder: Path, name: str) -> Iterator[tuple[Path, str]]:
+    """Yield each result of a manifest, and the version of its parts; empty for one file."""
+    outputs = content.get("outputs") or {"": content}
+    for facts in outputs.values():
+        place = Path(os.path.normpath(folder / facts.get("folder", ".")))
+        result = f"{facts.get('name', name)}{RESULT}"
+        yield place / result, facts.get("parted", "")
+
+
+def _link_parts(result: Path, version: str) -> None:
+    """Make the link to the parts of a result, which are there; a result in one file has none."""
+    parts = parts_of(result)
+    with storage(result, "link it to its parts"):
+        if version:
+            link_parts(result, parts / version)
+        else:
+            remove_parts(parts)

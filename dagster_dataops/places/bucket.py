@@ -1,0 +1,144 @@
+"""`StoreBucket`: a bucket of an object store. `BucketFile`: an object in it."""
+
+import os
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from typing_extensions import override
+
+from dagster_dataops.errors import ConfigurationError
+
+_STORE: Final = re.compile(r"(s3|gs|az|abfs|memory):/{1,3}([^/@]+)/*(.*)", re.IGNORECASE)
+_VERSION: Final = re.compile(r"(.*)/\.versions/[^/]+/(.+)")  # the key of a published file
+COPIES: Final = ".copies"  # in the folder of a bucket: copies of inputs
+_PLAIN: Final = ("endpoint", "region")  # options that are no secrets
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBucket:
+    """A bucket of an object store.
+
+    Attributes:
+        url: Its URL, without a prefix: ``s3://bucket``.
+        folder: The folder of this machine for copies of its objects.
+        options: Options of the store, over those of the environment. A pickle holds only those
+            that are no secrets.
+        reached: Whether another process of the run has reached it.
+    """
+
+    url: str
+    folder: Path
+    options: Mapping[str, str] = field(hash=False, repr=False)
+    reached: bool = field(default=False, compare=False)
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        plain = {name: self.options[name] for name in _PLAIN if name in self.options}
+        return StoreBucket, (self.url, self.folder, plain)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketFile:
+    """An object in a bucket. Its text is its URL.
+
+    Attributes:
+        bucket: The bucket.
+        key: The key of the object.
+    """
+
+    bucket: StoreBucket
+    key: str
+
+    @override
+    def __str__(self) -> str:
+        """Return the URL, as users know it: without the version of a published file."""
+        published = _VERSION.fullmatch(self.key)
+        return f"{self.bucket.url}/{f'{published[1]}/{published[2]}' if published else self.key}"
+
+    @property
+    def name(self) -> str:
+        """The last part of the key."""
+        return self.key.rpartition("/")[2]
+
+    @property
+    def published(self) -> Path | None:
+        """The path of a published file in the working copy of its node; of others ``None``."""
+        found = _VERSION.fullmatch(self.key)
+        return None if found is None else self.bucket.folder / found[1] / found[2]
+
+    @property
+    def copy(self) -> Path:
+        """The path for a copy on this machine."""
+        return self.bucket.folder / COPIES / self.key
+
+
+Location: TypeAlias = Path | BucketFile
+"""Where a file is: its path on this machine, or an object in a bucket."""
+
+
+def published_path(location: Location) -> Path | None:
+    """Return the path of a file in its folder, or in the working copy of its node.
+
+    Returns:
+        The path; the file need not be there. ``None`` for an object that is of no node.
+    """
+    return location.published if isinstance(location, BucketFile) else location
+
+
+class BucketPrefix(NamedTuple):
+    """What a URL names: a bucket, and a prefix of keys without slashes at its ends."""
+
+    bucket: StoreBucket
+    prefix: str
+
+
+def prefix_of(
+    setting: str, url: object, options: Mapping[str, str], scratch: Callable[[], Path]
+) -> BucketPrefix | None:
+    """Return the bucket and the prefix of a URL; ``None`` for any other text.
+
+    Args:
+        setting: Name of the setting, for errors.
+        url: The text, such as ``s3://bucket/prefix``.
+        options: Options of the object store.
+        scratch: Returns the folder for copies of objects.
+
+    Raises:
+        ConfigurationError: The URL has the parts ``.`` or ``..``, or NUL characters.
+    """
+    found = _STORE.fullmatch(str(url)) if url else None
+    if found is None:
+        return None
+    scheme, name, prefix = found[1].lower(), found[2], found[3].strip("/")
+    if any(part in {".", ".."} for part in (name, *prefix.split("/"))):
+        raise ConfigurationError(setting, str(url), "a URL without the parts . and ..")
+    if "\0" in f"{name}{prefix}":
+        raise ConfigurationError(setting, str(url), "a URL without NUL characters")
+    server = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", "")
+    mark = f"{zlib.crc32(server.encode()):08x}" if server else ""
+    folder = scratch() / scheme / (f"{name}@{mark}" if mark else name)
+    return BucketPrefix(StoreBucket(f"{scheme}://{name}", folder, dict(options)), prefix)
+
+
+def facts_of_location(location: Location) -> tuple[str, tuple[Any, ...]]:
+    """Return what a process of the same run needs to open a file.
+
+    Returns:
+        A path or a key, and the facts about the bucket, which JSON can hold; none for a path.
+    """
+    if isinstance(location, Path):
+        return str(location), ()
+    bucket = location.bucket
+    return location.key, (bucket.url, str(bucket.folder), dict(bucket.options))
+
+
+def location_of(name: str, bucket: tuple[Any, ...]) -> Location:
+    """Return the location that `facts_of_location` told; its bucket was reached then."""
+    if not bucket:
+        return Path(name)
+    url, folder, options = bucket
+    return BucketFile(StoreBucket(url, Path(folder), options, reached=True), name)
