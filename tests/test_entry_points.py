@@ -257,14 +257,15 @@ def test_names_that_no_package_adds_are_no_attributes() -> None:
             module.absent  # noqa: B018 - it raises
 
 
-@pytest.mark.parametrize("text", ["[dagster_dataops.operators]\nno equals sign\n", "[a\n= b\n"])
+@pytest.mark.parametrize("group", ["dagster_dataops.operators", "console_scripts"])
 def test_a_malformed_list_of_another_package_hides_its_own_entries_alone(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-    text: str,
+    group: str,
 ) -> None:
-    lists = {"broken": text, "whole": "[dagster_dataops.operators]\nwhole_group = nothing\n"}
+    broken = f"[{group}]\nno equals sign\n"
+    lists = {"broken": broken, "whole": "[dagster_dataops.operators]\nwhole_group = nothing\n"}
     for name, entries in lists.items():
         folder = tmp_path / f"{name}-1.0.dist-info"
         folder.mkdir()
