@@ -6,7 +6,7 @@ Names are read from the metadata of the packages. A module is imported when its 
 import logging
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,8 +62,28 @@ def _added(point: str, own: frozenset[str], path: tuple[str, ...]) -> "Mapping[s
 def _declared(point: str, path: tuple[str, ...]) -> "tuple[EntryPoint, ...]":  # noqa: ARG001 - the key of the cache
     from importlib.metadata import entry_points  # a plain run needs none
 
-    found = entry_points(group=point)
+    try:
+        found = list(entry_points(group=point))
+    except Exception:  # noqa: BLE001 - any malformed file of any package
+        found = list(_readable(point))
     return tuple(sorted(found, key=lambda one: (one.name, package_of(one))))
+
+
+def _readable(point: str) -> "Iterator[EntryPoint]":
+    """Yield the entries of the packages whose list of entry points is not malformed."""
+    from importlib.metadata import distributions
+
+    names: set[str] = set()
+    for package in distributions():
+        name = str(package.metadata["Name"])
+        if name in names:  # the first one on the path counts
+            continue
+        names.add(name)
+        try:
+            yield from package.entry_points.select(group=point)
+        except Exception as error:  # noqa: BLE001 - any malformed file
+            text = "the entry points of package %s cannot be read (%s: %s); they are left out"
+            _LOG.warning(text, name, type(error).__name__, error)
 
 
 def load(entry: "EntryPoint") -> Any:

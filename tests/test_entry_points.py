@@ -255,3 +255,23 @@ def test_names_that_no_package_adds_are_no_attributes() -> None:
     for module in (readers, checks):
         with pytest.raises(AttributeError, match="no attribute 'absent'"):
             module.absent  # noqa: B018 - it raises
+
+
+@pytest.mark.parametrize("group", ["dagster_dataops.operators", "console_scripts"])
+def test_a_malformed_list_of_another_package_hides_its_own_entries_alone(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    group: str,
+) -> None:
+    broken = f"[{group}]\nno equals sign\n"
+    lists = {"broken": broken, "whole": "[dagster_dataops.operators]\nwhole_group = nothing\n"}
+    for name, entries in lists.items():
+        folder = tmp_path / f"{name}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_text(entries)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with caplog.at_level(logging.WARNING):
+        assert "whole_group" in dir(dagster_dataops.data)
+    assert "the entry points of package broken cannot be read" in caplog.text

@@ -338,6 +338,56 @@ def test_a_faulty_workplace_publishes_nothing(tmp_path: Path, fault: str) -> Non
     assert not node(home).result.exists()
 
 
+def _shares_a_worker(run_range: Any, ranges: list[Interval]) -> Any:
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(run_range, ranges))
+
+
+MISUSES: dict[str, tuple[Any, str]] = {
+    "no range": (lambda run_range, ranges: run_range(tuple(ranges[0])), "is no range of its input"),
+    "fractions": (
+        lambda run_range, ranges: run_range(Interval(0.0, float(ranges[0].end))),  # type: ignore[arg-type]
+        "is no range of its input; take ranges from work.ranges",
+    ),
+    "other threads": (_shares_a_worker, "in another thread than its range_worker"),
+    "later": (lambda run_range, _: run_range, "after the block of its range_worker"),
+}
+
+
+@each("misuse", MISUSES)
+def test_a_worker_is_used_for_ranges_in_its_thread_and_block_alone(
+    tmp_path: Path, misuse: str
+) -> None:
+    use, text = MISUSES[misuse]
+
+    class Misuses:
+        def run(self, attempt: Attempt, work: WorkList, sink: Sink) -> None:
+            ranges = list(work.ranges(1))
+            with range_worker(attempt, work, sink) as run_range:
+                later = use(run_range, ranges)
+            later(ranges[0])
+
+    register_workplace("misuses", Misuses(), default_workers=2)
+    home = tmp_path / misuse.replace(" ", "_")
+    dataset = write_input(home / "input.jsonl", plan(["keep"] * 6))
+    with pytest.raises(UnprocessedError, match=text):
+        run(act(_concurrency_mode="misuses", _ignore_errors=False), dataset, node(home))
+    assert not node(home).result.exists()
+    concurrency_modes._MODES.pop("misuses")
+
+
+def test_a_workplace_cannot_change_what_needs_an_outcome(tmp_path: Path) -> None:
+    class Forgets:
+        def run(self, attempt: Attempt, work: WorkList, sink: Sink) -> None:
+            work.content = Interval(0, 0)  # type: ignore[misc]
+
+    register_workplace("forgets", Forgets(), default_workers=1)
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 6))
+    with pytest.raises(AttributeError, match="content"):
+        run(act(_concurrency_mode="forgets"), dataset, node(tmp_path))
+    assert not node(tmp_path).result.exists()
+
+
 def test_a_range_inside_a_batch_is_refused(tmp_path: Path) -> None:
     class Cuts:
         def run(self, attempt: Attempt, work: WorkList, sink: Sink) -> None:

@@ -6,7 +6,7 @@ counts: the class of each value, the order of a dict, the factory of a ``default
 nested without limit. Hidden values count by a digest that is expensive to guess from.
 
 Forms that `FormBuilder` makes without ambiguity are kept, so that checkpoints of version 0.2 are
-still found. `ExactForms.rules` tells whether a form is another one than version 0.2 made. With
+still found. `ExactForms.rules` tells whether version 0.2 made it of other values, too. With
 ``older``, the forms are those of version 0.2: the class and the order of containers do not count.
 If that version left more than this out, `ExactForms.partial` tells so, and the form is of no use.
 """
@@ -93,7 +93,7 @@ class ExactForms(FormBuilder):
         older: Whether containers count as in version 0.2.
 
     Attributes:
-        rules: The end of a digest of the forms: `RULES` if version 0.2 made other forms.
+        rules: The end of a digest of the forms: `RULES` if version 0.2 took other values for equal.
         partial: Whether version 0.2 left something out that counts.
     """
 
@@ -137,7 +137,12 @@ class ExactForms(FormBuilder):
         return form
 
     def _ordered(self, form: Any) -> Any:
-        """Return a form that version 0.2 made of other containers, too."""
+        """Return a form that version 0.2 made of other containers, too, such as of a tuple.
+
+        A digest with the form of a list ends with `RULES`, too, although version 0.2 made the same
+        form: such a digest without that end was stored by version 0.2, and only then it may be that
+        of a tuple.
+        """
         self.rules = RULES
         return form
 
@@ -209,7 +214,7 @@ class ExactForms(FormBuilder):
     def _container_form(self, value: Any, depth: int) -> Any:
         kind = type(value)
         if kind is list:
-            return {"list": self._items_digest(value, depth)}
+            return self._ordered({"list": self._items_digest(value, depth)})
         if kind is tuple:
             name = "list" if self._older else "tuple"
             return self._ordered({name: self._items_digest(value, depth)})
@@ -262,10 +267,9 @@ class ExactForms(FormBuilder):
         ]
 
     def _set_form(self, value: Any, depth: int) -> Any:
-        if type(value) is set:
-            return super()._container_form(value, depth)
         form = super()._container_form(set(value), depth)
-        return form if self._older else self._ordered({"frozenset": form})
+        exact = form if self._older or type(value) is set else {"frozenset": form}
+        return self._ordered(exact)
 
     # ------------------------------------------------------------ hidden values
 

@@ -24,7 +24,7 @@ import xxhash
 from dagster_dataops.hashing.operational import is_operational
 from dagster_dataops.hashing.tensors import tensor_content
 
-# The end of a digest that version 0.2 of the package would have made by other rules.
+# The end of a digest of values that version 0.2 of the package compared by weaker rules.
 RULES: Final = ".2"
 _MAX_DEPTH: Final = 100
 _LOCKS: Final = frozenset({"_thread", "threading"})

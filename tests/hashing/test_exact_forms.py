@@ -64,7 +64,7 @@ def test_equal_values_whose_records_can_differ_have_other_forms(values: tuple[An
         assert _form(one) != _form(other), (one, other)
 
 
-@each("value", [1, "a", [1, [2]], {"a": [1]}, {1, 2}, {}, None, 1.5, b"a", Open(a=1), len])
+@each("value", [1, "a", {"a": 1}, {}, None, 1.5, b"a", Open(a=1), len])
 def test_a_form_without_ambiguity_is_that_of_version_0_2(value: Any) -> None:
     forms = ExactForms()
     assert forms.named("value", value) == FormBuilder().form(value)
@@ -75,6 +75,14 @@ def test_a_form_without_ambiguity_is_that_of_version_0_2(value: Any) -> None:
 def test_another_form_than_that_of_version_0_2_is_marked(value: Any) -> None:
     forms = ExactForms()
     assert forms.named("value", value) != FormBuilder().form(value)
+    assert forms.rules == RULES
+
+
+@each("value", [[], [1, [2]], {"a": [1]}, {1, 2}, set(), Open(a=[1])])
+def test_a_form_that_version_0_2_made_of_other_values_too_is_marked(value: Any) -> None:
+    """Otherwise a list that this version has stored counts as a tuple of version 0.2."""
+    forms = ExactForms()
+    assert forms.named("value", value) == FormBuilder().form(value)
     assert forms.rules == RULES
 
 

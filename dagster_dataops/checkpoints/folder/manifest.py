@@ -275,12 +275,11 @@ class Manifest:
         try:
             content: dict[str, Any] = orjson.loads(data)
             _check_not_newer(_format_in(content), path)
-            known = {name: value for name, value in content.items() if name in _KINDS}
+            known = {name: value for name, value in content.items() if name in _TYPES}
             loaded = cls(**{**known, "outputs": _outputs_in(content)})
         except (TypeError, AttributeError, orjson.JSONDecodeError):
             return None
-        wrong = [name for name, kind in _KINDS.items() if type(getattr(loaded, name)) not in kind]
-        if wrong or not all(isinstance(run, dict) for run in loaded.kept_from):
+        if not all(_fits(getattr(loaded, name), kind) for name, kind in _TYPES.items()):
             return None
         if not (_are_versions(loaded.artefact, loaded.parted) and _is_above(loaded.part_of)):
             return None
@@ -354,14 +353,25 @@ class Manifest:
         return made_from is not None and not made_from.differences(fingerprint)
 
 
-_KINDS: Final[dict[str, tuple[Any, ...]]] = {
-    one.name: (float, int) if one.type is float else (typing.get_origin(one.type) or one.type,)
-    for one in fields(Manifest)
-}
+def _fits(value: object, kind: Any) -> bool:
+    """Return whether a value has the type of a field, with all that is in it."""
+    if kind is Any:
+        return True
+    if kind is float:
+        return type(value) in {float, int}
+    inner = typing.get_args(kind)
+    if type(value) is not (typing.get_origin(kind) or kind):
+        return False
+    if isinstance(value, dict):  # its keys are texts, as JSON has them
+        return all(_fits(one, inner[1]) for one in value.values())
+    return not isinstance(value, list) or all(_fits(one, inner[0]) for one in value)
+
+
+_TYPES: Final[dict[str, Any]] = {one.name: one.type for one in fields(Manifest)}
 _OWN_FACTS: Final = ("rows_out", "size_bytes", "modified_ns", "fingerprint", "parted")
-_OUTPUT_KINDS: Final[dict[str, tuple[Any, ...]]] = {
-    **dict.fromkeys(("folder", "name"), (str,)),
-    **{fact: _KINDS[fact] for fact in _OWN_FACTS},
+_OUTPUT_KINDS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("folder", "name"), str),
+    **{fact: _TYPES[fact] for fact in _OWN_FACTS},
 }
 _LATER_FACTS: Final = {"parted": ""}  # which version 0.2.0 did not write
 
@@ -405,7 +415,7 @@ def _check_not_newer(format_: str, path: Path) -> None:
 def _is_output(facts: object) -> bool:
     if not isinstance(facts, dict) or set(facts) != set(_OUTPUT_KINDS):
         return False
-    if not all(type(facts[name]) in kind for name, kind in _OUTPUT_KINDS.items()):
+    if not all(_fits(facts[name], kind) for name, kind in _OUTPUT_KINDS.items()):
         return False
     is_here = is_plain(facts["name"]) and not os.path.isabs(facts["folder"])  # noqa: PTH117 - a text
     return is_here and _are_versions(facts["parted"])

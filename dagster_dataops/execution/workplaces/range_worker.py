@@ -1,7 +1,7 @@
 """range_worker: run ranges of an attempt in one thread."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any, Final
 
@@ -46,7 +46,8 @@ def range_worker(
         OutageError: Too many consecutive calls failed.
         RunStoppedError: The operator stopped the run, or a stop was requested.
         OperatorOpenError: The operator cannot be opened.
-        UnprocessedError: A range is not open, or does not begin and end where ranges may.
+        UnprocessedError: A range is not open, does not begin and end where ranges may, or comes in
+            another thread or after the block.
     """
     with ExitStack() as stack:
         source = open_readable(work.dataset.location)
@@ -55,13 +56,17 @@ def range_worker(
             calls = stack.enter_context(_calls(attempt, sink))
             stack.callback(calls.retries.report, attempt.log)
             loop = _loop(calls, source, work, sink)
+            users = [threading.current_thread()]  # empty after the block
+            stack.callback(users.clear)
 
             def run(interval: Interval) -> None:
-                if not work.may_be_run(source, interval):
+                reason = _refused(users, interval)
+                if not reason and not work.may_be_run(source, interval):
                     reason = (
                         f"bytes {interval.start} to {interval.end} of its input are no open range "
                         "between two lines or batches; take ranges from work.ranges"
                     )
+                if reason:
                     raise UnprocessedError(attempt.name, reason)
                 failure = loop.run(*interval)
                 if failure is not None:
@@ -73,6 +78,23 @@ def range_worker(
             raise RunStoppedError(attempt.name, stop.reason) from stop
         except TooManyStuckError as error:
             raise RunStoppedError(attempt.name, str(error)) from error
+
+
+def _refused(users: Sequence[threading.Thread], interval: object) -> str:
+    """Return why a worker does not run a range; empty if it may.
+
+    Args:
+        users: The thread of the worker; empty after its block.
+        interval: The range.
+    """
+    if not users:
+        return "a range came after the block of its range_worker; run ranges inside the block"
+    if threading.current_thread() is not users[0]:
+        return "a range came in another thread than its range_worker; each thread needs its own"
+    numbers = interval if isinstance(interval, Interval) else ()
+    if not numbers or not all(type(one) is int for one in numbers):
+        return f"{interval!r} is no range of its input; take ranges from work.ranges"
+    return ""
 
 
 @contextmanager

@@ -72,7 +72,18 @@ def test_a_missing_result_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("rows_out", "3"), ("size_bytes", None), ("attempts", "x"), ("made_from", []), ("run", 1)],
+    [
+        *(
+            ("rows_out", "3"),
+            ("size_bytes", None),
+            ("attempts", "x"),
+            ("made_from", []),
+            ("run", 1),
+        ),
+        *(("attempts", [3]), ("made_from", {"input": 3}), ("inputs", [3]), ("funnel", [None])),
+        *(("drops", {"a": "x"}), ("drop_examples", {"a": ["x"]}), ("kept_from", [{"run": 1}])),
+        *(("seeds", {"a": None}), ("leaves", ["x"]), ("resumed_from", [[]])),
+    ],
 )
 def test_a_manifest_with_a_value_of_another_kind_is_none(folder, name: str, value: object) -> None:
     content = orjson.loads(folder.manifest.read_bytes())

@@ -1,8 +1,12 @@
+import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from dagster_dataops import chain, data_register
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint, in_words
+from tests.each import each
 from tests.execution.helpers import act, act_async
 
 _ONE = RunFingerprint.of(act(tag="a").__dataops__, "xxh3:1")
@@ -56,3 +60,44 @@ def test_records_that_name_no_server_are_of_the_one_that_adopts_them() -> None:
     assert _ONE.differences(adopting) == []
     assert replace(_ONE, server="http://b").differences(adopting) == ["server"]
     assert RunFingerprint.from_json(adopting.to_json()) == adopting
+
+
+class Shown(data_register.new_group("fingerprint_tests")):
+    """Shows its option."""
+
+    def __init__(self, value: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.value = value
+
+    def forward(self, record):
+        return record | {"shown": repr(self.value)}
+
+
+def _of_constant(value: Any) -> Any:
+    @data_register("data.fingerprint_tests")
+    def shown(record):
+        return record | {"shown": repr(value)}
+
+    return shown()
+
+
+@each("make", [Shown, _of_constant, lambda value: chain(Shown(value), Shown(1))])
+@each(
+    "values",
+    [
+        *(([1, 2], (1, 2)), ([], ()), ({1}, frozenset({1})), ([[1]], [(1,)])),
+        *(({"a": [1]}, {"a": (1,)}), ({"a": 1, "b": 2}, {"b": 2, "a": 1})),
+        (({"a": 1, "b": [2]}), ({"a": 1, "b": (2,)})),
+    ],
+)
+def test_what_this_version_has_stored_is_not_compared_by_the_rules_of_an_earlier_one(
+    make: Any, values: tuple[Any, ...]
+) -> None:
+    for one, other in itertools.permutations(values, 2):
+        stored = RunFingerprint.from_json(RunFingerprint.of(make(one).__dataops__, "x").to_json())
+        assert stored is not None
+        assert stored.differences(RunFingerprint.of(make(one).__dataops__, "x")) == []
+        assert stored.differences(RunFingerprint.of(make(other).__dataops__, "x")) in (
+            ["options"],
+            ["code"],
+        )
