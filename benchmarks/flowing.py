@@ -21,7 +21,7 @@ from benchmarks.flows import (
 )
 from benchmarks.reporting import Stopwatch
 from dagster_dataops import DataPipeline, read_jsonl
-from dagster_dataops.streams.text import read_text
+from dagster_dataops.streams.text_streams import read_text
 
 
 def stream_lines(source: Path) -> Iterable[str]:

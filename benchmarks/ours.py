@@ -28,8 +28,12 @@ from benchmarks import operators
 from benchmarks.processes import cpu_seconds, peak_memory, tree
 from benchmarks.reporting import Stopwatch
 from dagster_dataops import chain, config, data, data_register, pipeline
-from dagster_dataops.cluster.local_cluster import LocalCluster, SubprocessAgent, SubprocessAgents
 from dagster_dataops.execution.agent_pool import Command, Instruction, Said
+from dagster_dataops.execution.cluster.local_cluster import (
+    LocalCluster,
+    SubprocessAgent,
+    SubprocessAgents,
+)
 from dagster_dataops.execution.runners import record_runner
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.execution.workplaces import asynchronous, processes, single, threads
@@ -64,7 +68,7 @@ def operator_of(name: str, options: dict[str, Any]) -> Any:
 
 def _use_store(store: dict[str, Any], scratch: str) -> list[str]:
     """Set the root to a new prefix of an object store; return the list of its requests."""
-    from dagster_dataops.places.object_store import ObjectStore
+    from dagster_dataops.foundation.places.object_store import ObjectStore
 
     requests: list[str] = []
     named = ObjectStore._named

@@ -20,7 +20,7 @@ import orjson
 from benchmarks.flows import report
 from benchmarks.reporting import Stopwatch
 from dagster_dataops import crude, file_store, prepare_energon
-from dagster_dataops.filestores.tars.tar_headers import (
+from dagster_dataops.training.filestores.tars.tar_headers import (
     BLOCK,
     CHECKSUMS,
     REST,

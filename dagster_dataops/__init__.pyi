@@ -9,7 +9,7 @@ from dagster_dataops.operators.outcomes.record_context import OperatorContext as
 from dagster_dataops.operators.outcomes.named_outputs import To as To
 from dagster_dataops.operators.outcomes.record_context import Drop as Drop
 from dagster_dataops.operators.outcomes.record_context import StopRun as StopRun
-from dagster_dataops.hashing.operational import Operational as Operational
+from dagster_dataops.foundation.hashing.operational import Operational as Operational
 from dagster_dataops.records import Record as Record
 
 # Pipelines
@@ -24,17 +24,17 @@ from dagster_dataops.datasets.dataset import JsonlDataset as JsonlDataset
 from dagster_dataops.checkpoints.folder.manifest import load_artefact as load_artefact
 from dagster_dataops.datasets.artefact import Artefact as Artefact
 from dagster_dataops.execution.run_report import RunReport as RunReport
-from dagster_dataops.reporting.html_report import report as report
-from dagster_dataops.tracing.tracer import trace as trace
-from dagster_dataops.tracing.trail import Trace as Trace
+from dagster_dataops.pipelines.reporting.html_report import report as report
+from dagster_dataops.pipelines.tracing.tracer import trace as trace
+from dagster_dataops.pipelines.tracing.trail import Trace as Trace
 
 # Configuration
 from dagster_dataops.configuration import config as config
 from dagster_dataops.operators.options.concurrency_modes import (
     register_workplace as register_workplace,
 )
-from dagster_dataops.cluster.ray_cluster import RayCluster as RayCluster
-from dagster_dataops.cluster.local_cluster import LocalCluster as LocalCluster
+from dagster_dataops.execution.cluster.ray_cluster import RayCluster as RayCluster
+from dagster_dataops.execution.cluster.local_cluster import LocalCluster as LocalCluster
 
 # Dagster
 from dagster_dataops.assets.definitions import build_definitions as build_definitions
@@ -89,7 +89,7 @@ from dagster_dataops.streams.files.file_mapper import FileMapper as FileMapper
 from dagster_dataops.streams.core.item_failures import (
     get_last_failed_example as get_last_failed_example,
 )
-from dagster_dataops.selectors.selector import Selector as Selector
+from dagster_dataops.foundation.selectors.selector import Selector as Selector
 
 # Readers
 from dagster_dataops import readers as readers
@@ -101,52 +101,60 @@ from dagster_dataops.readers.part_files.part_reader import PartFiles as PartFile
 from dagster_dataops.readers.numbers import parse_numbers as parse_numbers
 
 # Loaders
-from dagster_dataops.loading.loader import DataLoader2 as DataLoader2
-from dagster_dataops.loading.reading_service import (
+from dagster_dataops.training.loading.loader import DataLoader2 as DataLoader2
+from dagster_dataops.training.loading.reading_service import (
     InProcessReadingService as InProcessReadingService,
 )
-from dagster_dataops.loading.multi_processing import (
+from dagster_dataops.training.loading.multi_processing import (
     MultiProcessingReadingService as MultiProcessingReadingService,
 )
-from dagster_dataops.loading.distributed import (
+from dagster_dataops.training.loading.distributed import (
     DistributedReadingService as DistributedReadingService,
 )
-from dagster_dataops.loading.sequential import SequentialReadingService as SequentialReadingService
-from dagster_dataops.loading.reading_service import (
+from dagster_dataops.training.loading.sequential import (
+    SequentialReadingService as SequentialReadingService,
+)
+from dagster_dataops.training.loading.reading_service import (
     ReadingServiceInterface as ReadingServiceInterface,
 )
-from dagster_dataops.loading.reading_service import (
+from dagster_dataops.training.loading.reading_service import (
     CheckpointableReadingServiceInterface as CheckpointableReadingServiceInterface,
 )
-from dagster_dataops.loading.seed_generator import SeedGenerator as SeedGenerator
-from dagster_dataops.loading.rank_states import merged_states as merged_states
+from dagster_dataops.training.loading.seed_generator import SeedGenerator as SeedGenerator
+from dagster_dataops.training.loading.rank_states import merged_states as merged_states
 from dagster_dataops import graphs as graphs
 from dagster_dataops.streams.torch_loader import torch_dataset as torch_dataset
 from dagster_dataops.streams.torch_loader import pin_memory as pin_memory
 from dagster_dataops.streams.torch_loader import to_device as to_device
 
 # Crude data
-from dagster_dataops.cooking.crude_streams import crude as crude
-from dagster_dataops.cooking.crude_streams import read_tar as read_tar
+from dagster_dataops.training.cooking.crude_streams import crude as crude
+from dagster_dataops.training.cooking.crude_streams import read_tar as read_tar
 from dagster_dataops.library.cook_operator import cook as cook
-from dagster_dataops.cooking.cookers import Cooker as Cooker
-from dagster_dataops.cooking.cookers import cooker as cooker
-from dagster_dataops.cooking.cookers import SkipSample as SkipSample
-from dagster_dataops.cooking.samples import basic_sample_keys as basic_sample_keys
-from dagster_dataops.cooking.samples import edataclass as edataclass
-from dagster_dataops.cooking.samples import Sample as Sample
-from dagster_dataops.cooking.samples import CrudeSample as CrudeSample
-from dagster_dataops.cooking.samples import TextSample as TextSample
-from dagster_dataops.cooking.samples import CaptioningSample as CaptioningSample
-from dagster_dataops.cooking.samples import InterleavedSample as InterleavedSample
-from dagster_dataops.cooking.samples import OCRSample as OCRSample
-from dagster_dataops.cooking.samples import VQASample as VQASample
-from dagster_dataops.filestores.source_info import SourceInfo as SourceInfo
-from dagster_dataops.cooking.restoring import restore_record as restore_record
-from dagster_dataops.filestores.energon_preparation import prepare_energon as prepare_energon
-from dagster_dataops.cooking.metadataset.metadataset_streams import metadataset as metadataset
-from dagster_dataops.cooking.metadataset.metadataset_streams import Metadataset as Metadataset
-from dagster_dataops.cooking.metadataset.metadataset_leaves import (
+from dagster_dataops.training.cooking.cookers import Cooker as Cooker
+from dagster_dataops.training.cooking.cookers import cooker as cooker
+from dagster_dataops.training.cooking.cookers import SkipSample as SkipSample
+from dagster_dataops.training.cooking.samples import basic_sample_keys as basic_sample_keys
+from dagster_dataops.training.cooking.samples import edataclass as edataclass
+from dagster_dataops.training.cooking.samples import Sample as Sample
+from dagster_dataops.training.cooking.samples import CrudeSample as CrudeSample
+from dagster_dataops.training.cooking.samples import TextSample as TextSample
+from dagster_dataops.training.cooking.samples import CaptioningSample as CaptioningSample
+from dagster_dataops.training.cooking.samples import InterleavedSample as InterleavedSample
+from dagster_dataops.training.cooking.samples import OCRSample as OCRSample
+from dagster_dataops.training.cooking.samples import VQASample as VQASample
+from dagster_dataops.training.filestores.source_info import SourceInfo as SourceInfo
+from dagster_dataops.training.cooking.restoring import restore_record as restore_record
+from dagster_dataops.training.filestores.energon_preparation import (
+    prepare_energon as prepare_energon,
+)
+from dagster_dataops.training.cooking.metadataset.metadataset_streams import (
+    metadataset as metadataset,
+)
+from dagster_dataops.training.cooking.metadataset.metadataset_streams import (
+    Metadataset as Metadataset,
+)
+from dagster_dataops.training.cooking.metadataset.metadataset_leaves import (
     MetadatasetLeaf as MetadatasetLeaf,
 )
 from dagster_dataops.assets.components.metadataset_component import (
@@ -155,12 +163,12 @@ from dagster_dataops.assets.components.metadataset_component import (
 from dagster_dataops.assets.components.listed_component import (
     ListedPipelineComponent as ListedPipelineComponent,
 )
-from dagster_dataops.filestores.store_opening import file_store as file_store
-from dagster_dataops.filestores.store import FileStore as FileStore
-from dagster_dataops.filestores.cache_pool import CachePool as CachePool
-from dagster_dataops.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool
-from dagster_dataops.filestores.cache_pool import NoCachePool as NoCachePool
-from dagster_dataops.filestores.lazy_files import Lazy as Lazy
+from dagster_dataops.training.filestores.store_opening import file_store as file_store
+from dagster_dataops.training.filestores.store import FileStore as FileStore
+from dagster_dataops.training.filestores.cache_pool import CachePool as CachePool
+from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool
+from dagster_dataops.training.filestores.cache_pool import NoCachePool as NoCachePool
+from dagster_dataops.training.filestores.lazy_files import Lazy as Lazy
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder as DefaultTaskEncoder
 from dagster_dataops.library.task_encoder import TaskEncoder as TaskEncoder
 from dagster_dataops.library.task_encoder import stateless as stateless

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.places.bucket import BucketFile, prefix_of
-from dagster_dataops.places.mounted_buckets import working_copy
-from dagster_dataops.places.url_forms import folder_setting, is_url
+from dagster_dataops.foundation.places.bucket import BucketFile, prefix_of
+from dagster_dataops.foundation.places.mounted_buckets import working_copy
+from dagster_dataops.foundation.places.url_forms import folder_setting, is_url
 
 _DEFAULT_ROOT: Final = "data_pipeline_res"
 Resume: TypeAlias = bool | Literal["failed_records", "across_code"]
@@ -160,7 +160,7 @@ class Configuration:
 
 
 def _default_scratch() -> Path:
-    from dagster_dataops.private_folders import (  # imports tempfile; only for object stores
+    from dagster_dataops.foundation.places.private_folders import (  # imports tempfile; only for object stores
         ForeignFolderError,
         private_folder,
     )

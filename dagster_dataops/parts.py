@@ -12,9 +12,9 @@ Added: TypeAlias = Literal["bytes_of_files", "with_lazy_files"]
 
 ADDED: Final[dict[Added, str]] = {
     # Where files of crude datasets lie in their shards: the first byte, and the number of bytes.
-    "bytes_of_files": "dagster_dataops.filestores.store_opening:bytes_of_files",
+    "bytes_of_files": "dagster_dataops.training.filestores.store_opening:bytes_of_files",
     # A record whose references to files of stores are read when they are used.
-    "with_lazy_files": "dagster_dataops.filestores.lazy_files:with_lazy_files",
+    "with_lazy_files": "dagster_dataops.training.filestores.lazy_files:with_lazy_files",
 }
 
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from dagster_dataops import config
-from dagster_dataops.concurrency.fork_safety import register_waiting_threads
+from dagster_dataops.foundation.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
 from tests.examples import register_profiles

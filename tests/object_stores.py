@@ -20,9 +20,14 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 from dagster_dataops.configuration import config, root_setting
-from dagster_dataops.places import open_stores
-from dagster_dataops.places.mounted_buckets import bucket_of
-from dagster_dataops.places.result_store import ConflictError, ResultStore, Status, Version
+from dagster_dataops.foundation.places import open_stores
+from dagster_dataops.foundation.places.mounted_buckets import bucket_of
+from dagster_dataops.foundation.places.result_store import (
+    ConflictError,
+    ResultStore,
+    Status,
+    Version,
+)
 
 SECRETS = {
     "AWS_ACCESS_KEY_ID": "tester",

@@ -9,7 +9,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.publish.commit import published_files
 from dagster_dataops.datasets.artefact import digest_of_listing, listing_of
 from dagster_dataops.datasets.parted_result import link_parts
-from dagster_dataops.places.opening import state_at
+from dagster_dataops.foundation.places.opening import state_at
 
 
 def put_in_parts(folder: NodeFolder, records: int) -> Manifest:

@@ -22,7 +22,7 @@ _WITHOUT_THE_SHARED_SERVER: Final = (
 _TOGETHER: Final = (
     *_WITHOUT_THE_SHARED_SERVER,
     "tests/assets/test_executors.py",
-    "tests/places/test_object_store.py",
+    "tests/foundation/places/test_object_store.py",
     "tests/test_definitions.py",
     "tests/test_distributions.py",
     "tests/test_documents.py",

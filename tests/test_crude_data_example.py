@@ -18,7 +18,7 @@ EXAMPLE = ROOT / "examples" / "crude_data" / "definitions.py"
 # Reads pictures slowly, and kills its process when records are settled in the journal.
 _KILLED_WHILE_IT_COOKS = """
 import os, pathlib, runpy, signal, sys, time
-from dagster_dataops.filestores.tar_store import TarStore
+from dagster_dataops.training.filestores.tar_store import TarStore
 from tests.journal_sizes import size_of_journals
 
 home, example = pathlib.Path(sys.argv[1]), sys.argv[2]

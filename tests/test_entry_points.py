@@ -15,8 +15,8 @@ from dagster_dataops import checks, readers
 from dagster_dataops.assets.checks.check_functions import check_kind_named
 from dagster_dataops.assets.checks.declared_check import check_kind
 from dagster_dataops.data import data_register
+from dagster_dataops.datasets.exporters.endings import check_output, names_file
 from dagster_dataops.errors import DefinitionError, EntryPointError, UnknownOperatorError
-from dagster_dataops.exporters.endings import check_output, names_file
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.installed_packages import install
 

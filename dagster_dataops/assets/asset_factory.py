@@ -15,9 +15,9 @@ from dagster_dataops.assets.steps.pipeline_step import pipeline_steps
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
-from dagster_dataops.graph.graph import OperatorGraph
-from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.operators.options.signature import nearest
+from dagster_dataops.pipelines.graph.graph import OperatorGraph
+from dagster_dataops.pipelines.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 Layout: TypeAlias = Literal["steps", "single_step"]

@@ -29,12 +29,12 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource, io_manager_
 from dagster_dataops.assets.steps.check_steps import Checks, check_steps, hold_within_step
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, planned_pipeline
 from dagster_dataops.assets.steps.source_assets import Source
-from dagster_dataops.concurrency.garbage import collected_rarely
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.graph.operator_node import SOURCE
+from dagster_dataops.foundation.concurrency.garbage import collected_rarely
+from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.parts import has_model_operators
+from dagster_dataops.pipelines.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
-from dagster_dataops.places.url_forms import is_url
 
 
 class PipelineOptions(LayoutOptions, JobOptions, total=False):

@@ -26,9 +26,9 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.runners.given_stream import Streamed
-from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
-from dagster_dataops.graph.source_check import with_source
 from dagster_dataops.pipelines.combined_inputs import Combined
+from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
+from dagster_dataops.pipelines.graph.source_check import with_source
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.streams.operations import Operations
 

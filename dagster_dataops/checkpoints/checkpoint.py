@@ -30,9 +30,9 @@ from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
-from dagster_dataops.concurrency.background import background
 from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.concurrency.background import background
 
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
 _SEGMENT: Final = re.compile(r"segment-([0-9]+)\.jsonl")

@@ -18,9 +18,9 @@ from typing import Final
 
 import orjson
 
-from dagster_dataops.concurrency.file_lock import lock_at_once
 from dagster_dataops.datasets.durable_files import make_folder_durably, storage
 from dagster_dataops.errors import FolderLockedError, StorageError
+from dagster_dataops.foundation.concurrency.file_lock import lock_at_once
 
 LOCK_FILE: Final = ".lock"  # in every folder that a run has locked
 _POLL_SECONDS: Final = 0.05

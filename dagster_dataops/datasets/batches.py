@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from dagster_dataops.datasets.lines import Interval, Line, count_records, iterate_lines
-from dagster_dataops.places.range_source import Readable
+from dagster_dataops.foundation.places.range_source import Readable
 
 
 def batches_of(

@@ -16,13 +16,13 @@ from dagster_dataops.datasets.lines import (
     opened_content,
 )
 from dagster_dataops.errors import InputError
-from dagster_dataops.hashing.file_digests import cached_digest, content_digest
-from dagster_dataops.places.bucket import BucketFile, Location
-from dagster_dataops.places.file_state import FileState
-from dagster_dataops.places.object_file import ObjectFile
-from dagster_dataops.places.opening import state_at
-from dagster_dataops.places.shown_places import shown_place
-from dagster_dataops.places.url_forms import is_url
+from dagster_dataops.foundation.hashing.file_digests import cached_digest, content_digest
+from dagster_dataops.foundation.places.bucket import BucketFile, Location
+from dagster_dataops.foundation.places.file_state import FileState
+from dagster_dataops.foundation.places.object_file import ObjectFile
+from dagster_dataops.foundation.places.opening import state_at
+from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.records import Record, decode, decode_own
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from dagster_dataops.errors import StorageError
-from dagster_dataops.places.bucket import Location
+from dagster_dataops.foundation.places.bucket import Location
 
 COPY_BYTES = 8 << 20
 

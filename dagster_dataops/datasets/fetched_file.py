@@ -10,7 +10,12 @@ import xxhash
 
 from dagster_dataops.datasets.durable_files import create_anew, make_folder, storage
 from dagster_dataops.errors import ResultMissingError
-from dagster_dataops.places.result_store import ConflictError, ResultStore, Status, Version
+from dagster_dataops.foundation.places.result_store import (
+    ConflictError,
+    ResultStore,
+    Status,
+    Version,
+)
 
 RANGE_BYTES: Final = 8 << 20
 _REPLACED: Final = "it was replaced or deleted while it was read; run again"

@@ -5,9 +5,9 @@ from typing import Final
 import orjson
 
 from dagster_dataops.errors import InputError
-from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.range_source import Readable, read_range
-from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.range_source import Readable, read_range
+from dagster_dataops.foundation.places.shown_places import shown_place
 
 _HEAD_BYTES: Final = 64 << 10
 _MOST_LINES: Final = 100

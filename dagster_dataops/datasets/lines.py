@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from dagster_dataops.errors import InputError
-from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.opening import open_readable
-from dagster_dataops.places.range_source import (
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.opening import open_readable
+from dagster_dataops.foundation.places.range_source import (
     Readable,
     close_readable,
     expect,
@@ -20,7 +20,7 @@ from dagster_dataops.places.range_source import (
     read_range,
     size_of,
 )
-from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.foundation.places.shown_places import shown_place
 
 BLOCK_BYTES = 1 << 20
 _FIRST_BYTES = 16 << 10

@@ -10,7 +10,7 @@ import orjson
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Interval, opened_content, split_lines
-from dagster_dataops.places.range_source import Readable, read_range
+from dagster_dataops.foundation.places.range_source import Readable, read_range
 from dagster_dataops.records import Record, decode
 
 _BLOCKS: Final = 16

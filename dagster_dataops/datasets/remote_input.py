@@ -11,9 +11,9 @@ from dagster_dataops.configuration import config, input_object
 from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.errors import ConfigurationError, InputError, ResultMissingError
-from dagster_dataops.places.bucket import BucketFile, Location
-from dagster_dataops.places.object_file import ObjectFile
-from dagster_dataops.places.opening import state_at
+from dagster_dataops.foundation.places.bucket import BucketFile, Location
+from dagster_dataops.foundation.places.object_file import ObjectFile
+from dagster_dataops.foundation.places.opening import state_at
 
 NOTE_ENDING: Final = ".version"  # of the file that names the version of a copy
 

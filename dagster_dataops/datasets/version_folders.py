@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.datasets.artefact import damage, digest_of_listing, listing_of
 from dagster_dataops.datasets.durable_files import sync_folder, write_durably
+from dagster_dataops.foundation.concurrency.background import deleting
 from dagster_dataops.records import Record, encode
 
 REMOVED: Final = ".removed-"  # begins the names of folders that are deleted in the background

@@ -21,7 +21,7 @@ from dagster_dataops.datasets.durable_files import (
 )
 from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.errors import InputError, UnencodableError
-from dagster_dataops.hashing.file_digests import has_content
+from dagster_dataops.foundation.hashing.file_digests import has_content
 from dagster_dataops.records import encode
 
 _BUFFER_BYTES = 1 << 20

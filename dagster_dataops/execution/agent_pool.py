@@ -17,8 +17,8 @@ from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import ClusterError
 from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.foundation.places.bucket import Location, location_of
 from dagster_dataops.operators.options.settings import ResolvedSettings
-from dagster_dataops.places.bucket import Location, location_of
 
 
 class AgentEnvironment(NamedTuple):

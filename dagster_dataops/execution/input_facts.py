@@ -6,8 +6,8 @@ from typing import Any
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.hashing.file_digests import cached_digest
-from dagster_dataops.places.bucket import published_path
+from dagster_dataops.foundation.hashing.file_digests import cached_digest
+from dagster_dataops.foundation.places.bucket import published_path
 
 
 def facts_of(dataset: JsonlDataset) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.datasets.exporters.delivery import Delivery, Exported
+from dagster_dataops.datasets.exporters.endings import exported_path, exporter_of
+from dagster_dataops.datasets.exporters.exporter import ExportRecords
 from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.exporters.delivery import Delivery, Exported
-from dagster_dataops.exporters.endings import exported_path, exporter_of
-from dagster_dataops.exporters.exporter import ExportRecords
 from dagster_dataops.operators.options.declared_columns import columns_text
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.exporters.delivery import Exported
 from dagster_dataops.execution.agent_pool import Cluster
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
-from dagster_dataops.exporters.delivery import Exported
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Interval, content_interval, next_line_start
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import Readable, read_range
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.places.opening import opened
-from dagster_dataops.places.range_source import Readable, read_range
 
 
 class Orders(NamedTuple):

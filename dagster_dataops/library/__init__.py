@@ -11,7 +11,7 @@ _FOLDERS: Final = """
     shape stats text tokens verify
     """.split()  # noqa: SIM905 - a list of words is easier to read
 _MODULES: Final = {
-    "combine": "dagster_dataops.combine.stream_operators",
+    "combine": "dagster_dataops.library.combine.stream_operators",
     **{folder: f"dagster_dataops.library.{folder}" for folder in _FOLDERS},
 }
 GROUPS: Final = MappingProxyType(dict(sorted(_MODULES.items())))

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from dagster_dataops.cooking.cookers import Cookers, chosen_cooker, listed_cookers
-from dagster_dataops.cooking.index_cooking import IndexCooker
 from dagster_dataops.data import run_operator
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.training.cooking.cookers import Cookers, chosen_cooker, listed_cookers
+from dagster_dataops.training.cooking.index_cooking import IndexCooker
 
 if TYPE_CHECKING:
-    from dagster_dataops.cooking.crude_streams import CrudePipeline, CrudeStream
+    from dagster_dataops.training.cooking.crude_streams import CrudePipeline, CrudeStream
 
 _REGISTRY: Final = OperatorRegistry(run_operator)
 _group: Any = _REGISTRY.new_group("crude")

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import DefinitionError, MissingColumnError, NoTextError
+from dagster_dataops.foundation.selectors.selector import Selector, is_selector
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
-from dagster_dataops.selectors.selector import Selector, is_selector
 
 Keys: TypeAlias = str | Sequence[str]
 _LONGEST_SHOWN: Final = 60

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from dagster_dataops.cooking.cookers import Cooker
-from dagster_dataops.cooking.crude_streams import CrudeStream
-from dagster_dataops.cooking.restored_seeds import with_restored_seeds
-from dagster_dataops.cooking.samples import Sample
 from dagster_dataops.data import run_operator
 from dagster_dataops.errors import PipelineDefinitionError, StreamDefinitionError
-from dagster_dataops.filestores.lazy_files import with_lazy_files
 from dagster_dataops.library.cook_operator import cook
 from dagster_dataops.operators.outcomes.packed_window import forward_window
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import Pipeline, pipeline
 from dagster_dataops.records import Record
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from dagster_dataops.training.cooking.cookers import Cooker
+from dagster_dataops.training.cooking.crude_streams import CrudeStream
+from dagster_dataops.training.cooking.restored_seeds import with_restored_seeds
+from dagster_dataops.training.cooking.samples import Sample
+from dagster_dataops.training.filestores.lazy_files import with_lazy_files
 
 F = TypeVar("F")
 S1 = TypeVar("S1")

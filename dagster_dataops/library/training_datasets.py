@@ -4,18 +4,18 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from dagster_dataops.cooking.crude_streams import CrudeStream, crude
-from dagster_dataops.cooking.metadataset.metadataset_plan import YAML_SUFFIXES
-from dagster_dataops.cooking.metadataset.metadataset_streams import metadataset
-from dagster_dataops.cooking.restoring import restore_record
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
-from dagster_dataops.filestores.cache_pool import CachePool, NoCachePool
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder
-from dagster_dataops.loading.loader import DataLoader2
-from dagster_dataops.loading.multi_processing import MultiProcessingReadingService
 from dagster_dataops.streams.core.item_failures import FAILURE_TOLERANCE, OnError
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from dagster_dataops.training.cooking.crude_streams import CrudeStream, crude
+from dagster_dataops.training.cooking.metadataset.metadataset_plan import YAML_SUFFIXES
+from dagster_dataops.training.cooking.metadataset.metadataset_streams import metadataset
+from dagster_dataops.training.cooking.restoring import restore_record
+from dagster_dataops.training.filestores.cache_pool import CachePool, NoCachePool
+from dagster_dataops.training.loading.loader import DataLoader2
+from dagster_dataops.training.loading.multi_processing import MultiProcessingReadingService
 
 _TRAIN: Final = "train"
 

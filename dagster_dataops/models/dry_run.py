@@ -12,8 +12,6 @@ from dagster_dataops.configuration import config
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import count_records, opened_content
 from dagster_dataops.datasets.record_samples import spread_sample
-from dagster_dataops.graph.graph import OperatorGraph
-from dagster_dataops.graph.operator_node import OperatorNode
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.model_operator import ModelOperator, client_among
 from dagster_dataops.models.placeholder import Placeholder
@@ -21,6 +19,8 @@ from dagster_dataops.models.replies.prices import Price
 from dagster_dataops.models.replies.usage import Usage
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator, exporting
+from dagster_dataops.pipelines.graph.graph import OperatorGraph
+from dagster_dataops.pipelines.graph.operator_node import OperatorNode
 from dagster_dataops.pipelines.local_run import as_dataset, materialize
 from dagster_dataops.pipelines.pipeline import Pipeline
 

@@ -17,7 +17,7 @@ from dagster_dataops.errors import (
     RefusedError,
     TruncatedError,
 )
-from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.models.batch_round import deliver_in_batches
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from dagster_dataops.errors import FatalModelError, OperatorContextError, OperatorOptionError
-from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.models.calls.client import ModelClient, client_of
 from dagster_dataops.models.model_session import CHAT, Endpoint, ModelSession
 from dagster_dataops.operators.definition.spec import Invocation

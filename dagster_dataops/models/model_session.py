@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 
 import xxhash
 
-from dagster_dataops.concurrency.retrying import STOP, Backoff, FailureRow
 from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import (
     BadRequestError,
@@ -27,6 +26,7 @@ from dagster_dataops.errors import (
     UnaddressedRepliesError,
     WrongServerError,
 )
+from dagster_dataops.foundation.concurrency.retrying import STOP, Backoff, FailureRow
 from dagster_dataops.models.batches.batch_delivery import BatchDelivery, DeferredRequest, Parts
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.dialect import Dialect

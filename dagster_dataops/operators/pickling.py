@@ -14,8 +14,8 @@ from typing import Any, Final
 import cloudpickle
 from typing_extensions import override
 
-from dagster_dataops.concurrency.sent_code import pickled
 from dagster_dataops.errors import WorkerError
+from dagster_dataops.foundation.concurrency.sent_code import pickled
 from dagster_dataops.operators.chains.chain import Chain, Part, chain_of
 from dagster_dataops.operators.definition.decorated_function import named_as
 from dagster_dataops.operators.definition.operator import Operator

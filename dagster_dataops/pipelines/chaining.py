@@ -14,8 +14,6 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     PipelineDefinitionError,
 )
-from dagster_dataops.graph.graph import OperatorGraph
-from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.chains.chain import (
     Chain,
     chain_of,
@@ -33,6 +31,8 @@ from dagster_dataops.operators.options.settings import (
 )
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.pipelines.given_operators import constructed
+from dagster_dataops.pipelines.graph.graph import OperatorGraph
+from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
 
 _LONGEST_NAME: Final = 80
 

@@ -13,7 +13,6 @@ import orjson
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.configuration import Resume, config
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
@@ -21,10 +20,11 @@ from dagster_dataops.errors import InputError, RetryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.progress import ConsoleProgress
 from dagster_dataops.execution.run_report import RunContext, RunReport
-from dagster_dataops.graph.graph import OperatorGraph
-from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
-from dagster_dataops.graph.source_check import with_source
+from dagster_dataops.foundation.concurrency.background import deleting
 from dagster_dataops.operators.definition.operator import Operator, with_artefacts
+from dagster_dataops.pipelines.graph.graph import OperatorGraph
+from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
+from dagster_dataops.pipelines.graph.source_check import with_source
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.errors import DataOpsError
-from dagster_dataops.graph.graph import OperatorGraph
-from dagster_dataops.graph.operator_node import OperatorNode
+from dagster_dataops.pipelines.graph.graph import OperatorGraph
+from dagster_dataops.pipelines.graph.operator_node import OperatorNode
 from dagster_dataops.quantities import counted
 
 

@@ -12,8 +12,8 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
-from dagster_dataops.concurrency.background import background
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.concurrency.background import background
 
 _FINGERPRINT = RunFingerprint(FORMAT, "a.b", "options", "code", "input")
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import config, data_register, load_artefact
-from dagster_dataops.concurrency.file_lock import unused
 from dagster_dataops.datasets.artefact import (
     Artefact,
     damage,
@@ -19,6 +18,7 @@ from dagster_dataops.datasets.artefact import (
     path_form,
 )
 from dagster_dataops.errors import ResultMissingError
+from dagster_dataops.foundation.concurrency.file_lock import unused
 
 
 class Files(data_register.new_group("artefact_tests")):

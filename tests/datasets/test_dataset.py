@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dagster_dataops import JsonlDataset
 from dagster_dataops.errors import InputError
-from dagster_dataops.hashing.file_digests import content_digest
+from dagster_dataops.foundation.hashing.file_digests import content_digest
 
 RECORDS = st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=5), max_size=2))
 

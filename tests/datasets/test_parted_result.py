@@ -9,13 +9,13 @@ import pytest
 from dagster_dataops import To
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.exporters.exporter import ExportRecords
 from dagster_dataops.errors import InputError, ResultMissingError
-from dagster_dataops.exporters.exporter import ExportRecords
-from dagster_dataops.places.parted_file import PartedFile
-from dagster_dataops.tracing.tracer import trace
+from dagster_dataops.foundation.concurrency.background import deleting
+from dagster_dataops.foundation.places.parted_file import PartedFile
+from dagster_dataops.pipelines.tracing.tracer import trace
 from tests.execution.helpers import MODES, act, node, operator_for, plan, run, write_input
 from tests.object_stores import FakeStore, machine
 from tests.parted_results import is_single, parts_of, put_in_parts, store_in_parts

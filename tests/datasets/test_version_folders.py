@@ -1,8 +1,8 @@
 from pathlib import Path
 
-from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.datasets.artefact import damage, list_files, listing_of
 from dagster_dataops.datasets.version_folders import REMOVED, discard, put_version
+from dagster_dataops.foundation.concurrency.background import deleting
 
 
 def _put(folder: Path, text: str) -> Path:

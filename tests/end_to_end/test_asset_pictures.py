@@ -6,7 +6,7 @@ Screenshots are left in tests/artifacts.
 import pytest
 
 from tests.end_to_end.browser import Browser
-from tests.reporting.conftest import read_report
+from tests.pipelines.reporting.conftest import read_report
 
 GROUP = "reported"
 

@@ -10,7 +10,7 @@ import pytest
 
 from dagster_dataops import config, report
 from tests.end_to_end.browser import ARTIFACTS, CHROMIUM, OPTIONS
-from tests.reporting.conftest import HOSTILE, reported, write_source
+from tests.pipelines.reporting.conftest import HOSTILE, reported, write_source
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no Chromium at {CHROMIUM}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from dagster_dataops.hashing.file_digests import content_digest
+from dagster_dataops.foundation.hashing.file_digests import content_digest
 from tests.assets.helpers import numbered, write_jsonl
 from tests.warm_python import WarmPython
 

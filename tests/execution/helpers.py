@@ -17,7 +17,6 @@ from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.places.node_place import Claim
-from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line
@@ -36,6 +35,7 @@ from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workers import scheduler
 from dagster_dataops.execution.workplaces import collector, range_worker, single
+from dagster_dataops.foundation.concurrency.background import background, deleting
 from dagster_dataops.operators.outcomes.record_context import Tally
 
 MODES = ("single", "thread", "async", "process")

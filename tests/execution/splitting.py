@@ -9,7 +9,7 @@ from typing import Any
 from dagster_dataops import Drop, To
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from dagster_dataops.data import data_register
-from dagster_dataops.hashing.file_digests import has_content
+from dagster_dataops.foundation.hashing.file_digests import has_content
 from tests.execution.helpers import lines, node
 
 OUTPUTS = ("train", "test")

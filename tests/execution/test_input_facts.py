@@ -10,7 +10,7 @@ import pytest
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution import input_facts
-from dagster_dataops.places.opening import state_at
+from dagster_dataops.foundation.places.opening import state_at
 from tests.execution.helpers import act, lines, node, plan, run, turn_around, write_input
 
 _RECORDS = plan(["keep", "fail", "drop", "expand"] * 5)

@@ -35,11 +35,11 @@ from dagster_dataops.checkpoints.journal.frames import (
 )
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.run_report import RunReport
+from dagster_dataops.foundation.concurrency.fork_safety import may_fork
 from tests.execution.helpers import (
     SMALL,
     TINY,

@@ -33,8 +33,8 @@ if __name__ == "__main__":
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.checkpoints.publish.commit import finish_interrupted
-from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.foundation.concurrency.background import background, deleting
 from tests.faults.calls import calls_in
 from tests.faults.filecalls import Action, Control, Entry, built, compiler, preloaded, read_log
 from tests.faults.power import LOSSES, Disk, losses

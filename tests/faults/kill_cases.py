@@ -12,8 +12,8 @@ from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder import manifest
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest, outcomes_in
-from dagster_dataops.places.mounted_buckets import bucket_of
-from dagster_dataops.places.open_stores import writing
+from dagster_dataops.foundation.places.mounted_buckets import bucket_of
+from dagster_dataops.foundation.places.open_stores import writing
 from tests.execution.helpers import MODES, lines
 from tests.execution.splitting import OUTPUTS, check_manifests, splits, written
 from tests.faults.cases import cases
@@ -465,7 +465,7 @@ if __name__ == "__main__":
     log("resumed", f"{found.resumed} {len(found.attempts)}")
 """
     options = ("0", "1", "2", "3")  # seeds
-    modules = ("dagster_dataops.places.object_store",)
+    modules = ("dagster_dataops.foundation.places.object_store",)
     kills, wait, log = cases(2, campaign=25), (0, 1.8), "begun"
     group = False
     rounds = 0

@@ -98,7 +98,7 @@ class Rank:
         if steps:
             order["state"] = steps[-1][1]
         self._path.write_text("".join(json.dumps(step) + "\n" for step in steps))  # no torn line
-        self.process = warm_interpreter("dagster_dataops.loading.loader").start(
+        self.process = warm_interpreter("dagster_dataops.training.loading.loader").start(
             [__file__, "--rank", json.dumps(order)],
             sys.__stderr__.fileno(),
             folder=Path.cwd(),

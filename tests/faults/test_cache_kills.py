@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.filestores.cache_pool import FileStoreCachePool
-from dagster_dataops.filestores.folder_store import FolderStore
+from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool
+from dagster_dataops.training.filestores.folder_store import FolderStore
 from tests.faults.cases import cases
 
 _LOGGER = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ import pytest
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError, InputError
-from dagster_dataops.places.file_state import FileState
+from dagster_dataops.foundation.places.file_state import FileState
 from tests.execution.helpers import lines, node, run
 from tests.faults import test_changed_input as changed
 from tests.faults.test_changed_input import HANDLES, KINDS
@@ -51,7 +51,9 @@ def coarse(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tick = request.param * _SECOND
     for name in ("stat", "fstat", "lstat"):
         monkeypatch.setattr(os, name, wrapped(name))
-    monkeypatch.setattr("dagster_dataops.places.file_state._COARSE_NS", 4 * 3600 * _SECOND)
+    monkeypatch.setattr(
+        "dagster_dataops.foundation.places.file_state._COARSE_NS", 4 * 3600 * _SECOND
+    )
 
 
 def _replace_in_place(path: Path) -> None:

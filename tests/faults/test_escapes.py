@@ -26,9 +26,9 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     StorageError,
 )
+from dagster_dataops.foundation.selectors.selector import Selector
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import pipeline
-from dagster_dataops.selectors.selector import Selector
 from tests.examples import at_most
 from tests.execution.helpers import (
     expected_results,

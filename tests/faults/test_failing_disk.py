@@ -14,14 +14,14 @@ import pytest
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, StorageError
 from dagster_dataops.execution import ticker
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.foundation.concurrency.fork_safety import may_fork
+from dagster_dataops.foundation.hashing.operational import Operational
 from tests.execution.helpers import (
     MODES,
     SMALL,

@@ -12,13 +12,13 @@ import pytest
 from dagster_dataops import config, data_register, pipeline, trace
 from dagster_dataops.assets.checks.inspectors import RecordInspector, inspect
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.exporters.exporter import ExportRecords
+from dagster_dataops.datasets.exporters.quick_batches import quick_batches
 from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.datasets.record_samples import first_records, spread_sample
 from dagster_dataops.datasets.writer import first_lines
 from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
-from dagster_dataops.exporters.exporter import ExportRecords
-from dagster_dataops.exporters.quick_batches import quick_batches
-from dagster_dataops.tracing.record_file import RecordFile
+from dagster_dataops.pipelines.tracing.record_file import RecordFile
 from tests.each import each
 
 _ROWS: Final = {"old": 300, "new": 700}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.concurrency.background import background
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.workplaces import processes
+from dagster_dataops.foundation.concurrency.background import background
 from tests.execution.helpers import lines, node, run, second_thread, write_input
 from tests.faults.crashing import HANG_SECONDS, children_of
 

@@ -14,8 +14,8 @@ import pytest
 
 from dagster_dataops import DataLoader2, config, data, load_artefact, load_replies, load_result
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
+from dagster_dataops.datasets.exporters.delivery import Exported
 from dagster_dataops.errors import StreamStateError
-from dagster_dataops.exporters.delivery import Exported
 from dagster_dataops.models.batches.batch_delivery import BatchState
 from tests.each import each
 from tests.frozen.conftest import HERE, VERSIONS

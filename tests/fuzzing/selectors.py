@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from dagster_dataops.errors import MissingColumnError, SelectorSyntaxError
-from dagster_dataops.selectors.grammar import path_text
-from dagster_dataops.selectors.resolver import mapped_in_order, resolve
-from dagster_dataops.selectors.selector import Selector
+from dagster_dataops.foundation.selectors.grammar import path_text
+from dagster_dataops.foundation.selectors.resolver import mapped_in_order, resolve
+from dagster_dataops.foundation.selectors.selector import Selector
 
 _KEY = r"[^.\[,\s]+"
 _INDEX = r"\[(?:[0-9]{1,19}|\*)\]"

@@ -23,7 +23,7 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     StreamDefinitionError,
 )
-from tests.filestores.shards import dataset, samples, stores, write_tar
+from tests.training.filestores.shards import dataset, samples, stores, write_tar
 
 
 @pytest.fixture(autouse=True)

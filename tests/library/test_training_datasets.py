@@ -30,7 +30,7 @@ from dagster_dataops.errors import (
     StreamDefinitionError,
 )
 from dagster_dataops.library.training_datasets import SavableLoader
-from tests.cooking.mixtures import cook_text, dataset, store, written
+from tests.training.cooking.mixtures import cook_text, dataset, store, written
 
 
 @edataclass

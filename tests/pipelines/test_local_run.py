@@ -16,7 +16,6 @@ import pytest
 
 from dagster_dataops import JsonlDataset, config, data_register, pipeline
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.errors import (
     FolderLockedError,
     InputError,
@@ -24,6 +23,7 @@ from dagster_dataops.errors import (
     RecordError,
     RetryRefusedError,
 )
+from dagster_dataops.foundation.concurrency.background import deleting
 from dagster_dataops.pipelines import local_run
 from tests.faults.crashing import wait_until
 

@@ -17,7 +17,7 @@ from dagster_dataops import (
     read_jsonl,
 )
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.graph.graph import OperatorGraph
+from dagster_dataops.pipelines.graph.graph import OperatorGraph
 
 GROUP = "pipelines"
 

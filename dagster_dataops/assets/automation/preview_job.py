@@ -32,8 +32,8 @@ from dagster_dataops.assets.steps.preview_step import (
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.assets.steps.step_body import step_function
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.pipelines.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 _LIMIT: Final = 10

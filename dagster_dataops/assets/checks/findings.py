@@ -11,10 +11,10 @@ from dagster_dataops.assets.metadata.markdown import plain
 from dagster_dataops.assets.metadata.metadata_keys import EXAMPLE_RECORDS, own_key
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.errors import InputError
-from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.file_state import FileState
-from dagster_dataops.places.opening import opened
-from dagster_dataops.places.range_source import Readable, state_of
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.file_state import FileState
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import Readable, state_of
 
 EXAMPLES: Final = 10
 _CHARACTERS: Final = 100  # length of a shown value; the UI does not break long words

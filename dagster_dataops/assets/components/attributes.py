@@ -30,7 +30,7 @@ from dagster_dataops.assets.components.pipeline_fields import (
 )
 from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
 from dagster_dataops.assets.steps.source_assets import Source  # noqa: TC001 - Dagster reads it
-from dagster_dataops.graph.operator_node import SOURCE
+from dagster_dataops.pipelines.graph.operator_node import SOURCE
 
 if TYPE_CHECKING:
     from dagster_dataops.assets.definitions import PipelineOptions

@@ -12,8 +12,8 @@ from dagster_dataops.assets.components.component import import_modules
 from dagster_dataops.assets.components.source_position import NOWHERE, beside
 from dagster_dataops.assets.definitions import dataops_resources
 from dagster_dataops.assets.steps.source_assets import source_asset
-from dagster_dataops.cooking.metadataset.metadataset_streams import metadataset
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.training.cooking.metadataset.metadataset_streams import metadataset
 
 
 def _path(context: dg.ResolutionContext, path: str) -> str:

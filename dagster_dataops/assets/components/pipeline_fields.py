@@ -49,11 +49,11 @@ from dagster_dataops.assets.runtime.environment_values import written_values
 from dagster_dataops.assets.runtime.llm_resource import LLMResource
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.source_assets import Source  # noqa: TC001 - text, as it is itself
-from dagster_dataops.cluster.ray_cluster import RayCluster
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.execution.cluster.ray_cluster import RayCluster
+from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.operators.options.annotations import UNIONS
-from dagster_dataops.places.url_forms import is_url
 
 Modules: TypeAlias = Iterable[object]
 _Class = TypeVar("_Class")

@@ -6,10 +6,10 @@ from itertools import chain
 import pyarrow as pa
 
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.exporters.arrow_types import ArrowTable, batches, write_batches
+from dagster_dataops.datasets.exporters.exporter import ExportRecords, UnfitValueError
 from dagster_dataops.errors import InputError
-from dagster_dataops.exporters.arrow_types import ArrowTable, batches, write_batches
-from dagster_dataops.exporters.exporter import ExportRecords, UnfitValueError
-from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.foundation.places.shown_places import shown_place
 
 _INSTEAD = "annotate the input as list[dict] or JsonlDataset"
 

@@ -15,12 +15,12 @@ from dagster_dataops.assets.metadata.metadata_keys import NAMED_IN, ROW_COUNT, U
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.runners.given_stream import GivenStream
-from dagster_dataops.hashing.values import digest
+from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.operators.definition.operator import Operator
 
 if TYPE_CHECKING:
-    from dagster_dataops.cooking.crude_sources import CrudeSource
-    from dagster_dataops.cooking.metadataset.metadataset_leaves import MetadatasetLeaf
+    from dagster_dataops.training.cooking.crude_sources import CrudeSource
+    from dagster_dataops.training.cooking.metadataset.metadataset_leaves import MetadatasetLeaf
 
 _FOLDER: Final = "datasets"
 

@@ -23,9 +23,9 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
-from dagster_dataops.hashing.file_digests import content_digest
-from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.foundation.hashing.file_digests import content_digest
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.shown_places import shown_place
 
 VERSION: Final = "dagster/data_version"
 INPUT_VERSION: Final = "dagster/input_data_version"

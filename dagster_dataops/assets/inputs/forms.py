@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.exporters.packages import require
 from dagster_dataops.errors import ConfigurationError, InputError, ResultMissingError
-from dagster_dataops.exporters.packages import require
-from dagster_dataops.places.parted_file import PartedFile
+from dagster_dataops.foundation.places.parted_file import PartedFile
 from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Final
 from dagster_dataops.assets.inputs.path_pattern import key_finder, matching
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError
-from dagster_dataops.places.open_stores import reading
-from dagster_dataops.places.url_forms import is_url
+from dagster_dataops.foundation.places.open_stores import reading
+from dagster_dataops.foundation.places.url_forms import is_url
 
 _SAMPLE: Final = "partition"
 

@@ -15,8 +15,8 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, is_direct
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
-from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
 
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from dagster_dataops.assets.inputs.window_formats import WindowFormats
 from dagster_dataops.errors import ConfigurationError, InputError
-from dagster_dataops.places.url_forms import is_url
+from dagster_dataops.foundation.places.url_forms import is_url
 
 PLACEHOLDER: Final = "partition"
 # Characters that Dagster refuses in a key or a database cannot store, and the escape character.

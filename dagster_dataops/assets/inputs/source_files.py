@@ -4,8 +4,8 @@ from pathlib import Path
 
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.object_file import object_exists
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.object_file import object_exists
 
 
 def source_file(

@@ -18,7 +18,7 @@ from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published, write_result
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.runners.given_stream import given_stream, is_stream
-from dagster_dataops.hashing.code import code_digest
+from dagster_dataops.foundation.hashing.code import code_digest
 from dagster_dataops.quantities import counted
 
 

@@ -17,7 +17,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.runners.concat_inputs import gathered
-from dagster_dataops.places.bucket import BucketFile
+from dagster_dataops.foundation.places.bucket import BucketFile
 
 _PREFIX: Final = ".upstream-"  # cannot be an asset's folder, where a leading dot is escaped
 _STALE_SECONDS: Final = 60.0  # the step of a younger folder may not have locked it yet

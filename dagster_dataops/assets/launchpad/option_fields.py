@@ -19,7 +19,7 @@ from dagster_dataops.assets.launchpad.json_schema_types import (
 )
 from dagster_dataops.assets.launchpad.option_types import OptionType, option_type
 from dagster_dataops.assets.launchpad.shown_values import is_showable, same_value
-from dagster_dataops.hashing.values import digest
+from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.operators.chains.chain import PartOptions
 from dagster_dataops.operators.kinds.kind_table import data_methods
 from dagster_dataops.operators.options.artefact_options import referenced

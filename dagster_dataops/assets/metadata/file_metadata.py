@@ -21,7 +21,7 @@ from dagster_dataops.assets.metadata.metadata_keys import (
     URI,
 )
 from dagster_dataops.datasets.artefact import Artefact
-from dagster_dataops.exporters.delivery import Exported
+from dagster_dataops.datasets.exporters.delivery import Exported
 from dagster_dataops.records import Record
 
 _MAX_SHOWN: Final = 10  # files in the table

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from dagster_dataops.errors import SelectorSyntaxError
+from dagster_dataops.foundation.selectors.grammar import parse, path_text
 from dagster_dataops.operators.chains.chain import ChainOptions
-from dagster_dataops.selectors.grammar import parse, path_text
 
 _STEPS: Final = re.compile(r"[.\[]")
 

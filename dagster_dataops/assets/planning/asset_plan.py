@@ -36,10 +36,10 @@ from dagster_dataops.assets.planning.translator import DataOpsTranslator, DataOp
 from dagster_dataops.assets.runtime.asset_paths import address_of
 from dagster_dataops.assets.runtime.resource import DataOpsResource, io_manager_key
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.datasets.exporters.endings import names_file
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.exporters.endings import names_file
-from dagster_dataops.graph.graph import OperatorGraph
-from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
+from dagster_dataops.pipelines.graph.graph import OperatorGraph
+from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
 
 PARTITION: Final = "{partition}"  # in the path of an export
 

@@ -15,7 +15,7 @@ from dagster_dataops.assets.checks.declared_check import NAMES, DeclaredCheck, i
 from dagster_dataops.assets.checks.severity import SEVERITY, severity_in, severity_of
 from dagster_dataops.assets.planning.translator import DataOpsCheckData, DataOpsTranslator
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
-from dagster_dataops.graph.operator_node import OperatorNode
+from dagster_dataops.pipelines.graph.operator_node import OperatorNode
 
 
 @dataclass(frozen=True, slots=True)

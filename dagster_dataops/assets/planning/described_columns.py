@@ -11,9 +11,9 @@ from dagster_dataops.assets.checks.error_rate import check_nodes
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.metadata.columns.column_texts import texts_of
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.graph.graph import OperatorGraph
-from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.pipelines.graph.graph import OperatorGraph
+from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
 
 ColumnOption: TypeAlias = Mapping[str, str | Mapping[str, str]]
 

@@ -5,8 +5,8 @@ import os
 import dagster as dg
 
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.exporters.packages import require
-from dagster_dataops.places.url_forms import is_object_url, is_url
+from dagster_dataops.datasets.exporters.packages import require
+from dagster_dataops.foundation.places.url_forms import is_object_url, is_url
 
 
 def check_extras(resource: DataOpsResource | None, source: object) -> None:

@@ -27,11 +27,11 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import (
     unknown_constants,
     unknown_options,
 )
-from dagster_dataops.graph.operator_node import OperatorNode
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.operators.options.secret_options import redacted
+from dagster_dataops.pipelines.graph.operator_node import OperatorNode
 
 _MAX_ITEMS: Final = 20
 _MAX_CHARACTERS: Final = 200

@@ -62,6 +62,6 @@ def attempt_context(
 
 
 def _cluster_of(given: Any) -> Any:
-    from dagster_dataops.cluster.ray_cluster import RayCluster  # few runs need it
+    from dagster_dataops.execution.cluster.ray_cluster import RayCluster  # few runs need it
 
     return RayCluster.of(given)

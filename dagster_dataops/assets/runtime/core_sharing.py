@@ -17,11 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.concurrency.file_lock import unused
+from dagster_dataops.foundation.concurrency.file_lock import unused
+from dagster_dataops.foundation.places.private_folders import ForeignFolderError, private_folder
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.settings import ExecutionSettings
-from dagster_dataops.private_folders import ForeignFolderError, private_folder
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 

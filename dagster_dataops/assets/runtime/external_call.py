@@ -18,7 +18,7 @@ from dagster_dataops.assets.runtime.step_context import StepEvent
 from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from dagster_dataops.errors import ExternalRunError
-from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.foundation.places.shown_places import shown_place
 
 EXTRAS: Final = "dagster_dataops"  # the name in the extras, and in custom messages
 _TAGS: Final = "dagster_dataops/"  # the tags of a run that change what a step does

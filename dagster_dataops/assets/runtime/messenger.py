@@ -9,8 +9,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from dagster_dataops.concurrency.background import Background
-from dagster_dataops.concurrency.fork_safety import may_fork
+from dagster_dataops.foundation.concurrency.background import Background
+from dagster_dataops.foundation.concurrency.fork_safety import may_fork
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 

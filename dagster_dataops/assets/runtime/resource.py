@@ -27,11 +27,11 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.configuration import config, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
-from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.shown_places import shown_place
-from dagster_dataops.places.url_forms import is_url
 from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:

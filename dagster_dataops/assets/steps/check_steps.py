@@ -20,8 +20,8 @@ from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, plann
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.assets.steps.step_body import with_resource
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
-from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.operators.options.type_checks import matches_type
+from dagster_dataops.pipelines.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 Checks: TypeAlias = Mapping[str, Sequence[DeclaredCheck]]

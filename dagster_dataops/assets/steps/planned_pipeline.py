@@ -18,9 +18,9 @@ from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.assets.steps.source_assets import Source, source_asset
 from dagster_dataops.assets.steps.step_body import Body, body_of
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.graph.graph import OperatorGraph
-from dagster_dataops.graph.operator_node import SOURCE
-from dagster_dataops.graph.source_check import with_source
+from dagster_dataops.pipelines.graph.graph import OperatorGraph
+from dagster_dataops.pipelines.graph.operator_node import SOURCE
+from dagster_dataops.pipelines.graph.source_check import with_source
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 

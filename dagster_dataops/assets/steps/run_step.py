@@ -48,8 +48,8 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError, RunWaitingError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_partition
-from dagster_dataops.graph.operator_node import SOURCE
 from dagster_dataops.operators.definition.operator import Operator, exporting
+from dagster_dataops.pipelines.graph.operator_node import SOURCE
 
 
 def run_step(

@@ -58,12 +58,12 @@ from dagster_dataops.execution.runners.given_stream import (
     name_of_stream,
     stem_of,
 )
-from dagster_dataops.graph.operator_node import SOURCE, OperatorNode
-from dagster_dataops.hashing.values import digest
+from dagster_dataops.foundation.hashing.values import digest
+from dagster_dataops.foundation.places.url_forms import is_object_url
 from dagster_dataops.operators.definition.reader_base import Readable, returns_stream
 from dagster_dataops.operators.definition.spec_builder import checked_name
 from dagster_dataops.pipelines.combined_inputs import Combined
-from dagster_dataops.places.url_forms import is_object_url
+from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
 
 if TYPE_CHECKING:
     from dagster_dataops.streams.operations import Operations

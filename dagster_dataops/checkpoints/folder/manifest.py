@@ -18,7 +18,6 @@ from dagster_dataops.checkpoints.journal.journal_reader import is_newer, is_read
 from dagster_dataops.checkpoints.places.node_place import NodePlace
 from dagster_dataops.checkpoints.places.placement import place_of, place_of_file, refresh_below
 from dagster_dataops.configuration import config, root_setting
-from dagster_dataops.confined_names import is_plain
 from dagster_dataops.datasets.artefact import (
     SUFFIX,
     Artefact,
@@ -38,9 +37,10 @@ from dagster_dataops.datasets.published_files import (
 )
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, NewerVersionError, ResultMissingError
-from dagster_dataops.places.bucket import Location, published_path
-from dagster_dataops.places.opening import state_at
-from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.foundation.places.bucket import Location, published_path
+from dagster_dataops.foundation.places.confined_names import is_plain
+from dagster_dataops.foundation.places.opening import state_at
+from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
 
 OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`

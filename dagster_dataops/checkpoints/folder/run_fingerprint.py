@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import is_read
-from dagster_dataops.hashing.values import RULES
+from dagster_dataops.foundation.hashing.values import RULES
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 
 _UNKNOWN: Final = "unknown "  # followed by a random number and the reason

@@ -24,7 +24,7 @@ from dagster_dataops.checkpoints.journal.span_notes import (
 )
 from dagster_dataops.checkpoints.journal.stored_outcomes import span_digests
 from dagster_dataops.datasets.durable_files import storage
-from dagster_dataops.places.range_source import Readable, read_range
+from dagster_dataops.foundation.places.range_source import Readable, read_range
 
 SEGMENT: Final = 1  # the only one
 _PIECE_BYTES: Final = 1 << 20

@@ -11,7 +11,7 @@ from dagster_dataops.checkpoints.journal.segments import checksum, segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.durable_files import storage
-from dagster_dataops.places.range_source import read_range
+from dagster_dataops.foundation.places.range_source import read_range
 
 _BLOCK: Final = 256 << 10
 _BLOCKS: Final = 64

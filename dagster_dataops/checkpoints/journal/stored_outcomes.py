@@ -15,9 +15,9 @@ from dagster_dataops.checkpoints.journal.frames import DIGEST
 from dagster_dataops.checkpoints.journal.journal_reader import read_journal
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.datasets.durable_files import storage
-from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.opening import opened
-from dagster_dataops.places.range_source import Readable, read_range
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import Readable, read_range
 
 _BLANK: Final = b" \t\r\n"
 _NONE: Final = bytes(DIGEST)  # of a span that is not one record

@@ -8,8 +8,8 @@ from typing_extensions import override
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.node_place import NodePlace, StoredFile, StoredFiles
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
-from dagster_dataops.places.bucket import BucketFile, StoreBucket
-from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket
+from dagster_dataops.foundation.places.shown_places import shown_place
 
 
 class BucketPlace(NodePlace):

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.confined_names import confined, is_plain
 from dagster_dataops.datasets.artefact import is_version_name
 from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import PathEscapeError, ResultMissingError
+from dagster_dataops.foundation.places.confined_names import confined, is_plain
 
 _NUMBERS: Final = ("size", "modified_ns")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.places.bucket import BucketFile
+from dagster_dataops.foundation.places.bucket import BucketFile
 
 
 class Claim(FolderLock, ABC):

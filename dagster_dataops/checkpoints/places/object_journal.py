@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from dagster_dataops.errors import LostError, StorageError
-from dagster_dataops.places.result_store import ConflictError, ResultStore
+from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore
 
 _NUMBER: Final = re.compile("[0-9]{8,}")
 _MOST: Final = 1 << 53  # entries, far more than runs can make

@@ -5,7 +5,7 @@ from pathlib import Path
 from dagster_dataops.checkpoints.places.folder_place import FolderPlace
 from dagster_dataops.checkpoints.places.node_place import NodePlace
 from dagster_dataops.datasets.published_files import RESULT
-from dagster_dataops.places.mounted_buckets import bucket_of
+from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 
 
 def place_of(folder: Path, name: str) -> NodePlace:

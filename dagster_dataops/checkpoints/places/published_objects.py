@@ -19,15 +19,15 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
-from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_result import link_parts, remove_parts
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.errors import LostError, ResultMissingError
-from dagster_dataops.places.bucket import StoreBucket
-from dagster_dataops.places.open_stores import writing
-from dagster_dataops.places.result_store import ConflictError, ResultStore, Version
+from dagster_dataops.foundation.concurrency.file_lock import locked
+from dagster_dataops.foundation.places.bucket import StoreBucket
+from dagster_dataops.foundation.places.open_stores import writing
+from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore, Version
 
 HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
 LOCK_ENDING: Final = "_home.lock"

@@ -19,11 +19,11 @@ from dagster_dataops.checkpoints.journal.positions import Position
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.places.object_journal import ObjectEntry, ObjectJournal
-from dagster_dataops.confined_names import is_plain
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.errors import PathEscapeError, StorageError
-from dagster_dataops.places.range_source import read_range
-from dagster_dataops.places.result_store import ResultStore
+from dagster_dataops.foundation.places.confined_names import is_plain
+from dagster_dataops.foundation.places.range_source import read_range
+from dagster_dataops.foundation.places.result_store import ResultStore
 
 _STEP_BYTES: Final = 32 << 20  # outputs in one object
 _STREAM_SEGMENT: Final = 1

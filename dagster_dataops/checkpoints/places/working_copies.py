@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from dagster_dataops.checkpoints.folder_lock import LOCK_FILE
 from dagster_dataops.checkpoints.places.published_objects import HEAD_ENDING, LOCK_ENDING
-from dagster_dataops.concurrency.file_lock import lock_at_once
 from dagster_dataops.datasets.remote_input import NOTE_ENDING
-from dagster_dataops.places.bucket import COPIES
+from dagster_dataops.foundation.concurrency.file_lock import lock_at_once
+from dagster_dataops.foundation.places.bucket import COPIES
 
 _DAY_NS: Final = 24 * 3600 * 10**9
 

@@ -9,7 +9,6 @@ import os
 from pathlib import Path
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.concurrency.file_lock import unused
 from dagster_dataops.datasets.artefact import is_version, list_files
 from dagster_dataops.datasets.durable_files import (
     make_folder_durably,
@@ -19,6 +18,7 @@ from dagster_dataops.datasets.durable_files import (
 )
 from dagster_dataops.datasets.version_folders import REMOVED, discard, put_version
 from dagster_dataops.errors import InputError, StorageError
+from dagster_dataops.foundation.concurrency.file_lock import unused
 from dagster_dataops.records import Record
 
 _DRAFT = ".draft-"

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.concurrency.background import deleting
 from dagster_dataops.datasets.durable_files import make_folder, storage
+from dagster_dataops.foundation.concurrency.background import deleting
 
 
 def remove_checkpoints(folder: NodeFolder) -> None:

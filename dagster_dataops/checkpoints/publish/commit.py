@@ -30,7 +30,7 @@ from dagster_dataops.datasets.durable_files import (
     write_durably,
 )
 from dagster_dataops.datasets.parted_result import remove_parts
-from dagster_dataops.hashing.file_digests import has_content
+from dagster_dataops.foundation.hashing.file_digests import has_content
 
 Publishing: TypeAlias = Callable[[Mapping[Path, Path], bytes], AbstractContextManager[None]]
 

@@ -20,7 +20,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
-from dagster_dataops.places.opening import opened
+from dagster_dataops.foundation.places.opening import opened
 
 
 class LineSelection(Protocol):

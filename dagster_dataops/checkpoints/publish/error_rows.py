@@ -10,8 +10,8 @@ from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
-from dagster_dataops.places.bucket import Location
-from dagster_dataops.places.shown_places import shown_place
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.records import encode_anything
 
 

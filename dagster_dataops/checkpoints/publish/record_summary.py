@@ -15,11 +15,11 @@ from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.checkpoints.publish.funnel import funnel
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import LineCounter, split_lines
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import Readable, read_range
 from dagster_dataops.operators.outcomes.column_watch import missing_counts
 from dagster_dataops.operators.outcomes.dispositions import reasons_in
 from dagster_dataops.operators.outcomes.record_context import shown_counts
-from dagster_dataops.places.opening import opened
-from dagster_dataops.places.range_source import Readable, read_range
 
 _EXAMPLES: Final = 3
 _EXAMPLE_BYTES: Final = 400

@@ -6,8 +6,8 @@ from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import opened_content
-from dagster_dataops.places.opening import opened
-from dagster_dataops.places.range_source import read_range
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import read_range
 
 
 def differing_parts(

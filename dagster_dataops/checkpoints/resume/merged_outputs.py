@@ -13,8 +13,8 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.durable_files import COPY_BYTES, storage
 from dagster_dataops.datasets.lines import Interval, line_blocks, split_lines
 from dagster_dataops.datasets.writer import JsonlWriter, link_or_copy
-from dagster_dataops.places.opening import opened
-from dagster_dataops.places.range_source import read_blocks, size_of
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import read_blocks, size_of
 
 
 def put_result(folder: NodeFolder, target: Path) -> None:

@@ -18,8 +18,8 @@ from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansE
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.places.opening import opened
-from dagster_dataops.places.range_source import Readable, read_range
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import Readable, read_range
 
 
 def reopen(

@@ -25,8 +25,8 @@ from dagster_dataops.execution.agent_pool import (
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import Orders, WorkList
+from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.places.shown_places import shown_place
 
 
 class StopAgentError(DataOpsError):

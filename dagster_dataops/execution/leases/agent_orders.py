@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from dagster_dataops.execution.agent_pool import AgentEnvironment, AgentOrder, Cluster
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
+from dagster_dataops.foundation.places.bucket import facts_of_location
 from dagster_dataops.operators.definition.operator import Operator, in_run, reconfigured
 from dagster_dataops.operators.pickling import ship
-from dagster_dataops.places.bucket import facts_of_location
 
 _SEGMENTS: Final = 10_000  # of one agent: its workers, and those that replace dead ones
 

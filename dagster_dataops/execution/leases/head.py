@@ -26,8 +26,8 @@ from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
 from dagster_dataops.execution.leases.agent_state import AgentState
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
-from dagster_dataops.places.opening import open_readable
-from dagster_dataops.places.range_source import close_readable
+from dagster_dataops.foundation.places.opening import open_readable
+from dagster_dataops.foundation.places.range_source import close_readable
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.records.record_failures import Failure

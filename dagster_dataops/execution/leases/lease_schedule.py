@@ -14,7 +14,7 @@ from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.lines import Interval, count_records, next_line_start
 from dagster_dataops.execution.agent_pool import Lease
 from dagster_dataops.execution.leases.interval_set import IntervalSet
-from dagster_dataops.places.range_source import Readable
+from dagster_dataops.foundation.places.range_source import Readable
 
 _MOST_STRETCHES: Final = 1000
 

@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
-from dagster_dataops.concurrency.stepping import run_steps_async
 from dagster_dataops.datasets.lines import Line
 from dagster_dataops.execution.records.call_steps import ENDS_OF_RUN, CallSteps, Pause
 from dagster_dataops.execution.records.lifecycle import measured, opened, part_times
@@ -24,6 +23,7 @@ from dagster_dataops.execution.timeouts.record_timeout import (
     RecordTimeout,
     Stuck,
 )
+from dagster_dataops.foundation.concurrency.stepping import run_steps_async
 from dagster_dataops.operators.bound_methods import column_watch, record_function
 from dagster_dataops.operators.chains.chain_calls import Mark, PartTimes
 from dagster_dataops.operators.definition.operator import Operator

@@ -8,13 +8,13 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from dagster_dataops.concurrency.retrying import STOP, FailureRow
 from dagster_dataops.execution.records.record_failures import (
     INVALID_LINE,
     Failure,
     Outcome,
     in_full,
 )
+from dagster_dataops.foundation.concurrency.retrying import STOP, FailureRow
 from dagster_dataops.operators.definition.operator import Operator
 
 

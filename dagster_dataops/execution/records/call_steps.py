@@ -7,7 +7,6 @@ operators that take one record as well as those that take batches.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dagster_dataops.concurrency.stepping import StepError, Steps
 from dagster_dataops.datasets.lines import Line
 from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.records.record_failures import (
@@ -21,6 +20,7 @@ from dagster_dataops.execution.records.record_failures import (
 from dagster_dataops.execution.records.retries import PauseEnded, Retries
 from dagster_dataops.execution.records.span_draft import Finished
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
+from dagster_dataops.foundation.concurrency.stepping import StepError, Steps
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import (
     MERGED,

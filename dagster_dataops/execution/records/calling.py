@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
-from dagster_dataops.concurrency.stepping import Steps, run_steps
 from dagster_dataops.execution.records.call_steps import (
     ENDS_OF_RUN,
     CallOnce,
@@ -36,6 +35,7 @@ from dagster_dataops.execution.records.record_failures import (
 )
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.timeouts.record_timeout import Forward
+from dagster_dataops.foundation.concurrency.stepping import Steps, run_steps
 from dagster_dataops.operators.bound_methods import column_watch, record_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import USUAL

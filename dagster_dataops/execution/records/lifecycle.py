@@ -11,13 +11,13 @@ from typing import Any
 from dagster_dataops.datasets.lines import Interval, count_records, interval_of
 from dagster_dataops.errors import OperatorOpenError
 from dagster_dataops.execution.records.record_failures import text_and_traceback
+from dagster_dataops.foundation.places.opening import open_readable
+from dagster_dataops.foundation.places.range_source import Readable, close_readable
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.chains.chain_calls import PartTimes
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.column_watch import ColumnWatch
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
-from dagster_dataops.places.opening import open_readable
-from dagster_dataops.places.range_source import Readable, close_readable
 
 
 def context_of(operator: Operator) -> OperatorContext | None:

@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
-from dagster_dataops.concurrency import stepping
 from dagster_dataops.errors import ModelError, UnencodableError
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout
+from dagster_dataops.foundation.concurrency import stepping
 from dagster_dataops.operators.chains import batch_chain, chain_calls
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from dagster_dataops.concurrency.retrying import Backoff
 from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
+from dagster_dataops.foundation.concurrency.retrying import Backoff
 from dagster_dataops.operators.options.settings import ResolvedSettings, RetryOn
 from dagster_dataops.operators.outcomes.return_contract import ContractError
 from dagster_dataops.quantities import counted

@@ -16,7 +16,7 @@ from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.range_loop import RangeLoop, Write
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.span_block import SpanBlock
-from dagster_dataops.places.range_source import Readable
+from dagster_dataops.foundation.places.range_source import Readable
 
 SPAN_SECONDS: Final = 0.5
 _PARTS: Final = 10  # share of that time; a slice ends after the record during which it is over

@@ -38,6 +38,7 @@ from dagster_dataops.execution.records.record_failures import (
     text_and_traceback,
 )
 from dagster_dataops.execution.runners.runner import Runner
+from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.kinds.kind import Inputs
@@ -46,7 +47,6 @@ from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.options.signature import parameters_of
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import TABLE
-from dagster_dataops.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode, encode
 

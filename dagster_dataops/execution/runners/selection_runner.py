@@ -40,13 +40,13 @@ from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.records.record_failures import text_and_traceback
 from dagster_dataops.execution.runners.record_runner import RecordRunner
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import Readable
 from dagster_dataops.operators.bound_methods import SKETCH, change_function, keep_function
 from dagster_dataops.operators.outcomes.column_watch import missing_counts
 from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, dropped_for
 from dagster_dataops.operators.outcomes.record_context import shown_counts
 from dagster_dataops.operators.outcomes.return_contract import ContractError, encode_outcome
-from dagster_dataops.places.opening import opened
-from dagster_dataops.places.range_source import Readable
 from dagster_dataops.records import Record, decode, encode
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Final
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.workers.protocol import Mode, Range
-from dagster_dataops.places.object_file import ObjectFile
-from dagster_dataops.places.range_source import Readable, read_range
+from dagster_dataops.foundation.places.object_file import ObjectFile
+from dagster_dataops.foundation.places.range_source import Readable, read_range
 
 _TARGET_SECONDS: Final = 0.25
 _MAX_BYTES: Final = 4 << 20

@@ -22,7 +22,6 @@ import orjson
 
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
-from dagster_dataops.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.batch_loop import BatchLoop
 from dagster_dataops.execution.records.calling import Around
@@ -48,12 +47,13 @@ from dagster_dataops.execution.workers.standard_streams import (
     leave_streams,
     receive_streams,
 )
+from dagster_dataops.foundation.concurrency.fork_safety import register_waiting_threads
+from dagster_dataops.foundation.places.bucket import location_of
+from dagster_dataops.foundation.places.opening import open_readable
+from dagster_dataops.foundation.places.range_source import Readable, close_readable, state_of
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
 from dagster_dataops.operators.pickling import receive
-from dagster_dataops.places.bucket import location_of
-from dagster_dataops.places.opening import open_readable
-from dagster_dataops.places.range_source import Readable, close_readable, state_of
 
 _IDLE_MS: Final = 60_000  # seconds without a run after which the worker ends
 _TIDY_MS: Final = 1_000  # seconds without a run after which the worker collects garbage

@@ -18,7 +18,6 @@ from typing import Final, NoReturn
 
 import orjson
 
-from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.execution.workers import fork_server
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
 from dagster_dataops.execution.workers.idle_workers import idle_workers
@@ -36,6 +35,7 @@ from dagster_dataops.execution.workers.signals import (
 from dagster_dataops.execution.workers.standard_streams import send_streams
 from dagster_dataops.execution.workers.worker_main import Assignment, end, serve
 from dagster_dataops.execution.workers.worker_process import WorkerProcess
+from dagster_dataops.foundation.concurrency.fork_safety import may_fork
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.pickling import ship
 

@@ -8,8 +8,6 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from dagster_dataops.concurrency.garbage import collected_rarely
-from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.records.async_calling import async_callers
 from dagster_dataops.execution.records.lifecycle import context_of, opened
@@ -21,6 +19,8 @@ from dagster_dataops.execution.timeouts.call_task import CallTask
 from dagster_dataops.execution.timeouts.event_loop import LoopClosedError, event_loop, run_through
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.collector import Collector
+from dagster_dataops.foundation.concurrency.garbage import collected_rarely
+from dagster_dataops.foundation.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.operators.outcomes.record_context import StopRun
 
 if TYPE_CHECKING:

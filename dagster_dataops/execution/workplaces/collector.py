@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Final
 
-from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.datasets.batches import batches_of
 from dagster_dataops.datasets.lines import Line, iterate_lines
 from dagster_dataops.errors import RunStoppedError, RunWaitingError
@@ -27,9 +26,10 @@ from dagster_dataops.execution.records.span_draft import Finished, span_of
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 from dagster_dataops.execution.work_list import WorkList
+from dagster_dataops.foundation.concurrency.waitable_thread import WaitableThread
+from dagster_dataops.foundation.places.opening import open_readable
+from dagster_dataops.foundation.places.range_source import close_readable
 from dagster_dataops.operators.outcomes.record_context import StopRun
-from dagster_dataops.places.opening import open_readable
-from dagster_dataops.places.range_source import close_readable
 
 _LOOK_SECONDS: Final = 0.02  # after which the main thread journals the remaining outcomes
 _PERIOD_SECONDS: Final = 0.001  # number of drains by workers if records finish faster ...

@@ -12,8 +12,6 @@ from typing import Final
 
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
-from dagster_dataops.concurrency.cores import usable_cores
-from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.datasets.lines import Interval, Line, next_line_start
 from dagster_dataops.errors import (
     OperatorOpenError,
@@ -34,9 +32,16 @@ from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
 from dagster_dataops.execution.workers.worker_process import Overdue, WorkerProcess
-from dagster_dataops.places.bucket import facts_of_location
-from dagster_dataops.places.opening import open_readable
-from dagster_dataops.places.range_source import Readable, close_readable, read_range, state_of
+from dagster_dataops.foundation.concurrency.cores import usable_cores
+from dagster_dataops.foundation.concurrency.fork_safety import may_fork
+from dagster_dataops.foundation.places.bucket import facts_of_location
+from dagster_dataops.foundation.places.opening import open_readable
+from dagster_dataops.foundation.places.range_source import (
+    Readable,
+    close_readable,
+    read_range,
+    state_of,
+)
 
 _WAIT_SECONDS: Final = 0.1
 _STUCK_SECONDS: Final = 2.0  # seconds beyond the time limit; workers end most calls themselves

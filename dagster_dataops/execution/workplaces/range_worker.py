@@ -17,9 +17,9 @@ from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
 from dagster_dataops.execution.work_list import WorkList
+from dagster_dataops.foundation.places.opening import open_readable
+from dagster_dataops.foundation.places.range_source import Readable, close_readable
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
-from dagster_dataops.places.opening import open_readable
-from dagster_dataops.places.range_source import Readable, close_readable
 
 _SPAN_SECONDS: Final = 0.01  # seconds; a longer call is journaled before the next call
 

@@ -11,7 +11,6 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import Final
 
-from dagster_dataops.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.records.call_steps import CallOnce
 from dagster_dataops.execution.records.calling import calling_once
@@ -21,6 +20,7 @@ from dagster_dataops.execution.timeouts.record_timeout import Stuck
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit, start_thread
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.collector import Collector
+from dagster_dataops.foundation.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.operators.outcomes.record_context import Tally
 
 _LOOK_SECONDS: Final = 0.001

@@ -24,7 +24,7 @@ from dagster_dataops.library.dedup.urls import canonical_url
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.given_records import Given, given_records
 from dagster_dataops.library.option_values import check_choice
-from dagster_dataops.library.sorted_keys import SortedKeys, write_sorted
+from dagster_dataops.library.sorting.sorted_keys import SortedKeys, write_sorted
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop

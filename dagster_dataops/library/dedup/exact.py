@@ -10,12 +10,12 @@ import xxhash
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.selectors.selector import is_selector
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
-from dagster_dataops.library.first_seen import first_of_equals
 from dagster_dataops.library.option_values import check_choice
+from dagster_dataops.library.sorting.first_seen import first_of_equals
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, encode
-from dagster_dataops.selectors.selector import is_selector
 
 _NO_LETTERS: Final = re.compile(rf"[\s\d{re.escape(string.punctuation)}]+")
 

@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.exporters.exporter import ExportRecords, Place, UnfitValueError
-from dagster_dataops.exporters.json_lines import (
+from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place, UnfitValueError
+from dagster_dataops.datasets.exporters.json_lines import (
     checked_compression,
     compression_of,
     opened,
     write_array,
 )
+from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import (
     CONVERSATIONS,
     MESSAGES,

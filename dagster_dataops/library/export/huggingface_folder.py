@@ -8,11 +8,11 @@ from typing import Any, Final
 import orjson
 import xxhash
 
+from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place
+from dagster_dataops.datasets.exporters.packages import require
+from dagster_dataops.datasets.exporters.parquet_table import checked_schema
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.exporters.exporter import ExportRecords, Place
-from dagster_dataops.exporters.packages import require
-from dagster_dataops.exporters.parquet_table import checked_schema
-from dagster_dataops.hashing.file_digests import content_digest
+from dagster_dataops.foundation.hashing.file_digests import content_digest
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
 
@@ -63,7 +63,7 @@ class HuggingFace(export):
         self._split, self._schema, self._bytes = split, checked_schema(schema), shard_bytes
 
     def write(self, records: ExportRecords, place: Path) -> None:
-        from dagster_dataops.exporters.arrow_types import write_batches
+        from dagster_dataops.datasets.exporters.arrow_types import write_batches
 
         folder = place / self._split
 

@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import DefinitionError
-from dagster_dataops.exporters.csv_table import CsvTable
-from dagster_dataops.exporters.endings import ending_of
-from dagster_dataops.exporters.exporter import Exporter, ExportRecords, Place
-from dagster_dataops.exporters.json_lines import (
+from dagster_dataops.datasets.exporters.csv_table import CsvTable
+from dagster_dataops.datasets.exporters.endings import ending_of
+from dagster_dataops.datasets.exporters.exporter import Exporter, ExportRecords, Place
+from dagster_dataops.datasets.exporters.json_lines import (
     JsonLinesFile,
     JsonLinesFolder,
     checked_compression,
     compression_of,
 )
-from dagster_dataops.exporters.parquet_table import ParquetTable
+from dagster_dataops.datasets.exporters.parquet_table import ParquetTable
+from dagster_dataops.errors import DefinitionError
 from dagster_dataops.operators.options.ranges import PositiveInt
 
 export: Any = data_register.new_group("export")

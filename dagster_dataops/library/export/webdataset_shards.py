@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
 
+from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place, UnfitValueError
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.exporters.exporter import ExportRecords, Place, UnfitValueError
-from dagster_dataops.filestores.energon_preparation import prepare_energon
-from dagster_dataops.filestores.sample_names import split_name
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, encode
+from dagster_dataops.training.filestores.energon_preparation import prepare_energon
+from dagster_dataops.training.filestores.sample_names import split_name
 
 BINARY: Final = frozenset(
     """

@@ -6,9 +6,9 @@ from typing import Any, Final
 import xxhash
 
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.canonical_form import canonical
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.option_values import check_choice
+from dagster_dataops.library.sorting.canonical_form import canonical
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record

@@ -13,7 +13,7 @@ from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.given_records import Given, given_records
 from dagster_dataops.library.join.join_operator import JoinOperator, key_digest
 from dagster_dataops.library.join.merging import ROW_BYTES, join
-from dagster_dataops.library.sorted_keys import SortedKeys, mapped_file, write_sorted
+from dagster_dataops.library.sorting.sorted_keys import SortedKeys, mapped_file, write_sorted
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record, decode, encode

@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from dagster_dataops.data import data_register
-from dagster_dataops.library.external_sort import Entry, ExternalSort
 from dagster_dataops.library.join.join_operator import JoinOperator, key_digest
+from dagster_dataops.library.sorting.external_sort import Entry, ExternalSort
 from dagster_dataops.records import Record, decode, encode
 
 join: Any = data_register.new_group("join")

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Final
 
 from dagster_dataops.errors import InvalidOutputError
-from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.text_prompts import llm
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator

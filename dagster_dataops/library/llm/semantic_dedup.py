@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from typing_extensions import override
 
-from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.library.dedup.algorithms.option_checks import (
     Threshold,
     cluster_columns,

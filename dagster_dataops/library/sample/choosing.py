@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import xxhash
 
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.canonical_form import canonical
-from dagster_dataops.library.external_sort import ExternalSort
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.sample.ordering import sort_key
 from dagster_dataops.library.sample.splitting import RecordHash, sample
-from dagster_dataops.library.spill_lists import BitArray
+from dagster_dataops.library.sorting.canonical_form import canonical
+from dagster_dataops.library.sorting.external_sort import ExternalSort
+from dagster_dataops.library.sorting.spill_lists import BitArray
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.records import Record
 

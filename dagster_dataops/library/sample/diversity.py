@@ -13,7 +13,7 @@ from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.vector_files import packed_column, stored_rows
 from dagster_dataops.library.sample.choosing import NumberKept
 from dagster_dataops.library.sample.splitting import sample
-from dagster_dataops.library.spill_lists import BitArray
+from dagster_dataops.library.sorting.spill_lists import BitArray
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.records import Record
 

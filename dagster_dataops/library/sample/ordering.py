@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import orjson
 import xxhash
 
-from dagster_dataops.library.canonical_form import canonical
-from dagster_dataops.library.external_sort import ExternalSort
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.sample.splitting import sample
+from dagster_dataops.library.sorting.canonical_form import canonical
+from dagster_dataops.library.sorting.external_sort import ExternalSort
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, decode, encode
 

@@ -10,8 +10,8 @@ import xxhash
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError, OperatorOptionError
-from dagster_dataops.library.canonical_form import canonical
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
+from dagster_dataops.library.sorting.canonical_form import canonical
 from dagster_dataops.operators.options.ranges import Fraction
 from dagster_dataops.operators.outcomes.named_outputs import To
 from dagster_dataops.operators.outcomes.record_context import Drop

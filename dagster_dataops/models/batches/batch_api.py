@@ -9,8 +9,8 @@ from typing import IO, Any, Final, NamedTuple, Self
 
 import orjson
 
-from dagster_dataops.concurrency.retrying import Backoff
 from dagster_dataops.errors import TransientModelError, UnreachableError
+from dagster_dataops.foundation.concurrency.retrying import Backoff
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.redirects import following
 from dagster_dataops.models.calls.reply_body import json_object

@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from dagster_dataops.confined_names import confined
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.errors import (
     BadReplyError,
@@ -25,6 +24,7 @@ from dagster_dataops.errors import (
     StorageError,
     TransientModelError,
 )
+from dagster_dataops.foundation.places.confined_names import confined
 from dagster_dataops.models.batches.batch_api import ENDPOINT, BatchApi
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.dialect import Dialect

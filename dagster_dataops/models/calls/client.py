@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.models.calls.server_address import canonical_address, endpoint_address
 from dagster_dataops.models.calls.shared_limits import Rates
 from dagster_dataops.models.replies.media_tokens import KINDS

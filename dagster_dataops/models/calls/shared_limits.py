@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
-from dagster_dataops.concurrency.file_lock import lock_at_once, locked
 from dagster_dataops.datasets.durable_files import make_folder, storage
+from dagster_dataops.foundation.concurrency.file_lock import lock_at_once, locked
 
 _MAX_PROCESSES: Final = 256
 _BURST_SECONDS: Final = 0.5  # the share of a minute's limit that may be used at once

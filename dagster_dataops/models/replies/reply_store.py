@@ -27,8 +27,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
+from dagster_dataops.foundation.concurrency.file_lock import locked
 from dagster_dataops.models.replies.reply import text_of
 from dagster_dataops.models.replies.served_by import ServedBy
 from dagster_dataops.models.replies.usage import usage_of

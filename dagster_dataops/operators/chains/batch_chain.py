@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
-from dagster_dataops.concurrency.stepping import (
+from dagster_dataops.foundation.concurrency.stepping import (
     StepError,
     Steps,
     run_steps,

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple, cast
 from typing_extensions import override
 
 from dagster_dataops.errors import ChainDefinitionError, OperatorOptionError
-from dagster_dataops.hashing.code import CodeFacts
-from dagster_dataops.hashing.values import digest_of_form, end_of_rules
+from dagster_dataops.foundation.hashing.code import CodeFacts
+from dagster_dataops.foundation.hashing.values import digest_of_form, end_of_rules
 from dagster_dataops.operators.definition.operator import (
     Operator,
     OperatorMeta,

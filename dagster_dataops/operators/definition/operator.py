@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar,
 
 from typing_extensions import override
 
+from dagster_dataops.datasets.exporters.endings import check_output, names_file
 from dagster_dataops.errors import (
     ConfigurationError,
     DefinitionError,
@@ -22,7 +23,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
-from dagster_dataops.exporters.endings import check_output, names_file
+from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.hidden_errors import exceptions_of, texts_of
 from dagster_dataops.operators.options.annotations import check_pairs
@@ -54,7 +55,6 @@ from dagster_dataops.operators.options.signature import (
 from dagster_dataops.operators.options.type_checks import check_types
 from dagster_dataops.operators.outcomes.named_outputs import checked_outputs
 from dagster_dataops.operators.outcomes.record_context import RunLink
-from dagster_dataops.places.url_forms import check_local
 from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:

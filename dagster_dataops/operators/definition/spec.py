@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.datasets.artefact import path_form
-from dagster_dataops.hashing.code import CodeFacts, code_facts
-from dagster_dataops.hashing.exact_forms import EntryRules, ExactForms
-from dagster_dataops.hashing.operational import Operational, is_annotated_operational
-from dagster_dataops.hashing.values import RULES, digest_of_form
+from dagster_dataops.foundation.hashing.code import CodeFacts, code_facts
+from dagster_dataops.foundation.hashing.exact_forms import EntryRules, ExactForms
+from dagster_dataops.foundation.hashing.operational import Operational, is_annotated_operational
+from dagster_dataops.foundation.hashing.values import RULES, digest_of_form
 from dagster_dataops.operators.kinds.kind import OperatorKind, RecordOrigin
 from dagster_dataops.operators.options.artefact_options import referenced, with_references
 from dagster_dataops.operators.options.declared_columns import (

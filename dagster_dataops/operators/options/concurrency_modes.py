@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
-from dagster_dataops.concurrency.cores import usable_cores
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.concurrency.cores import usable_cores
 
 _WORKPLACES: Final = "dagster_dataops.execution.workplaces."
 MODE_NAME: Final = "[a-z][a-z0-9_]*"

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from dagster_dataops.errors import MissingColumnError, SelectorSyntaxError
+from dagster_dataops.foundation.selectors.grammar import parse, path_text
+from dagster_dataops.foundation.selectors.selector import Selector, is_selector
 from dagster_dataops.records import Record
-from dagster_dataops.selectors.grammar import parse, path_text
-from dagster_dataops.selectors.selector import Selector, is_selector
 
 _MOST_NAMED: Final = 20
 

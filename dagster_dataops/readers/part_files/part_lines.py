@@ -14,7 +14,7 @@ from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.random_access import ShardSlice
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, Stage, State
 from dagster_dataops.streams.files.text_lines import LineEnding
-from dagster_dataops.streams.text import read_text
+from dagster_dataops.streams.text_streams import read_text
 
 _MARK: Final = "\xef\xbb\xbf"  # the bytes of a byte order mark, as Latin-1
 

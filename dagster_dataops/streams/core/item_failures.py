@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
-from dagster_dataops.concurrency.file_lock import locked
 from dagster_dataops.errors import DataPipelineError, StreamSourceError
+from dagster_dataops.foundation.concurrency.file_lock import locked
 from dagster_dataops.records import encode_anything, text_of
 
 OnError: TypeAlias = Literal["raise", "skip", "quarantine"]

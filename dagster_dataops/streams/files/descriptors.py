@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final, Self
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.places.file_state import FileState
+from dagster_dataops.foundation.places.file_state import FileState
 
 _MAX_OPEN_FILES: Final = 256  # of one pool; many systems allow a process about 1,000
 _CLOSED: Final = -1

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import xxhash
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, StreamSourceError
-from dagster_dataops.hashing.values import digest
+from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.streams.files.decompression import KINDS
 from dagster_dataops.streams.files.hive_partitions import partitions
 from dagster_dataops.streams.files.listing import files_below, natural_key, relative_path

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.places.file_state import FileState
+from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.records import decode, parse
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.random_access import (

@@ -7,7 +7,7 @@ from functools import partial
 from inspect import getattr_static
 from typing import Any, Final, TypeAlias
 
-from dagster_dataops.hashing.values import attributes_of
+from dagster_dataops.foundation.hashing.values import attributes_of
 
 Functions: TypeAlias = Mapping[str, Any]
 """Functions, and tuples of them, by the name of the option."""

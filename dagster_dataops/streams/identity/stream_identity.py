@@ -5,8 +5,8 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import StreamStateError
-from dagster_dataops.hashing.code import code_digest, code_facts
-from dagster_dataops.hashing.values import digest
+from dagster_dataops.foundation.hashing.code import code_digest, code_facts
+from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.streams.core.item_failures import OnError
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.identity.changed_functions import ChangedFunctions

@@ -19,8 +19,8 @@ from typing import Any, Final, TypeAlias
 
 import cloudpickle
 
-from dagster_dataops.concurrency.fork_safety import may_fork
-from dagster_dataops.concurrency.sent_code import pickled
+from dagster_dataops.foundation.concurrency.fork_safety import may_fork
+from dagster_dataops.foundation.concurrency.sent_code import pickled
 
 
 class PoolCaller:

@@ -8,8 +8,8 @@ from multiprocessing.connection import Connection
 from selectors import EVENT_READ, PollSelector
 from typing import Final, NamedTuple
 
-from dagster_dataops.concurrency.fork_safety import may_fork
 from dagster_dataops.errors import StreamWorkerError
+from dagster_dataops.foundation.concurrency.fork_safety import may_fork
 from dagster_dataops.streams.sharding.feeds import SentElements
 from dagster_dataops.streams.sharding.shard_process import ShardProcess, check_sendable
 from dagster_dataops.streams.sharding.shard_worker import READY

@@ -13,8 +13,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Final
 
-from dagster_dataops.concurrency.sent_code import pickled
 from dagster_dataops.errors import StreamWorkerError
+from dagster_dataops.foundation.concurrency.sent_code import pickled
 from dagster_dataops.streams.sharding.shard_worker import serve
 from dagster_dataops.streams.sharding.tasks import Start, StreamJob
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from typing_extensions import override
 
-from dagster_dataops.selectors.selector import Selector
+from dagster_dataops.foundation.selectors.selector import Selector
 from dagster_dataops.streams.core.element_numbers import NumberedStage
 from dagster_dataops.streams.core.seeds import derive_seed, seeded_random
 from dagster_dataops.streams.core.stage import ReadContext, UnaryStage

@@ -9,12 +9,12 @@ from dagster.components.testing.utils import DefsFolderSandbox, create_defs_fold
 
 from dagster_dataops.errors import DefinitionError
 from tests.assets.component_project import WARNED_OF
-from tests.cooking.mixtures import dataset, written
+from tests.training.cooking.mixtures import dataset, written
 
 pytestmark = WARNED_OF
 
 COOKERS = """
-from tests.cooking.mixtures import cook_text
+from tests.training.cooking.mixtures import cook_text
 
 cookers = [cook_text]
 """

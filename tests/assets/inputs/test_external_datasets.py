@@ -28,7 +28,7 @@ from tests.assets.helpers import (
     result_of,
     spec_of,
 )
-from tests.cooking.mixtures import cook_text, cook_with_file, dataset, store, written
+from tests.training.cooking.mixtures import cook_text, cook_with_file, dataset, store, written
 
 BLEND = """  train:
     blend:

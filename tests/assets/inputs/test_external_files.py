@@ -10,7 +10,7 @@ import pytest
 
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError
-from dagster_dataops.hashing.file_digests import content_digest
+from dagster_dataops.foundation.hashing.file_digests import content_digest
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, metadata_of, numbered, pipeline_of
 

@@ -12,11 +12,11 @@ from dagster_dataops.assets.automation.sensors import NewFiles
 from dagster_dataops.assets.steps.source_assets import source_asset
 from dagster_dataops.configuration import input_object
 from dagster_dataops.errors import ConfigurationError, InputError
+from dagster_dataops.foundation.places.open_stores import writing
+from dagster_dataops.foundation.places.result_store import ResultStore
 from dagster_dataops.operators.registry import OperatorRegistry
-from dagster_dataops.places.open_stores import writing
-from dagster_dataops.places.result_store import ResultStore
+from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.records import encode
-from dagster_dataops.tracing.tracer import trace
 from tests.assets.helpers import (
     checks_of,
     definitions_of,

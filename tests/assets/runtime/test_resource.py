@@ -21,13 +21,13 @@ from dagster_dataops import (
 from dagster_dataops.assets.runtime import resource as resource_module
 from dagster_dataops.assets.runtime.step_context import continued_runs
 from dagster_dataops.checkpoints.folder_lock import FolderLock
-from dagster_dataops.cluster.ray_cluster import RayCluster
 from dagster_dataops.errors import (
     ClusterError,
     FolderLockedError,
     RecordError,
     RetryRefusedError,
 )
+from dagster_dataops.execution.cluster.ray_cluster import RayCluster
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,

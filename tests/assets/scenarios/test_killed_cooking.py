@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.filestores.shards import samples, write_tar
+from tests.training.filestores.shards import samples, write_tar
 from tests.warm_python import SCRIPT, Ended
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,7 @@ home, mode = pathlib.Path(sys.argv[1]), sys.argv[2]
 from dagster_dataops import (
     DataOpsResource, TextSample, basic_sample_keys, build_definitions, cook, crude, pipeline
 )
-from dagster_dataops.filestores.tar_store import TarStore
+from dagster_dataops.training.filestores.tar_store import TarStore
 from tests.journal_sizes import size_of_journals
 
 def dying(store, name):

@@ -9,7 +9,7 @@ import pytest
 
 from dagster_dataops import Pipeline, pipeline
 from dagster_dataops.assets import build_operator_job
-from dagster_dataops.concurrency.background import deleting
+from dagster_dataops.foundation.concurrency.background import deleting
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     asset_of,

@@ -11,7 +11,7 @@ from dagster_dataops import Drop, checks, data
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, pipeline_of, spec_of, write_jsonl
-from tests.reporting.conftest import read_report
+from tests.pipelines.reporting.conftest import read_report
 
 Records = Callable[[int], Path]
 

@@ -17,12 +17,12 @@ from dagster_dataops.errors import (
     ResultMissingError,
     StorageError,
 )
-from dagster_dataops.places.mounted_buckets import bucket_of
+from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from tests.each import each
 from tests.execution.helpers import act, node, plan, run, write_input
+from tests.foundation.places.test_confined_names import ESCAPES
 from tests.object_stores import FakeStore, machine
 from tests.parted_results import store_in_parts
-from tests.test_confined_names import ESCAPES
 
 _RECORDS = plan(["keep", "fail", "drop", "expand"] * 5)
 _NAME = "node"

@@ -12,7 +12,7 @@ from dagster_dataops.checkpoints.places.node_place import NodePlace
 from dagster_dataops.checkpoints.places.placement import place_of, place_of_file, refresh_below
 from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.errors import FolderLockedError, InputError
-from dagster_dataops.places import open_stores
+from dagster_dataops.foundation.places import open_stores
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.object_stores import FakeStore, machine
 

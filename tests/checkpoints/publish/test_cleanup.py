@@ -6,8 +6,8 @@ import pytest
 
 from dagster_dataops.checkpoints.publish import cleanup
 from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
-from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.concurrency.background import background, deleting
 from tests.execution.helpers import node
 
 

@@ -11,11 +11,11 @@ from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
 from dagster_dataops.checkpoints.publish import commit
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.concurrency.background import background, deleting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.concurrency.background import background, deleting
 from dagster_dataops.operators.definition.operator import Operator
 from tests.execution.helpers import (
     act,

@@ -42,8 +42,8 @@ from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.errors import NewerVersionError, RetryRefusedError, TraceError
 from dagster_dataops.operators.outcomes.named_outputs import To
 from dagster_dataops.operators.outcomes.record_context import StopRun
+from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
-from dagster_dataops.tracing.tracer import trace
 from tests.execution.helpers import node, run, write_input
 from tests.object_stores import FakeStore, machine
 

@@ -14,8 +14,8 @@ from dagster_dataops.checkpoints.journal.segments import checksum
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.hashing.file_digests import content_digest
-from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.foundation.hashing.file_digests import content_digest
+from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.execution.helpers import TINY, cut_by, lines, node, run, write_input

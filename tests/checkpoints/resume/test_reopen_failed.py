@@ -10,7 +10,7 @@ from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure, reopen
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
-from dagster_dataops.hashing.file_digests import content_digest
+from dagster_dataops.foundation.hashing.file_digests import content_digest
 from tests.examples import at_most
 from tests.execution.helpers import (
     KINDS,

@@ -30,7 +30,7 @@ from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import RetryRefusedError, RunStoppedError, StorageError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.workplaces import range_worker
-from dagster_dataops.hashing.file_digests import content_digest
+from dagster_dataops.foundation.hashing.file_digests import content_digest
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.examples import at_most
 from tests.execution.helpers import (

@@ -14,7 +14,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     StartRequest,
 )
 from dagster_dataops.execution import executor
-from dagster_dataops.hashing.operational import Operational
+from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.execution.helpers import TINY, cut_by, node, run, write_input
 

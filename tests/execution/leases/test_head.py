@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.cluster.local_cluster import LocalCluster
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import Interval
@@ -30,6 +29,7 @@ from dagster_dataops.execution.agent_pool import (
     SpanBatch,
 )
 from dagster_dataops.execution.agents.agent import Agent
+from dagster_dataops.execution.cluster.local_cluster import LocalCluster
 from dagster_dataops.execution.leases import head
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.operators.pickling import receive

@@ -20,7 +20,7 @@ from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.outcomes.named_outputs import To
 from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import ContractError
-from dagster_dataops.tracing.tracer import trace
+from dagster_dataops.pipelines.tracing.tracer import trace
 from tests.execution.helpers import (
     MODES,
     Listener,

@@ -30,8 +30,8 @@ from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.operators.definition.operator import exporting, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
+from tests.datasets.exporters.folders import names_in
 from tests.execution.helpers import error_rows, node, run, write_input
-from tests.exporters.folders import names_in
 from tests.faults.failing import failing
 
 group = data_register.new_group("export_runner_tests")

@@ -7,7 +7,7 @@ import pytest
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, ExportError, StorageError
-from tests.exporters.folders import names_in
+from tests.datasets.exporters.folders import names_in
 
 RECORDS = [{"text": f"text {n}", "n": n, "tags": ["a"] * (n % 3)} for n in range(3000)]
 

@@ -14,6 +14,7 @@ import pytest
 import zstandard
 
 from dagster_dataops import JsonlDataset, data, read_jsonl
+from dagster_dataops.datasets.exporters import json_lines
 from dagster_dataops.errors import (
     DefinitionError,
     ExportError,
@@ -21,7 +22,6 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     StorageError,
 )
-from dagster_dataops.exporters import json_lines
 from tests.each import each
 
 MIXED = [

@@ -10,7 +10,7 @@ import webdataset
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, ExportError, StorageError
-from tests.exporters.folders import names_in
+from tests.datasets.exporters.folders import names_in
 
 # `webdataset` leaves the files that it has read to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

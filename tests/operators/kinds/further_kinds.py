@@ -23,9 +23,9 @@ from dagster_dataops.datasets.lines import iterate_lines
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.runners.record_runner import RecordRunner
+from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind, Result
 from dagster_dataops.operators.kinds.kind_table import ARTEFACT, register_kind
-from dagster_dataops.places.opening import opened
 
 if TYPE_CHECKING:
     from array import array

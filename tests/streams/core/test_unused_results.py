@@ -19,8 +19,8 @@ from dagster_dataops import (
     read_sequence,
 )
 from dagster_dataops.errors import StreamArgumentError, UnusedStreamWarning
-from tests.cooking.mixtures import cook_text, dataset, written
 from tests.each import each
+from tests.training.cooking.mixtures import cook_text, dataset, written
 
 
 class Cooking(DefaultTaskEncoder):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dagster_dataops import errors, read_jsonl
-from dagster_dataops.streams.text import read_text
+from dagster_dataops.streams.text_streams import read_text
 from dagster_dataops.testing import assert_resumes_anywhere
 
 

@@ -39,7 +39,7 @@ def test_coroutines_are_awaited_together():
 START_METHODS = """
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from dagster_dataops.concurrency.background import background
+from dagster_dataops.foundation.concurrency.background import background
 from dagster_dataops.streams.parallel.callers import process_caller
 
 def start_method():

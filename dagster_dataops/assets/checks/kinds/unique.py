@@ -81,7 +81,7 @@ class _Duplicates(RecordInspector):
         if self._absent and inspected.rows:
             return _never_there(tuple(sorted(self._absent)), inspected)
         # Imported here, because it imports all operators of the library.
-        from dagster_dataops.library.first_seen import first_of_equals
+        from dagster_dataops.library.sorting.first_seen import first_of_equals
 
         with self._digests, tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
             self._digests.seek(0)

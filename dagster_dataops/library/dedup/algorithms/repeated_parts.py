@@ -8,7 +8,7 @@ from typing import Final
 
 import xxhash
 
-from dagster_dataops.library.first_seen import first_of_equals
+from dagster_dataops.library.sorting.first_seen import first_of_equals
 
 _DIGEST_BYTES: Final = 16
 _NEVER_REPEATED: Final = bytes(_DIGEST_BYTES)

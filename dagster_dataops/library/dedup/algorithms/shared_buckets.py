@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.library.dedup.algorithms.sketch_files import SketchFiles
-from dagster_dataops.library.spill_lists import passes
+from dagster_dataops.library.sorting.spill_lists import passes
 
 _SORT_BYTES: Final = 48  # per bucket while they are sorted
 _PAIR_BYTES: Final = 16

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.selectors.selector import Selector
+from dagster_dataops.foundation.selectors.selector import Selector
 from dagster_dataops.streams.core.stage import State, UnaryStage
 from dagster_dataops.streams.core.state_values import from_json, to_json
 

@@ -7,8 +7,8 @@ from typing import Any, Final, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, UnfitRecordError
-from dagster_dataops.selectors.grammar import EVERY, Path
-from dagster_dataops.selectors.selector import Selector
+from dagster_dataops.foundation.selectors.grammar import EVERY, Path
+from dagster_dataops.foundation.selectors.selector import Selector
 from dagster_dataops.streams.core.arguments import check_count
 from dagster_dataops.streams.stages.grouping.arrays import is_array, padded, stacked
 

@@ -1,0 +1,1 @@
+"""What all other parts stand on: places of files, hashing, selectors, threads and locks."""

@@ -1,0 +1,119 @@
+"""The source of functions and modules without comments, docstrings and formatting."""
+
+import ast
+import inspect
+import linecache
+import time
+import types
+from pathlib import Path
+from typing import Any, Final
+
+from dagster_dataops.foundation.hashing.code_origins import module_spec
+from dagster_dataops.foundation.hashing.named_references import codes_in
+from dagster_dataops.foundation.hashing.values import RULES, digest
+
+_WITH_DOCSTRINGS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+_STARTED_AT: Final = time.time()
+# By id of a code object. The code object is stored too, so that its id is not reused.
+_texts: dict[int, tuple[types.CodeType, str]] = {}
+_compiled: dict[str, tuple[list[str], set[types.CodeType]]] = {}
+
+
+def text_of(function: types.FunctionType) -> str:
+    """Return a digest of a function's code.
+
+    It covers the syntax tree without decorators, because their effect is digested separately.
+    Without source, or if the file was changed after import, it covers the byte code.
+    """
+    code = function.__code__
+    known = _texts.get(id(code))
+    if known is None:
+        tree = _tree(function)
+        text = instructions(code) if tree is None else tree_digest(tree)
+        known = _texts[id(code)] = (code, text)
+    return known[1]
+
+
+def module_tree(name: str) -> ast.Module | None:
+    """Return the syntax tree of a module, imported or not; ``None`` without source."""
+    spec = module_spec(name)
+    if spec is None or spec.origin is None or not spec.has_location:
+        return None
+    try:
+        return ast.parse(Path(spec.origin).read_bytes())
+    except (OSError, SyntaxError, ValueError):  # for example a compiled module
+        return None
+
+
+def tree_digest(tree: ast.AST) -> str:
+    """Return a digest of a syntax tree; its docstrings are removed from the tree."""
+    for node in ast.walk(tree):
+        if isinstance(node, _WITH_DOCSTRINGS) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+    return digest(ast.dump(tree))
+
+
+def _tree(function: types.FunctionType) -> ast.AST | None:
+    code = function.__code__
+    if code.co_name == "<lambda>":  # its lines may hold other code too
+        return None
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines or not _matches_file(code, lines):
+        return None
+    try:
+        block = inspect.getblock(lines[code.co_firstlineno - 1 :])
+        nested = block[0][:1].isspace()
+        found = ast.parse("".join(["if 1:\n", *block] if nested else block)).body[0]
+    except (SyntaxError, IndexError, ValueError):
+        return None
+    node = found.body[0] if isinstance(found, ast.If) else found
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    node.decorator_list = []
+    return node
+
+
+def _matches_file(code: types.CodeType, lines: list[str]) -> bool:
+    """Return whether a file still has the source that was imported from it."""
+    path = code.co_filename
+    try:
+        if Path(path).stat().st_mtime < _STARTED_AT:
+            return True
+    except OSError:  # not a file, but for example a notebook cell
+        return True
+    known = _compiled.get(path)
+    if known is None or known[0] is not lines:
+        try:
+            whole = compile("".join(lines), path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):
+            return False
+        known = _compiled[path] = (lines, set(codes_in(whole)))
+    return code in known[1]
+
+
+def instructions(code: types.CodeType) -> str:
+    """Return a digest of byte code with its constants and the parameters that count."""
+    parts = [(one, _parameters(one)) for one in codes_in(code)]
+    found = [
+        [one.co_code, _without_code(one.co_consts), one.co_names, *([more] if more else [])]
+        for one, more in parts
+    ]
+    return digest(found) + (RULES if any(more for _, more in parts) else "")
+
+
+def _parameters(code: types.CodeType) -> list[Any]:
+    """Return the names and kinds of parameters; empty if the byte code tells all about them.
+
+    That is so for one plain parameter, and for methods that are generated from the annotations of a
+    class, such as ``__init__`` of a dataclass.
+    """
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    starred = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    kinds = [code.co_kwonlyargcount, code.co_posonlyargcount, starred]
+    plain = len(names) <= 1 and not any(kinds)
+    return [] if plain or code.co_name.startswith("__") else [*names, *kinds]
+
+
+def _without_code(constants: tuple[Any, ...]) -> list[Any]:
+    return [one for one in constants if not isinstance(one, types.CodeType)]

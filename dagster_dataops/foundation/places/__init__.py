@@ -1,0 +1,1 @@
+"""Places of files: folders and buckets, read by ranges."""

@@ -1,0 +1,69 @@
+"""Open a file where it is: a file of this machine, a folder with its parts, or an object."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dagster_dataops.errors import InputError
+from dagster_dataops.foundation.places.bucket import BucketFile, Location
+from dagster_dataops.foundation.places.file_state import FileState
+from dagster_dataops.foundation.places.object_file import ObjectFile
+from dagster_dataops.foundation.places.parted_file import PartedFile, state_of_parts
+from dagster_dataops.foundation.places.range_source import Readable, close_readable
+
+
+def open_readable(location: Location) -> Readable:
+    """Open a file; close it with `close_readable`.
+
+    Raises:
+        InputError: It is a pipe or a device, or an object that cannot be read.
+        OSError: It cannot be read, or is a folder of other files than parts.
+    """
+    if isinstance(location, BucketFile):
+        return ObjectFile(location)
+    # O_NONBLOCK: opening a pipe without a writer must not block.
+    descriptor = os.open(location, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if not stat.S_ISDIR(mode):
+        raise InputError(str(location), "is a pipe or a device; write it to a file first")
+    return PartedFile(location)
+
+
+@contextmanager
+def opened(location: Location) -> Iterator[Readable]:
+    """Yield a file, open inside the block.
+
+    Raises:
+        OSError: It cannot be read, or is a folder of other files than parts.
+    """
+    source = open_readable(location)
+    try:
+        yield source
+    finally:
+        close_readable(source)
+
+
+def state_at(location: Location) -> FileState:
+    """Return the state of a file.
+
+    Raises:
+        InputError: It is an object that cannot be read.
+        OSError: It does not exist, or is a folder of other files than parts.
+    """
+    if isinstance(location, BucketFile):
+        return ObjectFile(location).state()
+    status = location.stat()
+    return state_of_parts(location) if stat.S_ISDIR(status.st_mode) else FileState.of(status)
+
+
+def exists(location: Location) -> bool:
+    """Whether there is a file, a file in parts, or an object that can be read."""
+    try:
+        state_at(location)
+    except (OSError, InputError):
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Sort and compare more records than memory holds."""

@@ -1,0 +1,122 @@
+"""Changed records: input and output of a node side by side, for some records."""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.errors import DataOpsError
+from dagster_dataops.foundation.places.opening import exists
+from dagster_dataops.operators.kinds.kind import Tracing
+from dagster_dataops.operators.kinds.kind_table import kind_named
+from dagster_dataops.pipelines.reporting.excerpts import differences, excerpts, shown_line
+from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode
+from dagster_dataops.pipelines.tracing.record_file import FoundLine
+from dagster_dataops.pipelines.tracing.record_map import failed_indices
+from dagster_dataops.pipelines.tracing.traced_node import NodeEntry, Ref, TracedNode, lines_of
+from dagster_dataops.pipelines.tracing.trail import outcome_of, reasons_of
+from dagster_dataops.pipelines.tracing.unchanged_files import unchanged
+
+_LOOKED_AT: Final = 500  # records of a node
+_LONGEST: Final = 32 << 10  # bytes of a line
+_SHOWN: Final = {"kept": 8, "split": 3, "merged": 3, "dropped": 3}
+_LINES: Final = 3  # lines of one record
+_SOURCE: Final = "The node has no input of records."
+_STREAM: Final = "The node is a stream, which is not compared record by record."
+_GONE: Final = "The input was temporary and is gone, so that nothing can be compared."
+
+
+def changed_records(node: PublishedNode, manifest: Manifest) -> dict[str, Any]:
+    """Return some records that a node changed, chosen evenly over its input.
+
+    Returns:
+        ``looked`` and ``changed``, numbers of records; ``rows`` with ``line``, ``outcome``,
+        ``reasons``, and ``before`` and ``after``, lists of columns with their excerpts; ``note``,
+        why there are none.
+    """
+    try:
+        return _compared(TracedNode(node.folder, manifest), manifest)
+    except (DataOpsError, OSError) as error:
+        return _nothing(str(error))
+
+
+def _nothing(note: str) -> dict[str, Any]:
+    return {"looked": 0, "changed": 0, "rows": [], "note": note}
+
+
+def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
+    if not node.inputs:
+        return _nothing(_SOURCE)
+    if node.end:
+        return _nothing(f"No comparison record by record: {node.end}.")
+    if kind_named(manifest.kind).trace is Tracing.POSITION:
+        return _nothing(_STREAM)
+    if not all(exists(one.path) for one in node.inputs):
+        return _nothing(_GONE)
+    with unchanged(node.results.values(), nodes_before=False):
+        for one in node.inputs:
+            node.check_input(one.path)
+        for result in node.results.values():
+            node.check_result(result)
+        entries = _entries(node, manifest)
+        shown = [
+            [*entry.given[:_LINES], *(ref for ref, _ in entry.made[:_LINES])] for entry in entries
+        ]
+        texts = lines_of(chain.from_iterable(shown), _LONGEST)
+    rows = [row for entry in entries if (row := _row(entry, texts)) is not None]
+    return {"looked": len(entries), "changed": len(rows), "rows": _chosen(rows), "note": ""}
+
+
+def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
+    """Return the outputs of records at equal distances, without failed ones."""
+    wanted = _spread(sum(one.rows for one in node.inputs), _LOOKED_AT)
+    failed = set(wanted).intersection(failed_indices(node.folder, manifest))
+    found: dict[tuple[Ref, ...], NodeEntry] = {}
+    for record in wanted:
+        if record not in failed:
+            for entry in (node.entries_of_record(node.ref_of(record)) or [])[:1]:
+                found[tuple(entry.given[:_LINES])] = entry
+    return list(found.values())
+
+
+def _spread(number: int, most: int) -> list[int]:
+    """Return at most ``most`` of a number of indices, at equal distances."""
+    chosen = min(number, most)
+    return [number * at // chosen for at in range(chosen)]
+
+
+def _row(entry: NodeEntry, texts: Mapping[Ref, FoundLine]) -> dict[str, Any] | None:
+    """Return the row of an entry; ``None`` if the record is unchanged."""
+    given = [texts[ref] for ref in entry.given[:_LINES] if ref in texts]
+    made = [shown_line(texts[ref].text) for ref, _ in entry.made[:_LINES] if ref in texts]
+    outcome = outcome_of(entry.fields, len(entry.given), len(entry.made))
+    records = [shown_line(line.text) for line in given]
+    if not given or (outcome == "kept" and records == made):
+        return None
+    before, after = _sides(records, made)
+    return {
+        "line": given[0].number,
+        "outcome": outcome,
+        "reasons": reasons_of(entry.fields),
+        "before": before,
+        "after": after,
+        "left_out": entry.left_out + len(entry.made) - len(made),
+    }
+
+
+def _sides(
+    given: Sequence[dict[str, Any]], made: Sequence[dict[str, Any]]
+) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    if len(given) == 1 and len(made) == 1:
+        before, after = differences(given[0], made[0])
+        return [before], [after]
+    return list(map(excerpts, given)), list(map(excerpts, made))
+
+
+def _chosen(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return some rows of each outcome, at equal distances."""
+    chosen = []
+    for outcome, most in _SHOWN.items():
+        some = [row for row in rows if row["outcome"] == outcome]
+        chosen += [some[at] for at in _spread(len(some), most)]
+    return chosen

@@ -1,0 +1,130 @@
+"""Published nodes: the results below some folders, each after those that it was made from."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from dagster_dataops.checkpoints.checkpoint import existing
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.datasets.artefact import SUFFIX
+from dagster_dataops.datasets.published_files import MANIFEST
+from dagster_dataops.datasets.remote_input import input_location
+from dagster_dataops.errors import DataOpsError
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.quantities import counted
+
+MOST_NODES: Final = 1000
+
+
+@dataclass(frozen=True)
+class PublishedNode:
+    """A node, or one partition of it.
+
+    Attributes:
+        name: Name of the node, with the partition.
+        folder: Its folder.
+        manifest: Its manifest; ``None`` if nothing is published.
+        state: Why nothing is published, or what goes on beside the result; may be empty.
+    """
+
+    name: str
+    folder: NodeFolder
+    manifest: Manifest | None
+    state: str = ""
+
+    @property
+    def results(self) -> list[Path]:
+        """The results."""
+        if self.manifest is None:
+            return []
+        return [place.result for place, _ in self.manifest.parts(self.folder).values()]
+
+    @property
+    def inputs(self) -> list[Location]:
+        """The inputs, in order."""
+        return (
+            [] if self.manifest is None else [input_location(one) for one in self.manifest.inputs]
+        )
+
+
+def published_nodes(places: Iterable[Path]) -> list[PublishedNode]:
+    """Return the nodes in or below folders, the first thousand.
+
+    Args:
+        places: Folders of nodes, which may have partitions, or one folder of a whole pipeline.
+    """
+    found = [node for place in places for node in _in(place)]
+    unique = {node.folder.path: node for node in reversed(found)}
+    return _in_order(list(islice(reversed(unique.values()), MOST_NODES)))
+
+
+def _in(place: Path) -> list[PublishedNode]:
+    """Return the nodes in a folder; a node without a result if it has none."""
+    nodes = list(_walked(place))
+    if nodes or not place.parent.exists():
+        return nodes
+    return [PublishedNode(place.name, NodeFolder(place, place.name), None, "not run")]
+
+
+def _walked(place: Path) -> Iterator[PublishedNode]:
+    for where, folders, files in os.walk(place):
+        path = Path(where)
+        names = [name.removesuffix(MANIFEST) for name in sorted(files) if name.endswith(MANIFEST)]
+        unfinished = _unfinished(path) if "checkpoints" in folders else ""
+        for name in names:
+            manifest = Manifest.load(path / f"{name}{MANIFEST}")
+            if manifest is not None and not manifest.part_of:
+                shown = _name(place, path, name)
+                yield PublishedNode(shown, NodeFolder(path, name), manifest, unfinished)
+        if unfinished and not names:
+            yield PublishedNode(
+                _name(place, path, path.name), NodeFolder(path, path.name), None, unfinished
+            )
+        folders[:] = sorted(one for one in folders if not _has_no_nodes(one))
+
+
+def _has_no_nodes(folder: str) -> bool:
+    return folder == "checkpoints" or folder.startswith(".") or folder.endswith(SUFFIX)
+
+
+def _name(place: Path, path: Path, name: str) -> str:
+    """Return the name of a node with its partition."""
+    parts = path.relative_to(place).parts
+    if "partitions" not in parts:
+        return unquote(name)
+    at = parts.index("partitions")
+    node = parts[at - 1] if at else place.name
+    return f"{unquote(node)}, {unquote('/'.join(parts[at + 1 :]))}"
+
+
+def _unfinished(path: Path) -> str:
+    try:
+        found = existing(path / "checkpoints")
+    except (DataOpsError, OSError) as error:
+        return f"its checkpoints cannot be read: {error}"
+    records = max((one.table.records for one in found), default=0)
+    return f"unfinished, {counted(records, 'records')} settled" if found else ""
+
+
+def _in_order(nodes: Sequence[PublishedNode]) -> list[PublishedNode]:
+    """Return nodes with each after those that made its inputs, otherwise in the given order."""
+    makers = {path: node for node in nodes for path in node.results}
+    ordered: dict[Path, PublishedNode] = {}
+    entered: set[Path] = set()
+
+    def visit(node: PublishedNode) -> None:
+        if node.folder.path in entered:
+            return
+        entered.add(node.folder.path)
+        for path in node.inputs:
+            if path in makers:
+                visit(makers[path])
+        ordered[node.folder.path] = node
+
+    for node in nodes:
+        visit(node)
+    return list(ordered.values())

@@ -1,0 +1,380 @@
+"""TracedNode: a published node with its inputs, and the map between their records."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dagster_dataops.checkpoints.folder.manifest import (
+    Manifest,
+    NodeFolder,
+    other_format,
+)
+from dagster_dataops.checkpoints.journal.frames import FORMAT
+from dagster_dataops.checkpoints.places.placement import place_of_file
+from dagster_dataops.datasets.published_files import MANIFEST
+from dagster_dataops.datasets.remote_input import input_location
+from dagster_dataops.errors import InputError, NewerVersionError, TraceError, TraceOutdatedError
+from dagster_dataops.foundation.hashing.file_digests import cached_digest
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.file_state import FileState
+from dagster_dataops.foundation.places.opening import exists, state_at
+from dagster_dataops.operators.kinds.kind import Tracing
+from dagster_dataops.operators.kinds.kind_table import kind_named
+from dagster_dataops.pipelines.tracing.record_file import FoundLine, RecordFile
+from dagster_dataops.pipelines.tracing.record_map import (
+    KeptMap,
+    LineMap,
+    MapEntry,
+    failed_indices,
+    find_error_row,
+)
+from dagster_dataops.quantities import counted
+from dagster_dataops.streams.item_origins import ItemOrigins
+
+
+class Ref(NamedTuple):
+    """A record of a file; records are counted from 0."""
+
+    path: Location
+    record: int
+
+
+class NodeEntry(NamedTuple):
+    """Output of a node for a record, or for the records of a batch or a row.
+
+    Attributes:
+        given: The records.
+        made: The lines, the first thousand, each with the name of its output.
+        fields: The disposition.
+        error: The row of the error file, if the record failed.
+        left_out: Number of the other lines.
+    """
+
+    given: Sequence[Ref]
+    made: Sequence[tuple[Ref, str]]
+    fields: dict[str, Any]
+    error: dict[str, Any] | None = None
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class TracedInput:
+    """A file that a node reads.
+
+    Attributes:
+        path: Where the file is.
+        facts: The facts about it in the manifest of the node.
+    """
+
+    path: Location
+    facts: dict[str, Any]
+
+    @property
+    def rows(self) -> int:
+        """The number of its records.
+
+        Raises:
+            TraceError: It is not known, as the file is gone.
+        """
+        rows = self.facts.get("rows")
+        if rows is not None:
+            return int(rows)
+        if not exists(self.path):
+            raise TraceError(str(self.path), "the file is gone, so its records cannot be counted")
+        return records_in(self.path).count()
+
+    def check(self, reader: str) -> None:
+        """Check that the file is the one that a node has read.
+
+        Args:
+            reader: Name of the node.
+
+        Raises:
+            TraceOutdatedError: It was changed since.
+        """
+        try:
+            state = state_at(self.path)
+        except (OSError, InputError):
+            return  # a temporary file, such as the records of a call in Python
+        if not self._is_in(state):
+            reason = (
+                f"node {reader} read another version of {self.path}: the file has changed since; "
+                "run the node again, then trace its new result"
+            )
+            raise TraceOutdatedError(str(self.path), reason)
+
+    def _is_in(self, state: FileState) -> bool:
+        """Return whether the file has the content that was read."""
+        facts = self.facts
+        known: str = facts["fingerprint"]
+        if not known:
+            return [state.size, state.modified_ns] == [facts["size_bytes"], facts["modified_ns"]]
+        if isinstance(self.path, Path):
+            manifest = Manifest.load(_manifest_of(self.path))
+            if manifest is not None and manifest.tells_of(self.path):
+                return manifest.fingerprint == known
+        return cached_digest(self.path, state) == known
+
+
+def records_in(path: Location) -> RecordFile:
+    """Return the records of a file."""
+    ours = isinstance(path, Path) and Manifest.load(_manifest_of(path)) is not None
+    return RecordFile(path, ours=ours)
+
+
+def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, FoundLine]:
+    """Return the lines of records; those of missing files are left out.
+
+    Args:
+        refs: The records.
+        longest: Number of bytes to cut texts to.
+    """
+    wanted: dict[Location, set[int]] = {}
+    for ref in refs:
+        wanted.setdefault(ref.path, set()).add(ref.record)
+    found: dict[Ref, FoundLine] = {}
+    for path, indices in wanted.items():
+        if exists(path):
+            lines = records_in(path).find(indices, longest)
+            found |= {Ref(path, index): line for index, line in lines.items()}
+    return found
+
+
+def _at_hand(location: Location) -> Location:
+    """Return where an input is; of a result on an object store, the copy is brought up to date.
+
+    Raises:
+        StorageError: The store cannot be read.
+    """
+    if isinstance(location, Path):
+        place_of_file(location).refresh()
+    return location
+
+
+def _loaded(path: Path) -> Manifest | None:
+    """Return the manifest at a path; ``None`` if it is missing or damaged.
+
+    Raises:
+        TraceError: It is of another version of this package.
+    """
+    try:
+        manifest, found = Manifest.load(path), other_format(path)
+    except NewerVersionError as error:
+        manifest, found = None, error.found
+    if found:
+        reason = f"the manifest has format {found}; this version reads {FORMAT}; run the node again"
+        raise TraceError(str(path), reason)
+    return manifest
+
+
+def _manifest_of(result: Path) -> Path:
+    return result.with_name(f"{result.name}.json")
+
+
+class TracedNode:
+    """A published node.
+
+    Attributes:
+        name: Its name.
+        operator: Qualified name of its operator.
+        inputs: Its inputs, in order.
+        results: The path of each of its results, by the name of the output; one without a name if
+            there are no named outputs.
+    """
+
+    def __init__(self, folder: NodeFolder, manifest: Manifest) -> None:
+        self.folder = folder
+        self.name = folder.name
+        self.operator = manifest.operator
+        self.inputs = [TracedInput(_at_hand(input_location(one)), one) for one in manifest.inputs]
+        self._manifest = manifest
+        self._parts = manifest.parts(folder)
+        self.results = {name: place.result for name, (place, _) in self._parts.items()}
+
+    @classmethod
+    def of_result(cls, result: Location) -> "TracedNode | None":
+        """Return the node that published a result; ``None`` if its file has no inputs to trace.
+
+        That is so for a file that this package did not write, and for a source: a function, or a
+        stream without inputs.
+        """
+        if not isinstance(result, Path):
+            return None
+        path = _manifest_of(result)
+        manifest = _loaded(path)
+        if manifest is None or not (manifest.operator and manifest.inputs):
+            return None
+        if manifest.part_of:
+            path = Path(os.path.normpath(result.parent / manifest.part_of))
+        return cls.of_manifest(path)
+
+    @classmethod
+    def of_manifest(cls, path: Path) -> "TracedNode":
+        """Return the node with this manifest.
+
+        Raises:
+            TraceError: It is missing or malformed.
+        """
+        manifest = _loaded(path)
+        if manifest is None:
+            raise TraceError(str(path), "the manifest is missing or damaged; run the node again")
+        return cls(NodeFolder(path.parent, path.name.removesuffix(MANIFEST)), manifest)
+
+    @property
+    def files(self) -> set[Path]:
+        """The files of the node that a trace may read."""
+        folder, results = self.folder, self.results.values()
+        return {folder.manifest, folder.kept, folder.errors, *results, *map(_manifest_of, results)}
+
+    def check_input(self, path: Location) -> None:
+        """Check that an input is the one that the node has read.
+
+        Raises:
+            TraceOutdatedError: It was changed since.
+        """
+        for one in self.inputs:
+            if one.path == path:
+                one.check(self.name)
+
+    def check_result(self, result: Location) -> None:
+        """Check that a result is the published one.
+
+        Raises:
+            TraceOutdatedError: It was edited, replaced or deleted.
+        """
+        for place, own in self._parts.values():
+            if place.result == result and not own.tells_of(place.result):
+                change = "edited or replaced" if place.result.exists() else "deleted"
+                reason = f"it was {change} after run {own.run} published it; run the node again"
+                raise TraceOutdatedError(str(result), reason)
+
+    @property
+    def _trace(self) -> Tracing:
+        return kind_named(self._manifest.kind).trace
+
+    @property
+    def end(self) -> str:
+        """Why the node ends a trail; empty if it does not."""
+        manifest = self._manifest
+        kind = kind_named(manifest.kind)
+        if kind.trace is Tracing.RECORD:
+            return ""
+        if kind.trace is Tracing.NONE:
+            return kind.as_a_whole
+        if not manifest.combined:
+            return "stages of this stream do more than choose records by position"
+        return (
+            f"{counted(manifest.failed, 'items')} of the stream failed" if manifest.failed else ""
+        )
+
+    def _check_traced(self) -> None:
+        """Check that the map was not switched off.
+
+        Raises:
+            TraceError: It was.
+        """
+        manifest = self._manifest
+        if manifest.traced or manifest.mapped or self._trace is Tracing.NONE:
+            return
+        reason = (
+            f"node {self.name} ({self.operator}) has _trace=False: its map from input records to "
+            "result lines was switched off. Leave the setting out and run the node again, in plain "
+            "Python with config.data_process_resume = False"
+        )
+        raise TraceError(str(self.folder.path), reason)
+
+    def entry_of_line(self, result: Location, line: int) -> NodeEntry | None:
+        """Return the entry of the records that a line was made of; ``None`` if the trail ends.
+
+        Args:
+            result: One of the results.
+            line: Index of the line.
+
+        Raises:
+            TraceError: The map was switched off, or cannot be read.
+        """
+        self._check_traced()
+        if self.end:
+            return None
+        if self._trace is Tracing.POSITION:
+            return self._combined(line)
+        output = [path == result for path in self.results.values()].index(True)
+        return self._entry(self._map.of_line(output, line))
+
+    def entries_of_record(self, ref: Ref) -> list[NodeEntry] | None:
+        """Return the entries that hold a record of an input; ``None`` if the trail ends.
+
+        Raises:
+            TraceError: The map was switched off, or cannot be read.
+        """
+        self._check_traced()
+        if self.end:
+            row = self._refused(ref)
+            return None if row is None else [NodeEntry([ref], (), {"failed": True}, row)]
+        numbers = [at for at, one in enumerate(self.inputs) if one.path == ref.path]
+        if self._trace is Tracing.POSITION:
+            # A stream knows a file that it reads twice only once.
+            lines = dict.fromkeys(self._origins.items_of(numbers[0], ref.record))
+            found = [self._combined(line) for line in lines]
+            return found or [NodeEntry([ref], (), {"emitted": 0})]
+        records = [self._starts[number] + ref.record for number in numbers]
+        return [self._entry(self._map.of_record(record)) for record in records]
+
+    def _refused(self, ref: Ref) -> dict[str, Any] | None:
+        """Return the row of a line that is no record, for an operator that takes all at once."""
+        if self._trace is not Tracing.NONE or not self.folder.errors.exists():
+            return None
+        row = find_error_row(self.folder, ref.record, ref.path)
+        if row is None and len(self.inputs) > 1:  # they were joined
+            number = [one.path for one in self.inputs].index(ref.path)
+            row = find_error_row(self.folder, self._starts[number] + ref.record, self.folder.input)
+        return row
+
+    def parts_entered(self, fields: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+        """Return the parts of a chain that records entered, each with their number."""
+        names = [str(row["name"]) for row in self._manifest.funnel]
+        return tuple(zip(names, fields.get("entered", ()), strict=False))
+
+    def _entry(self, entry: MapEntry) -> NodeEntry:
+        names = list(self.results.items())
+        made = [(Ref(names[output][1], line), names[output][0]) for output, line in entry.lines]
+        given = [self.ref_of(record) for record in entry.records]
+        error = find_error_row(self.folder, entry.records[0]) if "failed" in entry.fields else None
+        return NodeEntry(given, made, entry.fields, error, entry.left_out)
+
+    def _combined(self, line: int) -> NodeEntry:
+        (result,) = self.results.values()
+        found = self._origins.of_item(line)
+        given = [Ref(self.inputs[number].path, record) for number, record in found]
+        return NodeEntry(given, [(Ref(result, line), "")], {})
+
+    def ref_of(self, record: int) -> Ref:
+        """Return a record of the joined inputs as a record of its input."""
+        number = max(at for at, start in enumerate(self._starts) if start <= record)
+        return Ref(self.inputs[number].path, record - self._starts[number])
+
+    @cached_property
+    def _origins(self) -> ItemOrigins:
+        try:
+            return ItemOrigins(self._manifest.combined, [one.rows for one in self.inputs])
+        except ValueError as error:
+            reason = f"the description of its stream is damaged ({error}); run the node again"
+            raise TraceError(str(self.folder.path), reason) from None
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The number of records before those of each input."""
+        if len(self.inputs) == 1:
+            return [0]
+        return list(accumulate((one.rows for one in self.inputs[:-1]), initial=0))
+
+    @cached_property
+    def _map(self) -> KeptMap | LineMap:
+        if self._manifest.mapped:
+            return KeptMap(self.folder, self._manifest)
+        failed_indices(self.folder, self._manifest)
+        return LineMap()

@@ -1,0 +1,193 @@
+"""``.cook()``: the stage that makes records of crude samples."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import orjson
+from typing_extensions import override
+
+from dagster_dataops.errors import CookerError
+from dagster_dataops.streams.core.stage import Stage, State, UnaryStage
+from dagster_dataops.training.cooking.cookers import (
+    CACHE,
+    PRIMARY,
+    Cooker,
+    SkipSample,
+    chosen_cooker,
+)
+from dagster_dataops.training.cooking.crude_sources import CrudeSource
+from dagster_dataops.training.cooking.stores_of_samples import PrimaryStore, opened_stores
+from dagster_dataops.training.filestores.cache_pool import NoCachePool
+from dagster_dataops.training.filestores.store import FileStore
+
+
+class BoundCooker:
+    """A cooker with the stores that it gets."""
+
+    def __init__(
+        self, cooker: Cooker, stores: Mapping[str, FileStore], primary: FileStore | None, cache: Any
+    ) -> None:
+        self.cooker = cooker
+        self._cook, self._primary = cooker.cook, primary
+        self._given: dict[str, Any] = dict(stores)
+        if cooker.needs.cache:
+            self._given[CACHE] = NoCachePool() if cache is None else cache
+
+    def __call__(self, sample: dict[str, Any]) -> Any:
+        """Return the output of the cooker for a sample: a record, or a list of records.
+
+        Raises:
+            TypeError: The cooker returned something else.
+        """
+        given = self._given
+        if self._primary is not None:
+            given = {**given, PRIMARY: PrimaryStore(self._primary, sample)}
+        try:
+            found = self._cook(sample, **given) if given else self._cook(sample)
+        except SkipSample:
+            return []
+        if isinstance(found, dict):
+            return found
+        return self._checked(found, sample)
+
+    def _checked(self, found: object, sample: dict[str, Any]) -> list[dict[str, Any]]:
+        if isinstance(found, list) and all(isinstance(one, dict) for one in found):
+            return found
+        kind = type(found).__name__
+        msg = (
+            f"cooker {self.cooker.name} returned a {kind} for sample {sample.get('__key__')!r}; "
+            "return a record (a dict or a Sample), or a list of records"
+        )
+        raise TypeError(msg)
+
+
+def bound_cooker(cookers: tuple[Cooker, ...], source: CrudeSource, cache: Any) -> BoundCooker:
+    """Return the cooker for a source, with its stores.
+
+    Raises:
+        CookerError: No cooker fits, its parameters do not, or a store cannot be opened.
+    """
+    labels = source.labels
+    chosen = chosen_cooker(cookers, labels.subflavors, labels.aux, source.place)
+    stores = opened_stores(labels.aux, source.place)
+    return BoundCooker(chosen, stores, source.store() if chosen.needs.primary else None, cache)
+
+
+def crude_sources(stage: Stage) -> list[CrudeSource]:
+    """Return the crude sources of a stream that no stage has cooked yet."""
+    if isinstance(stage, CrudeSource):
+        return [stage]
+    if isinstance(stage, Cook):
+        return []
+    return [source for one in stage.inputs for source in crude_sources(one)]
+
+
+@dataclass(eq=False)
+class Cook(UnaryStage):
+    """Make records of crude samples; each sample is cooked alone.
+
+    The position is that of the input before the current sample, and the number of records that were
+    yielded of it.
+
+    Attributes:
+        cookers: The cookers, in order.
+        cache_pool: The cache pool for cookers that need one.
+        bound: The cookers of the sources. A copy of the stage upon something that has no sources,
+            such as the samples that a worker process gets, keeps them.
+    """
+
+    name: ClassVar[str] = "cook"
+    saved: ClassVar[tuple[str, ...]] = ("failed", "_yielded")
+    elementwise: ClassVar[bool] = True  # each item depends on one sample alone
+    elastic: ClassVar[bool] = True
+    expands: ClassVar[bool] = True
+    cookers: tuple[Cooker, ...]
+    cache_pool: Any = None
+    bound: Mapping[bytes, BoundCooker] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Choose the cooker of each source.
+
+        Raises:
+            CookerError: No cooker fits a source, or its parameters do not.
+        """
+        sources = crude_sources(self.upstream)
+        if not sources:
+            if self.bound:
+                return
+            reason = "cook() needs a crude source, such as crude(...) or read_tar(...), before it"
+            raise CookerError(reason)
+        self.bound = {
+            _label(source.place, source.labels.subflavors): bound_cooker(
+                self.cookers, source, self.cache_pool
+            )
+            for source in sources
+        }
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return {
+            "cookers": tuple(one.cook for one in self.cookers),
+            "subflavors": [dict(one.has_subflavors or {}) for one in self.cookers],
+        }
+
+    @override
+    def reset(self) -> None:
+        self._yielded = 0
+        self._before: State = None  # the state of the input before a sample of several records
+
+    @override
+    def splits_element(self) -> bool:
+        return self._yielded > 0 or super().splits_element()
+
+    @override
+    def states_before(self) -> list[State] | None:
+        return None if self._before is None else [self._before]
+
+    def function(self) -> Any:
+        """Return the function of a sample."""
+        if len(self.bound) == 1:
+            return next(iter(self.bound.values()))
+        return self._cooked
+
+    def _cooked(self, sample: dict[str, Any]) -> Any:
+        place, *_ = sample["__restore_key__"]
+        return self.bound[_label(place, sample["__subflavors__"])](sample)
+
+    @override
+    def items(self) -> Iterator[Any]:
+        cook, source, found = self.function(), self.source, self.counter.before
+        before: State = None
+        previous = getattr(source, "previous_state", None)  # cheaper than a state of each sample
+        samples = iter(source.items())
+        while True:
+            if previous is None:
+                before = source.state()
+            try:
+                sample = next(samples)
+            except StopIteration:
+                self.counter.end(found)
+                return
+            try:
+                found = cook(sample)
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+                found = self.counter.settle(sample, error, found)
+                self._yielded = 0
+                continue
+            if type(found) is list:
+                yield from self._several(found, before if previous is None else previous())
+            else:
+                yield found
+
+    def _several(self, records: list[Any], before: State) -> Iterator[Any]:
+        for number in range(self._yielded, len(records)):
+            is_last = number + 1 == len(records)
+            self._before = None if is_last else before
+            self._yielded = 0 if is_last else number + 1
+            yield records[number]
+        self._yielded = 0
+
+
+def _label(place: str, subflavors: Mapping[str, Any]) -> bytes:
+    return orjson.dumps([place, subflavors], default=repr, option=orjson.OPT_SORT_KEYS)

@@ -1,0 +1,165 @@
+"""`IndexCooker`: make records of the lines of an index, in any process and any order."""
+
+import threading
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+import orjson
+from typing_extensions import override
+
+from dagster_dataops.errors import CookerError, IndexOutdatedError
+from dagster_dataops.records import RESTORE_KEY
+from dagster_dataops.streams.files.locations import Location, compression_of
+from dagster_dataops.training.cooking.blending import ENTRY
+from dagster_dataops.training.cooking.cook_stage import BoundCooker
+from dagster_dataops.training.cooking.cookers import Cooker, chosen_cooker
+from dagster_dataops.training.cooking.crude_sources import Row
+from dagster_dataops.training.cooking.crude_tars import shard_version
+from dagster_dataops.training.cooking.joined_samples import Joiner, joined_sample, no_primary
+from dagster_dataops.training.cooking.stores_of_samples import opened_stores
+from dagster_dataops.training.filestores.energon_layout import joined
+from dagster_dataops.training.filestores.source_info import new_sample
+from dagster_dataops.training.filestores.store import FileStore
+from dagster_dataops.training.filestores.store_opening import file_store
+from dagster_dataops.training.filestores.tars.open_shards import OpenShards
+from dagster_dataops.training.filestores.tars.shard_scan import BY_TARFILE, TarShard
+
+_NEEDED: Final = ("key", "dataset", "shard", "index", "parts")
+
+
+class IndexCooker:
+    """Cooks the samples that lines of an index describe.
+
+    It can be pickled, and used by several threads. Each process opens the files itself.
+
+    Args:
+        cookers: The cookers, in order.
+        cache_pool: The cache pool for cookers that need one.
+        storage_options: Arguments of fsspec's file systems, for example credentials.
+    """
+
+    def __init__(
+        self,
+        cookers: tuple[Cooker, ...],
+        cache_pool: Any = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.cookers = cookers
+        self._pool, self._options = cache_pool, dict(storage_options or {})
+        self._shards = OpenShards()
+        self._lock = threading.Lock()
+        self._bound: dict[bytes, BoundCooker] = {}
+        self._checked: dict[tuple[str, str, str], TarShard] = {}
+        self._stores: dict[str, FileStore] = {}
+
+    @override
+    def __reduce__(self) -> Any:
+        return IndexCooker, (self.cookers, self._pool, self._options)
+
+    def __call__(self, row: Row) -> Any:
+        """Return the record, or the list of records, of a line.
+
+        Raises:
+            CookerError: It is not a line of an index, or no cooker fits.
+            IndexOutdatedError: The shard was changed after it was indexed.
+        """
+        return self.bound(row)(self.sample(row))
+
+    def bound(self, row: Row) -> BoundCooker:
+        """Return the cooker of a line."""
+        missing = next((name for name in _NEEDED if name not in row), None)
+        if missing is not None:
+            reason = (
+                f"the record has no {missing!r}, so it is not a line of the index of a crude "
+                "dataset; cook() takes the source crude(...), or an index that was written of one"
+            )
+            raise CookerError(reason)
+        aux = row.get("aux") or {}
+        label = orjson.dumps([row["dataset"], row.get("subflavors"), aux])
+        found = self._bound.get(label)
+        if found is None:
+            with self._lock:
+                found = self._bound[label] = self._made(row, aux)
+        return found
+
+    def _made(self, row: Row, aux: Mapping[str, str]) -> BoundCooker:
+        place = str(row["dataset"])
+        chosen = chosen_cooker(self.cookers, row.get("subflavors"), aux, place)
+        stores = opened_stores(aux, place, self._options)
+        primary = self._store(row) if chosen.needs.primary else None
+        return BoundCooker(chosen, stores, primary, self._pool)
+
+    def _store(self, row: Row) -> FileStore:
+        place = str(row["dataset"])
+        if "joined" in row:
+            raise no_primary(place)
+        if place not in self._stores:
+            duplicates = row.get("duplicates", "error")
+            options = self._options
+            self._stores[place] = file_store(place, duplicates=duplicates, storage_options=options)
+        return self._stores[place]
+
+    def sample(self, row: Row) -> dict[str, Any]:
+        """Return the sample that a line describes.
+
+        Raises:
+            IndexOutdatedError: The shard was changed after it was indexed.
+            StreamSourceError: The shard cannot be read.
+        """
+        sample = self._read(row)
+        if ENTRY in row:
+            sample[RESTORE_KEY] = [*sample[RESTORE_KEY], row[ENTRY]]
+        return sample
+
+    def _read(self, row: Row) -> dict[str, Any]:
+        if "joined" in row:
+            return self._joined(row)
+        parts, names = self._parts(row)
+        subflavors = dict(row.get("subflavors") or {})
+        place, shard = row["dataset"], row["shard"]
+        return new_sample(place, shard, row["key"], row["index"], names, subflavors) | parts
+
+    def _joined(self, row: Row) -> dict[str, Any]:
+        samples = [None if one is None else self.sample(one) for one in row["joined"]]
+        module, name, names = row["joiner"]
+        joiner = Joiner(module, name, None if names is None else tuple(names))
+        return joined_sample(joiner, row["dataset"], row.get("subflavors") or {}, samples)
+
+    def _parts(self, row: Row) -> tuple[dict[str, bytes], list[str]]:
+        places = row["parts"]
+        if "at" not in row:
+            store = self._store(row)
+            return {part: store.get(name) for part, name in places.items()}, list(places.values())
+        key, at = row["key"], row["at"]
+        names = [f"{key}.{part}" for part in places]
+        shard = self._shard(row)
+        part = partial(self._shards.part, shard, at)
+        if any(size == BY_TARFILE for _, size in places.values()):
+            return {
+                one: part(name, places[one]) for one, name in zip(places, names, strict=True)
+            }, names
+        end = max((offset + size for offset, size in places.values()), default=at)
+        data = self._shards.read(shard, end - at, at)
+        if len(data) < end - at:
+            raise IndexOutdatedError(shard.location.path, f"it ends before byte {end:,}")
+        found = {
+            one: data[offset - at : offset - at + size] for one, (offset, size) in places.items()
+        }
+        return found, names
+
+    def _shard(self, row: Row) -> TarShard:
+        """Return the shard of a line. Its version is compared once in each process.
+
+        Raises:
+            IndexOutdatedError: The shard has changed.
+        """
+        place = dataset, name, version = row["dataset"], row["shard"], row.get("version", "")
+        known = self._checked.get(place)
+        if known is None:
+            path = joined(dataset, name)
+            known = TarShard(name, Location(path, compression_of(path), self._options))
+            if version and shard_version(known) != version:
+                raise IndexOutdatedError(path, "its size or its content differs from the index")
+            self._checked[place] = known
+        return known

@@ -1,0 +1,202 @@
+"""``restore_record``: make one record, pack or batch of a crude dataset again, alone."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from dagster_dataops.errors import UnknownSampleError
+from dagster_dataops.quantities import counted
+from dagster_dataops.streams.core.stage import Stage, UnaryStage
+from dagster_dataops.streams.stages.grouping.buckets import Bucket, BucketByLength, DynamicBucket
+from dagster_dataops.streams.stages.grouping.window_packing import PACK, Pack, packs_of
+from dagster_dataops.training.cooking.blending import Leaf
+from dagster_dataops.training.cooking.cook_stage import Cook
+from dagster_dataops.training.cooking.cookers import listed_cookers
+from dagster_dataops.training.cooking.crude_sources import CrudeSource
+from dagster_dataops.training.cooking.joined_samples import entry_of
+from dagster_dataops.training.cooking.record_stages import Held, applied, is_changing
+
+_KEY_PARTS = (3, 4)  # dataset, shard and key; and the entry of a metadataset, if several fit
+_BUCKETS = (Bucket, BucketByLength, DynamicBucket)
+
+
+class Restorable(Protocol):
+    """A stream, complete or not."""
+
+    @property
+    def stage(self) -> Stage:
+        """The last stage."""
+        ...
+
+
+def restore_record(dataset: Restorable, restore_key: Sequence[Any], cookers: Any = None) -> Any:
+    """Return one record of a stream again, by its ``__restore_key__``.
+
+    Only the samples of that key are read. They are cooked, mapped and filtered as in the stream. Of
+    a pack its samples are made again, and packed; of a batch its items, and the functions behind
+    ``bucket()`` are applied to their list. For the key of one record, such functions get the list
+    of this record alone; without such functions, the record itself is returned. A dataset of
+    `get_train_dataset` gives the record as ``batch()`` of its task encoder gets it.
+
+    Args:
+        dataset: The stream: ``crude(...)`` for the sample, ``crude(...).cook(...)`` for the record.
+        restore_key: The key ``[dataset, shard, key]``, with the entry of the metadataset as a
+            fourth part where several name the dataset; of a pack ``["pack", key, ...]``; of a batch
+            the list of the keys of its items, ``[key, ...]``.
+        cookers: The cookers of a record that an operator ``cook(...)`` made; ``None`` to use those
+            of the stream.
+
+    Raises:
+        UnknownSampleError: The dataset has no such sample, or the key fits several records.
+
+    Example:
+        >>> batch = next(iter(crude("images").cook(cook_image).bucket(8)))
+        >>> again = restore_record(stream, [record["__restore_key__"] for record in batch])
+    """
+    before_batches = None if _is_batch(restore_key) else getattr(dataset, "item_stage", None)
+    stage = before_batches or dataset.stage
+    if cookers is not None:
+        stage = Cook(stage, listed_cookers(cookers))
+    return _restored(stage, restore_key)
+
+
+def _restored(stage: Stage, restore_key: Sequence[Any]) -> Any:
+    given: object = restore_key
+    if isinstance(given, (list, tuple)) and given and given[0] == PACK:
+        return _packed(stage, restore_key)
+    if _is_batch(given):
+        return _batch(stage, restore_key)
+    return _record(stage, *_checked(restore_key))
+
+
+def _record(stage: Stage, place: str, shard: str, key: str, *entry: str) -> Any:
+    chains = [one for one in _chains(stage) if isinstance(one[0], CrudeSource)]
+    known = ", ".join(sorted({one[0].place for one in chains})) or "no crude dataset"
+    failure = UnknownSampleError(place, key, f"the stream reads other data: {known}")
+    found: list[_Made] = []
+    for chain in (one for one in chains if one[0].place == place):
+        try:
+            made = _made_by(chain, shard, key, entry)
+        except UnknownSampleError as error:  # another source of the same dataset may have it
+            failure = error
+            continue
+        if all(not made.is_like(other) for other in found):
+            found.append(made)
+    if not found:
+        raise failure
+    if len(found) > 1:
+        reason = (
+            f"the key fits {counted(len(found), 'datasets')} of the stream, which make different "
+            "records of it; give the stream of one of them, such as crude(...).cook(...)"
+        )
+        raise UnknownSampleError(place, key, reason)
+    return found[0].record
+
+
+def _is_batch(restore_key: object) -> bool:
+    """Return whether a key is a list of keys."""
+    given = restore_key if isinstance(restore_key, (list, tuple)) else ()
+    return bool(given) and all(isinstance(one, (list, tuple)) for one in given)
+
+
+class _Made(NamedTuple):
+    """A record, and what it was made of: the sample, the auxiliary stores and the stages."""
+
+    record: Any
+    origin: tuple[Any, ...]
+
+    def is_like(self, other: "_Made") -> bool:
+        """Return whether the other record is surely equal."""
+        for one in ("origin", "record"):
+            try:
+                if getattr(self, one) == getattr(other, one):
+                    return True
+            except Exception:  # noqa: BLE001, S112 - values such as arrays cannot be compared
+                continue
+        return False
+
+
+def _made_by(chain: list[Any], shard: str, key: str, entry: tuple[str, ...]) -> _Made:
+    """Return what a source and the stages behind it make of one sample.
+
+    Raises:
+        UnknownSampleError: They make no record of it or several, or not of this sample alone.
+    """
+    source, place = chain[0], chain[0].place
+    named = [one.entry for one in chain if isinstance(one, Leaf) and one.entry is not None]
+    if entry and tuple(named or [entry_of(source)]) != entry:
+        reason = f"the stream has no entry {entry[0]} of this dataset"
+        raise UnknownSampleError(place, key, reason)
+    sample = source.sample_of_key(shard, key)
+    origin = dict(sample), source.labels, [one for one in chain if is_changing(one)]
+    held = _followed(Held([sample]), chain, place, key)
+    if not held.items:
+        raise UnknownSampleError(place, key, "the stream leaves the sample out")
+    if len(held.items) > 1:
+        reason = f"the stream makes {counted(len(held.items), 'records')} of it, with the same key"
+        raise UnknownSampleError(place, key, reason)
+    return _Made(held.only, origin)
+
+
+def _followed(held: Held, stages: Sequence[Stage], place: str, key: object) -> Held:
+    for stage in stages:
+        try:
+            held = applied(stage, held)
+        except NotImplementedError as error:
+            raise UnknownSampleError(place, key, str(error)) from None
+    return held
+
+
+def _packed(stage: Stage, restore_key: Sequence[Any]) -> Any:
+    """Return a pack again; its key ends with a number if its group made several."""
+    pack, behind = _last(stage, (Pack,), restore_key, "the stream packs nothing")
+    _, *keys = restore_key
+    number = keys.pop() if keys and isinstance(keys[-1], int) else 0
+    group = [_restored(pack.upstream, key) for key in keys]
+    packs = packs_of(pack.pack, group)
+    if number >= len(packs):
+        raise UnknownSampleError("restore_record", restore_key, "its samples make fewer packs")
+    return _behind(Held([packs[number]]), behind, restore_key, "pack")
+
+
+def _batch(stage: Stage, restore_key: Sequence[Any]) -> Any:
+    """Return a batch again, by the list of the keys of its items."""
+    bucket, behind = _last(stage, _BUCKETS, restore_key, "the stream makes no batches")
+    items = [_restored(bucket.upstream, key) for key in restore_key]
+    return _behind(Held([items]), behind, restore_key, "batch")
+
+
+def _last(
+    stage: Any, kinds: tuple[type[UnaryStage], ...], restore_key: object, without: str
+) -> tuple[Any, list[Stage]]:
+    """Return the last stage of some kinds, and the stages behind it."""
+    behind: list[Stage] = []
+    while not isinstance(stage, kinds):
+        if not isinstance(stage, UnaryStage):
+            reason = f"{without} behind {stage.described}"
+            raise UnknownSampleError("restore_record", restore_key, reason)
+        behind.insert(0, stage)
+        stage = stage.upstream
+    return stage, behind
+
+
+def _behind(held: Held, behind: list[Stage], restore_key: object, what: str) -> Any:
+    held = _followed(held, behind, "restore_record", restore_key)
+    if not held.items:
+        reason = f"the stream leaves the {what} out"
+        raise UnknownSampleError("restore_record", restore_key, reason)
+    return held.only
+
+
+def _checked(restore_key: Sequence[Any]) -> list[str]:
+    is_list = isinstance(restore_key, (list, tuple)) and len(restore_key) in _KEY_PARTS
+    if not is_list or not all(isinstance(one, str) for one in restore_key):
+        reason = "a restore key is [dataset, shard, key], as a record has it in __restore_key__"
+        raise UnknownSampleError("restore_record", restore_key, reason)
+    return list(restore_key)
+
+
+def _chains(stage: Stage) -> "list[list[Any]]":
+    """Return the stages from each source to the last stage."""
+    if not stage.inputs:
+        return [[stage]]
+    return [[*chain, stage] for one in stage.inputs for chain in _chains(one)]

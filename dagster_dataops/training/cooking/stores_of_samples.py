@@ -1,0 +1,80 @@
+"""The file stores that cookers get: auxiliary ones by name, and the dataset of the sample."""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from typing_extensions import override
+
+from dagster_dataops.errors import CookerError, InputError
+from dagster_dataops.training.filestores.source_info import SourceInfo
+from dagster_dataops.training.filestores.store import FileStore
+from dagster_dataops.training.filestores.store_opening import absolute_store, file_store
+
+
+class PrimaryStore(FileStore):
+    """The dataset of a sample as a file store, in which ``.txt`` is a part of the sample itself."""
+
+    def __init__(self, store: FileStore, sample: Mapping[str, Any]) -> None:
+        self.path, self.title = store.path, store.title
+        self._store, self._sample = store, sample
+
+    @override
+    def full_name(self, name: str) -> str:
+        return f"{self._sample['__key__']}{name}" if name.startswith(".") else name
+
+    @override
+    def read(self, name: str) -> tuple[bytes, SourceInfo]:
+        own = self._sample.get(name[1:]) if name.startswith(".") else None
+        if isinstance(own, bytes):
+            full = self.full_name(name)
+            shard = str(self._sample.get("__shard__", ""))
+            return own, SourceInfo.of(self.path, full, shard, [full])
+        return self._store.read(self.full_name(name))
+
+    @override
+    def names(self) -> Iterator[str]:
+        return self._store.names()
+
+    @override
+    def version(self) -> str:
+        return self._store.version()
+
+    @override
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.full_name(name) in self._store
+
+    @override
+    def __len__(self) -> int:
+        return len(self._store)
+
+
+def opened_stores(
+    given: Mapping[str, str | FileStore],
+    place: str,
+    storage_options: Mapping[str, Any] | None = None,
+) -> dict[str, FileStore]:
+    """Return opened auxiliary stores by name.
+
+    Raises:
+        CookerError: There is no such file or folder, or a scheme is unknown.
+    """
+    try:
+        return {
+            name: one
+            if isinstance(one, FileStore)
+            else file_store(one, storage_options=storage_options).named(name)
+            for name, one in given.items()
+        }
+    except InputError as error:
+        raise CookerError(f"{place}: auxiliary store {error}") from error
+
+
+def absolute_aux(
+    given: Mapping[str, str | os.PathLike[str] | FileStore] | None,
+) -> dict[str, str | FileStore]:
+    """Return auxiliary stores with relative paths made absolute."""
+    found: dict[str, str | FileStore] = {}
+    for name, one in (given or {}).items():
+        found[name] = one if isinstance(one, FileStore) else absolute_store(os.fspath(one))
+    return found

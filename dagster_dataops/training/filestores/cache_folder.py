@@ -1,0 +1,195 @@
+"""The folder of a file cache, which all processes of a machine share.
+
+Each file lies under the digest of its store and of its name, and ends with its source and a
+checksum, so that a damaged file counts as missing. It is written beside its place and renamed.
+The account holds the bytes and the number of all files. Files change only while it is locked, so
+that a count finds each file once and whole. Room is added to it before a file is written and
+subtracted after one was deleted. So a killed process leaves an account that is too large, never one
+that is too small; the next eviction corrects it.
+"""
+
+import contextlib
+import os
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import orjson
+import xxhash
+
+from dagster_dataops.foundation.concurrency.file_lock import locked
+from dagster_dataops.training.filestores.source_info import SourceInfo
+
+_VERSION: Final = "v1"
+_ACCOUNT: Final = struct.Struct("<QQ")
+_TAIL: Final = struct.Struct("<IQ8s")  # bytes of the source, checksum, mark
+_MARK: Final = b"DDOCACHE"
+_DRAFT: Final = ".tmp-"
+_SPARED: Final = 0.9  # share of the limits that an eviction leaves in use
+
+
+class _CachedFile(NamedTuple):
+    used: float
+    size: int
+    path: str
+
+
+class CacheFolder:
+    """The files of a cache."""
+
+    def __init__(self, parent: Path, max_bytes: int, max_count: int) -> None:
+        self._folder = Path(parent, _VERSION)
+        self._max_bytes, self._max_count = max_bytes, max_count
+
+    def path(self, store: str, name: str) -> str:
+        """Return the path of a file; ``store`` is the digest of its store."""
+        return f"{self._folder}/{store}/{xxhash.xxh3_128_hexdigest(name.encode())}"
+
+    def load(self, path: str) -> tuple[bytes, SourceInfo] | None:
+        """Return a file and its source; ``None`` if it is missing or damaged."""
+        try:
+            with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a third of the time
+                content = file.read()
+                os.utime(file.fileno())
+        except OSError:
+            return None
+        return _unwrapped(content)
+
+    def save(
+        self, path: str, data: bytes, source: SourceInfo, kept: Callable[[], set[str]]
+    ) -> bool:
+        """Write a file, after others were deleted to make room. Return whether it was written.
+
+        Args:
+            path: The path of the file.
+            data: Its content.
+            source: Its source.
+            kept: Returns the paths of files to delete last.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        wrapped = _wrapped(data, source)
+        size = len(wrapped)
+        if size > self._max_bytes or self._max_count < 1:
+            return False
+        with self._account() as account:
+            if account.exceeds(size, self._max_bytes, self._max_count):
+                self._evict(account, size, kept())
+            replaced = _size(path)
+            account.add(size, 1)
+            try:
+                _write(path, wrapped)
+            except OSError:
+                account.add(-size, -1)
+                raise
+            if replaced is not None:  # another process wrote the same file
+                account.add(-replaced, -1)
+        return True
+
+    def delete(self, path: str) -> None:
+        """Delete a file. Readers that have opened it go on."""
+        with contextlib.suppress(OSError), self._account() as account:
+            size = Path(path).stat().st_size
+            Path(path).unlink()
+            account.add(-size, -1)
+
+    @contextmanager
+    def _account(self) -> Iterator["_Account"]:
+        """Lock the account and the files."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._folder / "account", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            with locked(descriptor):
+                yield _Account(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _evict(self, account: "_Account", size: int, kept: set[str]) -> None:
+        """Delete the files that were used least recently until there is room for ``size`` bytes."""
+        files = sorted(self._files(), key=lambda one: (one.path in kept, one.used))
+        account.set(sum(one.size for one in files), len(files))
+        if not account.exceeds(size, self._max_bytes, self._max_count):
+            return
+        max_bytes, max_count = int(self._max_bytes * _SPARED), int(self._max_count * _SPARED)
+        for one in files:
+            enough = not account.exceeds(size, max_bytes, max_count)
+            fits = not account.exceeds(size, self._max_bytes, self._max_count)
+            if enough or (fits and one.path in kept):
+                return
+            Path(one.path).unlink(missing_ok=True)
+            account.add(-one.size, -1)
+
+    def _files(self) -> Iterator[_CachedFile]:
+        """Yield the files; delete drafts, which killed processes left behind."""
+        for folder in os.scandir(self._folder):
+            for entry in os.scandir(folder) if folder.is_dir() else ():
+                if entry.name.startswith(_DRAFT):
+                    Path(entry.path).unlink(missing_ok=True)
+                    continue
+                with contextlib.suppress(FileNotFoundError):  # deleted by hand
+                    status = entry.stat()
+                    yield _CachedFile(status.st_mtime, status.st_size, entry.path)
+
+
+class _Account:
+    """The bytes and the number of all files, written to its file with each change."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        encoded = os.pread(descriptor, _ACCOUNT.size, 0)
+        known = len(encoded) == _ACCOUNT.size
+        # An account that is missing or torn forces a count.
+        self.bytes, self.count = _ACCOUNT.unpack(encoded) if known else (2**63, 2**63)
+
+    def add(self, size: int, count: int) -> None:
+        """Add a file, or subtract it."""
+        self.set(max(0, self.bytes + size), max(0, self.count + count))
+
+    def set(self, size: int, count: int) -> None:
+        """Replace both numbers."""
+        self.bytes, self.count = size, count
+        os.pwrite(self._descriptor, _ACCOUNT.pack(size, count), 0)
+
+    def exceeds(self, size: int, max_bytes: int, max_count: int) -> bool:
+        """Return whether another file of ``size`` bytes would exceed the limits."""
+        return bool(self.bytes + size > max_bytes or self.count + 1 > max_count)
+
+
+def _write(path: str, wrapped: bytes) -> None:
+    """Write a file beside its place, and rename it."""
+    folder, _, name = path.rpartition("/")
+    draft = Path(f"{folder}/{_DRAFT}{name}")
+    try:
+        Path(folder).mkdir(exist_ok=True)
+        draft.write_bytes(wrapped)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _wrapped(data: bytes, source: SourceInfo) -> bytes:
+    described = orjson.dumps(dict(source))
+    digest = xxhash.xxh3_64_intdigest(described, xxhash.xxh3_64_intdigest(data))
+    return b"".join([data, described, _TAIL.pack(len(described), digest, _MARK)])
+
+
+def _unwrapped(content: bytes) -> tuple[bytes, SourceInfo] | None:
+    if not content.endswith(_MARK) or len(content) < _TAIL.size:
+        return None
+    end = len(content) - _TAIL.size
+    length, digest, _ = _TAIL.unpack_from(content, end)
+    data, described = content[: max(0, end - length)], content[max(0, end - length) : end]
+    if xxhash.xxh3_64_intdigest(described, xxhash.xxh3_64_intdigest(data)) != digest:
+        return None
+    return data, SourceInfo(orjson.loads(described))
+
+
+def _size(path: str) -> int | None:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return None

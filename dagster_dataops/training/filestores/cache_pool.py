@@ -1,0 +1,240 @@
+"""`CachePool`: read files of stores ahead, and keep them on a local disk.
+
+A cache is only a cache: if it is full, deleted, damaged or closed, the store is read instead.
+"""
+
+import atexit
+import functools
+import logging
+import os
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import MutableMapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, Self, TypeAlias
+
+import xxhash
+from typing_extensions import override
+
+from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.places.url_forms import check_local
+from dagster_dataops.training.filestores.cache_folder import CacheFolder
+from dagster_dataops.training.filestores.lazy_files import Lazy, address_of
+from dagster_dataops.training.filestores.source_info import SourceInfo
+from dagster_dataops.training.filestores.store import FileStore
+
+_LOGGER: Final = logging.getLogger(__name__)
+_GIGABYTE: Final = 1024**3
+
+Read: TypeAlias = tuple[bytes, SourceInfo]
+
+
+class CachePool(ABC):
+    """Reads files of stores, at once or before they are needed."""
+
+    def get(
+        self, store: FileStore, name: str, sample: MutableMapping[str, Any] | None = None
+    ) -> bytes:
+        """Return a file at once, as `FileStore.get` does; it is not kept."""
+        return store.get(name, sample)
+
+    @abstractmethod
+    def get_lazy(self, store: FileStore, name: str) -> Lazy[bytes]:
+        """Return a file that is read when its `Lazy.get` is called, or before.
+
+        Args:
+            store: The store.
+            name: The name of the file in it.
+        """
+
+    def read(self, store: FileStore, name: str, entry: object) -> Read:  # noqa: ARG002
+        """Return a file and its source; called by `Lazy.get`."""
+        return store.read(name)
+
+    def close(self) -> None:  # noqa: B027 - a pool without threads needs none
+        """Stop reading ahead. Lazy files can still be read."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class NoCachePool(CachePool):
+    """Reads a lazy file when it is needed, and keeps nothing."""
+
+    @override
+    def get_lazy(self, store: FileStore, name: str) -> Lazy[bytes]:
+        """Return a file that is read by the first `Lazy.get`."""
+        return Lazy(store, store.full_name(name))
+
+
+class _NeededFile:
+    """A file that lazy files of this process need; dropped with the last of them."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.reading: Future[None] | None = None
+
+
+class FileStoreCachePool(CachePool):
+    """Reads lazy files ahead in threads, and keeps them in a folder of a local disk.
+
+    All pools of a machine with the same folder share it, in any process. Files that were used
+    least recently are deleted when there is no room. A pool can be pickled; a copy, and a process
+    that was forked, starts its own threads.
+
+    Args:
+        parent_cache_dir: The folder. By default it is in the cache folder of the user.
+        num_workers: The number of threads; at least 1.
+        max_cache_size_gbytes: The largest size of all files.
+        max_cache_count: The largest number of files.
+        method: ``raw``. Energon's ``pickle`` is accepted and means the same.
+        keep: Whether files stay for later runs. Otherwise those that this process wrote are
+            deleted by `close`, or when the process ends.
+
+    Raises:
+        ConfigurationError: An argument is invalid.
+    """
+
+    def __init__(
+        self,
+        *,
+        parent_cache_dir: str | os.PathLike[str] | None = None,
+        num_workers: int = 8,
+        max_cache_size_gbytes: float = 1024,
+        max_cache_count: int = 10_000_000,
+        method: str = "raw",
+        keep: bool = True,
+    ) -> None:
+        check_local("parent_cache_dir", parent_cache_dir)
+        if type(num_workers) is not int or num_workers < 1:
+            raise ConfigurationError("num_workers", num_workers, "an integer of at least 1")
+        if not max_cache_size_gbytes >= 0 or max_cache_count < 0:
+            given = (max_cache_size_gbytes, max_cache_count)
+            raise ConfigurationError("limits of the cache", given, "numbers of at least 0")
+        if method not in {"raw", "pickle"}:
+            raise ConfigurationError("method", method, "'raw' or 'pickle'")
+        self._parent = Path(parent_cache_dir or _default_folder()).expanduser().absolute()
+        self._limits = int(max_cache_size_gbytes * _GIGABYTE), max_cache_count
+        self._num_workers, self._keep = num_workers, keep
+        self._reset()
+        if not keep:
+            atexit.register(_close, weakref.ref(self))
+
+    def _reset(self) -> None:
+        """Start without threads, and without lazy files of another process."""
+        self._pid = os.getpid()
+        self._folder = CacheFolder(self._parent, *self._limits)
+        self._lock = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
+        self._entries: weakref.WeakValueDictionary[str, _NeededFile] = weakref.WeakValueDictionary()
+        self._digests: weakref.WeakKeyDictionary[FileStore, str] = weakref.WeakKeyDictionary()
+        self._written: set[str] = set()
+        self._closed = self._warned = False
+
+    @override
+    def get_lazy(self, store: FileStore, name: str) -> Lazy[bytes]:
+        """Return a file that a thread reads ahead, unless it is in the cache.
+
+        Args:
+            store: The store.
+            name: The name of the file in it.
+        """
+        if self._pid != os.getpid():
+            self._reset()
+        name = store.full_name(name)
+        path = self._path(store, name)
+        with self._lock:
+            entry = self._entries.get(path)
+            if entry is None:
+                entry = self._entries[path] = _NeededFile(path)
+                if not self._closed and not os.path.exists(path):  # noqa: PTH110 - a text
+                    entry.reading = self._executor().submit(self._read_ahead, store, name, path)
+        return Lazy(store, name, self, entry)
+
+    @override
+    def read(self, store: FileStore, name: str, entry: object) -> Read:
+        """Return a file and its source, from the cache if it is there."""
+        if self._pid != os.getpid():
+            self._reset()
+        reading = entry.reading if isinstance(entry, _NeededFile) else None
+        if reading is not None and not reading.cancel():
+            reading.exception()  # waits; a failure is raised again by the store
+        path = self._path(store, name)
+        return self._folder.load(path) or self._fill(store, name, path)
+
+    @override
+    def close(self) -> None:
+        """Stop reading ahead. Files stay in the cache, unless ``keep`` is false."""
+        self._closed = True
+        threads, self._threads = self._threads, None
+        if threads is not None and self._pid == os.getpid():
+            threads.shutdown(cancel_futures=True)
+        if not self._keep and self._pid == os.getpid():
+            while self._written:
+                self._folder.delete(self._written.pop())
+
+    def _executor(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._num_workers, "dataops-cache")
+        return self._threads
+
+    def _path(self, store: FileStore, name: str) -> str:
+        digest = self._digests.get(store)
+        if digest is None:
+            text = f"{address_of(store)}\0{store.version()}"
+            digest = self._digests[store] = xxhash.xxh3_128_hexdigest(text.encode())
+        return self._folder.path(digest, name)
+
+    def _read_ahead(self, store: FileStore, name: str, path: str) -> None:
+        if not os.path.exists(path):  # noqa: PTH110 - a text
+            self._fill(store, name, path)
+
+    def _fill(self, store: FileStore, name: str, path: str) -> Read:
+        """Read a file and keep it."""
+        data, source = store.read(name)
+        try:
+            if self._folder.save(path, data, source, self._pending) and not self._keep:
+                self._written.add(path)
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                _LOGGER.warning("the cache %s cannot be written: %s", self._parent, error)
+        return data, source
+
+    def _pending(self) -> set[str]:
+        return set(self._entries)
+
+    @override
+    def __reduce__(self) -> Any:
+        size, count = self._limits
+        return _pool, (str(self._parent), self._num_workers, size / _GIGABYTE, count, self._keep)
+
+    @override
+    def __repr__(self) -> str:
+        return f"FileStoreCachePool(parent_cache_dir={str(self._parent)!r})"
+
+
+@functools.cache  # the copies of a process are one pool
+def _pool(folder: str, workers: int, size: float, count: int, keep: bool) -> FileStoreCachePool:  # noqa: FBT001
+    return FileStoreCachePool(
+        parent_cache_dir=folder,
+        num_workers=workers,
+        max_cache_size_gbytes=size,
+        max_cache_count=count,
+        keep=keep,
+    )
+
+
+def _close(pool: "weakref.ref[FileStoreCachePool]") -> None:
+    found = pool()
+    if found is not None:
+        found.close()
+
+
+def _default_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "dagster_dataops", "files")

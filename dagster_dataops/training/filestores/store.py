@@ -1,0 +1,126 @@
+"""`FileStore`: files by name."""
+
+import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, MutableMapping
+from itertools import islice
+from typing import Any, Self
+
+from dagster_dataops.errors import AuxFileMissingError, PathEscapeError
+from dagster_dataops.foundation.places.confined_names import is_plain
+from dagster_dataops.training.filestores.source_info import SourceInfo, add_source_info
+
+_MAX_COMPARED = 10_000  # names that are compared with a missing one
+
+
+class FileStore(ABC):
+    """Files by name: tar shards, a folder or a jsonl file, on this machine or by URL.
+
+    A store can be pickled, and used by several threads. Each process opens files when it first
+    reads them.
+
+    Attributes:
+        path: The absolute path or the URL of the store.
+        title: The name of the store in messages; its path by default.
+    """
+
+    path: str
+    title: str | None = None
+
+    @abstractmethod
+    def read(self, name: str) -> tuple[bytes, SourceInfo]:
+        """Return the content of a file, and where it was read.
+
+        Raises:
+            AuxFileMissingError: There is no such file.
+            PathEscapeError: The name leaves the store.
+            IndexOutdatedError: The store was changed after it was indexed.
+            StreamSourceError: The file cannot be read.
+        """
+
+    @abstractmethod
+    def names(self) -> Iterator[str]:
+        """Yield the names of all files, in sorted order."""
+
+    @abstractmethod
+    def version(self) -> str:
+        """Return a digest that changes when files of the store change; used by caches."""
+
+    def get(self, name: str, sample: MutableMapping[str, Any] | None = None) -> bytes:
+        """Return the content of a file.
+
+        Args:
+            name: The name of the file in the store.
+            sample: The sample that needs the file; its ``__sources__`` record the file.
+
+        Raises:
+            AuxFileMissingError: There is no such file; also a KeyError.
+            PathEscapeError: The name leaves the store; also a ValueError.
+            IndexOutdatedError: The store was changed after it was indexed.
+            StreamSourceError: The file cannot be read.
+        """
+        data, source = self.read(name)
+        if sample is not None:
+            add_source_info(sample, source)
+        return data
+
+    def full_name(self, name: str) -> str:
+        """Return the complete name of a file: other than ``name`` only for own parts of samples."""
+        return name
+
+    def get_path(self) -> str:
+        """Return the path or URL of the store."""
+        return self.path
+
+    def named(self, title: str) -> Self:
+        """Give the store a name for messages, and return it."""
+        self.title = title
+        return self
+
+    @property
+    def shown(self) -> str:
+        """The store in messages."""
+        return self.path if self.title is None else f"{self.title} ({self.path})"
+
+    def confined(self, name: str) -> str:
+        """Return a name in its plain form: relative, with ``/``, without ``.`` and ``..``.
+
+        Raises:
+            PathEscapeError: The name is absolute, leads out of the store, or has a NUL in it.
+        """
+        parts = [part for part in name.split("/") if part not in {"", "."}]
+        if name.startswith("/") or not all(map(is_plain, parts or [""])):
+            raise PathEscapeError(self.shown, name)
+        return "/".join(parts)
+
+    def missing(self, name: str) -> AuxFileMissingError:
+        """Return the error for a file that does not exist.
+
+        Raises:
+            PathEscapeError: The name leaves the store.
+        """
+        self.confined(name)
+        near = difflib.get_close_matches(name, islice(self.names(), _MAX_COMPARED), 1, 0.5)
+        return AuxFileMissingError(self.shown, name, len(self), near[0] if near else "")
+
+    def close(self) -> None:  # noqa: B027 - stores without open files need none
+        """Close all files; the next read opens them again."""
+
+    def __getitem__(self, name: str) -> tuple[bytes, SourceInfo]:
+        """Return the content of a file, and where it was read."""
+        return self.read(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in set(self.names())
+
+    def __iter__(self) -> Iterator[str]:
+        return self.names()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.names())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,92 @@
+"""`TarStore`: the files in tar shards by name."""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from typing_extensions import override
+
+from dagster_dataops.streams.files.contents import Content
+from dagster_dataops.training.filestores.energon_layout import ShardedDataset
+from dagster_dataops.training.filestores.prepared_index import prepared_index
+from dagster_dataops.training.filestores.sample_names import split_name
+from dagster_dataops.training.filestores.source_info import SourceInfo
+from dagster_dataops.training.filestores.store import FileStore
+from dagster_dataops.training.filestores.tars.open_shards import MAX_KEPT, OpenShards
+from dagster_dataops.training.filestores.tars.tar_index import TarIndex
+
+
+class TarStore(FileStore):
+    """The files in the shards of a dataset by name, such as ``000007.txt``.
+
+    Args:
+        dataset: The dataset, with the shards of all its splits.
+        duplicates: ``error``, or which of two samples with one key to use: ``first`` or ``last``.
+    """
+
+    def __init__(self, dataset: ShardedDataset, duplicates: str = "error") -> None:
+        self.path = dataset.path
+        self.dataset = dataset
+        self.duplicates = duplicates
+        self._shards = OpenShards()
+
+    @override
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name not in {"index", "_kept"}}
+
+    @cached_property
+    def index(self) -> TarIndex:
+        """The index, built when it is first used unless Energon wrote one."""
+        return prepared_index(self.dataset) or TarIndex(
+            self.path, self.dataset.shards, self.duplicates
+        )
+
+    @cached_property
+    def _kept(self) -> dict[int, Content | None]:
+        """The shards that are open by number; ``None`` for those that are not the indexed files."""
+        return {}
+
+    @override
+    def read(self, name: str) -> tuple[bytes, SourceInfo]:
+        divided = split_name(name)
+        found = self.index.find(*divided) if divided is not None else None
+        if found is None:
+            raise self.missing(name)
+        number, start, *place = found
+        shard = self.dataset.shards[number]
+        content = self._kept[number] if number in self._kept else self._open(number)
+        data = content.read_at(place[1], place[0]) if content else b""
+        if content is None or len(data) < place[1]:
+            data = self._shards.part(shard, start, name, place)
+        return data, SourceInfo.of(self.path, name, shard.name, [name])
+
+    def _open(self, number: int) -> Content | None:
+        """Open a shard that stays open; ``None`` if each read must check it or open it again."""
+        shard, content = self.dataset.shards[number], None
+        if len(self.dataset.shards) <= MAX_KEPT and self.index.is_common(number):
+            content = self._shards.kept(shard)
+            if not self.index.is_current(shard):  # asked when it is open
+                content = None
+        self._kept[number] = content
+        return content
+
+    @override
+    def names(self) -> Iterator[str]:
+        return self.index.names()
+
+    @override
+    def __len__(self) -> int:
+        return self.index.facts.files
+
+    @override
+    def version(self) -> str:
+        return self.index.version
+
+    @override
+    def __contains__(self, name: object) -> bool:
+        divided = split_name(name) if isinstance(name, str) else None
+        return divided is not None and self.index.find(*divided) is not None
+
+    @override
+    def close(self) -> None:
+        self._kept.clear()
+        self._shards.close()

@@ -1,0 +1,221 @@
+"""Tests of agents on a Ray cluster with several nodes in this machine."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from dagster_dataops import data
+from dagster_dataops.errors import ClusterError, ConfigurationError, MissingExtraError
+from dagster_dataops.execution.cluster import ray_cluster
+from dagster_dataops.execution.cluster.local_cluster import LocalCluster
+from dagster_dataops.execution.cluster.ray_cluster import RayCluster
+from dagster_dataops.execution.leases import head
+from tests.execution.cluster.fixtures import Meanwhile, both, family, input_of, works
+from tests.execution.helpers import error_rows, node, run
+from tests.faults.crashing import wait_until
+
+_MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
+_STORE_BYTES = 80 << 20
+
+
+class _Nodes:
+    """A Ray cluster: a head without cores, and nodes with two cores each."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        self._cluster = Cluster()
+        self._cluster.add_node(
+            num_cpus=0, object_store_memory=_STORE_BYTES, include_dashboard=False
+        )
+        self.nodes = [self.add() for _ in range(2)]
+        self.address: str = self._cluster.address
+
+    def add(self, num_gpus: int = 0) -> Any:
+        return self._cluster.add_node(
+            num_cpus=2, num_gpus=num_gpus, object_store_memory=_STORE_BYTES
+        )
+
+    def raylet(self) -> psutil.Process:
+        """Return the process of the first node."""
+        return psutil.Process(self.nodes[0].all_processes["raylet"][0].process.pid)
+
+    def kill_one(self) -> None:
+        """Kill an agent."""
+        self.agents()[0].kill()
+
+    def lose(self) -> None:
+        """Kill the first node, and add another one."""
+        self._cluster.remove_node(self.nodes.pop(0), allow_graceful=False)
+        self.nodes.append(self.add())
+
+    def agents(self) -> list[psutil.Process]:
+        """Return the processes of the agents."""
+        found = []
+        for one in self.nodes:
+            raylet = psutil.Process(one.all_processes["raylet"][0].process.pid)
+            found += [p for p in raylet.children(recursive=True) if "_Actor" in p.cmdline()[0]]
+        return found
+
+    def close(self) -> None:
+        self._cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def ray_nodes() -> Iterator[_Nodes]:
+    pytest.importorskip("ray", reason="needs pip install 'dagster-dataops[ray]'")
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])  # of the nodes, with these operators
+    nodes = _Nodes()
+    yield nodes
+    nodes.close()
+    if before is not None:
+        os.environ["PYTHONPATH"] = before
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+class TestOnRay:
+    def test_result_and_error_file_are_those_of_a_run_at_home(
+        self, tmp_path: Path, ray_nodes: _Nodes
+    ) -> None:
+        kinds = _MIXED * 100
+        kinds[77] = "die"
+        dataset = input_of(tmp_path, kinds)
+        both(tmp_path, dataset, works(), RayCluster(ray_nodes.address, start_seconds=60))
+        rows = error_rows(node(tmp_path / "away"))
+        assert [row["index"] for row in rows if row["exception"] == "WorkerDied"] == [77]
+
+    def test_an_agent_that_is_killed_is_replaced(self, tmp_path: Path, ray_nodes: _Nodes) -> None:
+        dataset = input_of(tmp_path, _MIXED * 200)
+        listener = Meanwhile(50, ray_nodes.kill_one)
+        cluster = RayCluster(ray_nodes.address, start_seconds=60)
+        both(tmp_path, dataset, works(seconds=0.005), cluster, progress=listener)
+        assert any("died (ActorDiedError" in note for note in listener.notes)
+
+    def test_a_frozen_node_is_replaced_and_each_record_counts_once(
+        self, tmp_path: Path, ray_nodes: _Nodes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(head, "_SILENT_SECONDS", 4.0)
+        dataset = input_of(tmp_path, _MIXED * 300)
+        frozen: list[psutil.Process] = []
+
+        def freeze() -> None:
+            frozen.extend(family(ray_nodes.raylet()))
+            for process in frozen:
+                process.send_signal(signal.SIGSTOP)
+
+        listener = Meanwhile(50, freeze)
+        try:
+            cluster = RayCluster(ray_nodes.address, start_seconds=60)
+            both(tmp_path, dataset, works(seconds=0.005), cluster, progress=listener)
+        finally:
+            for process in frozen:
+                with suppress(psutil.NoSuchProcess):
+                    process.send_signal(signal.SIGCONT)
+        assert any("has been silent for 4 s" in note for note in listener.notes)
+
+    def test_a_lost_node_costs_no_record(self, tmp_path: Path, ray_nodes: _Nodes) -> None:
+        dataset = input_of(tmp_path, _MIXED * 300)
+        listener = Meanwhile(50, ray_nodes.lose)
+        cluster = RayCluster(ray_nodes.address, start_seconds=60)
+        both(tmp_path, dataset, works(seconds=0.005), cluster, progress=listener)
+        assert any(" died (" in note for note in listener.notes)
+
+    def test_agents_that_no_node_can_hold_are_an_error_with_the_resources(
+        self, tmp_path: Path, ray_nodes: _Nodes
+    ) -> None:
+        dataset = input_of(tmp_path, ["keep"])
+        operator = works(_agents={"num_gpus": 1})
+        with pytest.raises(
+            ClusterError, match=r"no node can hold .*'num_gpus': 1.* has [0-9]+ CPU"
+        ):
+            run(operator, dataset, node(tmp_path), cluster=RayCluster(ray_nodes.address))
+        waits = RayCluster(ray_nodes.address, agents=1, start_seconds=3.0)
+        with pytest.raises(ClusterError, match=r"no agent was ready within 3 s.*num_gpus"):
+            run(operator, dataset, node(tmp_path), cluster=waits)
+
+    def test_each_agent_has_a_gpu_of_its_own(self, tmp_path: Path, ray_nodes: _Nodes) -> None:
+        ray_nodes.add(num_gpus=2)
+        dataset = input_of(tmp_path, ["keep"] * 400)
+        operator = data.over_agents.Devices(_agents={"num_gpus": 1, "num_cpus": 0})
+        cluster = RayCluster(ray_nodes.address, cpus_per_agent=1)
+        rows = run(operator, dataset, node(tmp_path), cluster=cluster).dataset.read()
+        assert {(tuple(row["agent"]), row["devices"]) for row in rows} in (
+            {((0, 2), "0"), ((1, 2), "1")},
+            {((0, 2), "1"), ((1, 2), "0")},
+        )
+
+    def test_no_agent_remains_after_a_run(self, tmp_path: Path, ray_nodes: _Nodes) -> None:
+        dataset = input_of(tmp_path, ["keep"] * 10)
+        run(works(), dataset, node(tmp_path), cluster=RayCluster(ray_nodes.address, agents=1))
+        wait_until(lambda: not ray_nodes.agents(), 20, "the agents have ended")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_without_a_cluster_there_is_an_error_and_no_run_at_home(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs pip install 'dagster-dataops[ray]'")
+    dataset = input_of(tmp_path, ["keep"])
+    with pytest.raises(ClusterError, match="does not answer"):
+        run(works(), dataset, node(tmp_path), cluster=RayCluster("127.0.0.1:1"))
+    assert not node(tmp_path).result.exists()
+
+
+def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    dataset = input_of(tmp_path, ["keep"])
+    with pytest.raises(MissingExtraError, match=r"RayCluster needs .*dagster-dataops\[ray\]"):
+        run(works(), dataset, node(tmp_path), cluster=RayCluster())
+
+
+@pytest.mark.parametrize(
+    "given", [{"agents": 0}, {"agents": "some"}, {"cpus_per_agent": 0}, {"address": ""}]
+)
+def test_invalid_fields_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(given))):
+        RayCluster(**given)
+
+
+class Resource:
+    """Like a resource of dagster-ray, which has an address only when a run has begun."""
+
+    host = ""
+
+    @property
+    def ray_address(self) -> str:
+        if not self.host:
+            raise RuntimeError("the cluster was not started yet")
+        return f"ray://{self.host}:10001"
+
+
+def test_the_address_may_be_a_resource_that_has_one_when_a_run_begins() -> None:
+    resource = Resource()
+    found = [RayCluster(resource), RayCluster.of(resource)]
+    resource.host = "head"
+    assert [str(one) for one in found] == ["Ray at ray://head:10001"] * 2
+    for given in (LocalCluster(), RayCluster("auto")):
+        assert RayCluster.of(given) is given
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"),
+    [({"num_gpus": 1}, 5), ({"num_gpus": 2}, 2), ({"num_gpus": 0.5}, 10), ({"num_cpus": 8}, 2)],
+)
+def test_there_is_an_agent_for_each_share_of_gpus_and_else_for_each_node(
+    monkeypatch: pytest.MonkeyPatch, wanted: dict[str, float], count: int
+) -> None:
+    nodes: list[dict[str, float]] = [{"CPU": 8, "GPU": 4}, {"CPU": 8, "GPU": 1}, {"CPU": 4}]
+    monkeypatch.setattr(ray_cluster, "_nodes", lambda: nodes)
+    assert RayCluster().count(wanted) == count
+    assert RayCluster(agents=2).count(wanted) == 2

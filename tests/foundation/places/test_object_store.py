@@ -1,0 +1,321 @@
+"""Test the object store against an S3 server, and results in it from one machine to another."""
+
+import asyncio
+import os
+from datetime import timedelta
+from pathlib import Path
+from unittest.mock import patch
+
+import obstore
+import pytest
+from obstore.store import LocalStore
+
+from dagster_dataops import JsonlDataset, config, load_result
+from dagster_dataops.configuration import root_setting
+from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
+from dagster_dataops.foundation.places import object_store
+from dagster_dataops.foundation.places.bucket import StoreBucket
+from dagster_dataops.foundation.places.mounted_buckets import bucket_of
+from dagster_dataops.foundation.places.object_store import ObjectStore, open_store
+from dagster_dataops.foundation.places.open_stores import writing
+from dagster_dataops.foundation.places.result_store import ConflictError
+from dagster_dataops.foundation.places.shown_places import shown_place
+from tests.object_stores import SECRETS, s3_server, unreliable
+
+
+@pytest.fixture(scope="module")
+def address():
+    with s3_server() as found:
+        yield found
+
+
+@pytest.fixture
+def on_s3(address, monkeypatch, tmp_path):
+    """Set the root to a new prefix of the server; return the store."""
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    config.data_process_scratch = tmp_path / "scratch"
+    config.data_process_path = f"s3://results/{tmp_path.name}"
+    found = bucket_of(config.data_process_path)
+    assert found is not None
+    return writing(found[0])
+
+
+def test_an_object_is_created_only_once(on_s3):
+    version = on_s3.create("a/one", b"1")
+
+    with pytest.raises(ConflictError):
+        on_s3.create("a/one", b"2")
+    assert on_s3.read("a/one") == (b"1", version)
+    assert on_s3.status("a/one").size == 1
+
+
+def test_a_request_that_is_sent_twice_is_no_conflict_with_itself(on_s3):
+    version = on_s3.create("b/one", b"token 1")
+
+    assert on_s3.create("b/one", b"token 1") == version
+    later = on_s3.replace("b/one", b"token 2", version)
+    assert on_s3.replace("b/one", b"token 2", version) == later
+
+
+def test_an_object_of_another_version_is_not_replaced(on_s3):
+    first = on_s3.create("c/one", b"1")
+    second = on_s3.replace("c/one", b"2", first)
+
+    with pytest.raises(ConflictError):
+        on_s3.replace("c/one", b"3", first)
+    assert on_s3.read_range("c/one", 0, 1, second) == b"2"
+    with pytest.raises(ConflictError):
+        on_s3.read_range("c/one", 0, 1, first)
+
+
+def test_names_and_missing_objects(on_s3, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"12")
+    on_s3.put("d/x/one", b"1")
+    on_s3.upload("d/a%2E b@+=,/two", path)
+    on_s3.put("d/three", b"3")
+
+    assert on_s3.names("d") == ["d/a%2E b@+=,/two", "d/three", "d/x/one"]
+    assert on_s3.names_in("d") == ["d/three"]
+    on_s3.remove(["d/x/one", "d/none"])
+    assert on_s3.read("d/x/one") is None
+    assert on_s3.status("d/none") is None
+
+
+def test_a_large_file_has_parts_and_is_read_by_ranges(on_s3, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(1 << 20) * 33)
+
+    on_s3.upload("large", path)
+
+    from dagster_dataops.datasets.fetched_file import fetch
+
+    fetch(on_s3, "large", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == path.read_bytes()
+
+
+class OverwritingStore(ObjectStore):
+    """A store that ignores the condition of a request."""
+
+    def _written(self, key, data, mode):
+        return super()._written(key, data, "overwrite")
+
+
+def test_a_store_that_overwrites_objects_is_refused(on_s3):
+    with pytest.raises(StoreRefusedError, match="overwrites an object that is to be created"):
+        OverwritingStore(on_s3.url, on_s3._client).check()
+
+
+def test_a_store_without_conditional_replacement_is_refused(tmp_path):
+    store = ObjectStore("file://here", LocalStore(tmp_path))
+
+    with pytest.raises(StoreRefusedError, match="file://here: .*lacks conditional writes"):
+        store.check()
+
+
+def test_a_missing_bucket_is_refused_with_the_reason(on_s3, tmp_path):
+    with pytest.raises(StoreRefusedError, match="s3://nothing-here: .*there is no such bucket"):
+        open_store(StoreBucket("s3://nothing-here", tmp_path, {}))
+
+
+def test_wrong_options_are_refused(tmp_path):
+    with pytest.raises(StoreRefusedError, match="s3://results: cannot open the store"):
+        open_store(StoreBucket("s3://results", tmp_path, {"no_such_option": "x"}))
+
+
+def test_an_unreachable_object_names_the_url(on_s3):
+    broken = ObjectStore(on_s3.url, obstore.store.S3Store("none-such"))
+    with pytest.raises(StorageError, match="s3://results/x: cannot list"):
+        broken.names("x")
+
+
+def test_a_folder_of_a_working_copy_is_shown_by_its_url(on_s3, tmp_path):
+    root = config.data_process_path
+
+    assert shown_place(root / "node") == f"s3://results/{tmp_path.name}/node"
+    assert shown_place(tmp_path) == str(tmp_path)
+    assert bucket_of(tmp_path) is None
+
+
+def test_a_url_with_dots_is_refused():
+    with pytest.raises(ConfigurationError, match=r"without the parts \. and \.\."):
+        root_setting("root", "s3://results/../other")
+
+
+def elsewhere(tmp_path: Path) -> None:
+    """Go on as on another machine."""
+    config.data_process_scratch = tmp_path / "elsewhere"
+
+
+RECORDS = [{"n": number, "text": "x" * 50} for number in range(500)]
+
+
+@pytest.mark.parametrize("mode", ["single", "thread", "async", "process"])
+def test_a_result_is_the_same_on_another_machine(on_s3, registry, tmp_path, mode):
+    function = doubled_later if mode == "async" else double
+    operator = registry("data.group", _concurrency_mode=mode)(function)()
+
+    result = operator(RECORDS)
+
+    elsewhere(tmp_path)
+    found = load_result(f"s3://results/{tmp_path.name}/{function.__name__}")
+    assert found.read() == result == [double(record) for record in RECORDS if record["n"] % 9]
+    assert found.path.with_name(f"{function.__name__}_error.jsonl").read_bytes().count(b"\n") == 56
+
+
+def double(data: dict) -> dict:
+    if data["n"] % 9 == 0:
+        raise ValueError("nine")
+    return {**data, "twice": 2 * data["n"]}
+
+
+async def doubled_later(data: dict) -> dict:
+    await asyncio.sleep(0)
+    return double(data)
+
+
+def test_failed_records_are_retried_on_another_machine(on_s3, registry, tmp_path):
+    allowed = [False]
+
+    @registry("data.group", _concurrency_mode="single")
+    def some(data: dict) -> dict:
+        if data["n"] % 9 == 0 and not allowed[0]:
+            raise ValueError("nine")
+        return data
+
+    operator = some()
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(b"".join(b'{"n":%d}\n' % number for number in range(100)))
+    assert len(operator(str(source))) == 88
+
+    elsewhere(tmp_path)
+    allowed[0] = True
+    config.data_process_resume = "failed_records"
+    assert operator(str(source)) == [{"n": number} for number in range(100)]
+
+
+def test_a_finished_result_is_reused_on_another_machine(on_s3, registry, tmp_path):
+    calls = []
+
+    @registry("data.group", _concurrency_mode="single")
+    def count(data: dict) -> dict:
+        calls.append(data["n"])
+        return data
+
+    operator = count()
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(b'{"n":1}\n')
+    operator(str(source))
+
+    elsewhere(tmp_path)
+    config.data_process_resume = True
+    assert operator(str(source)) == [{"n": 1}]
+    assert calls == [1]
+
+
+def test_equal_bytes_are_not_sent_again(on_s3, registry, tmp_path):
+    operator = registry("data.group", _concurrency_mode="single")(double)()
+    operator(RECORDS)
+    before = [name for name in on_s3.names(tmp_path.name) if name.endswith("results.jsonl")]
+
+    operator(RECORDS)
+
+    assert [n for n in on_s3.names(tmp_path.name) if n.endswith("results.jsonl")] == before
+    assert not [name for name in on_s3.names(tmp_path.name) if "/data/" in name]
+
+
+def test_an_input_is_read_where_it_lies_in_its_present_version(on_s3, registry, tmp_path):
+    on_s3.put("in/docs.jsonl", b'{"n":1}\n{"n":0}\n')
+    operator = registry("data.group", _concurrency_mode="single")(double)()
+
+    assert operator("s3://results/in/docs.jsonl") == [{"n": 1, "twice": 2}]
+
+    row = next((config.data_process_path / "double").glob("*_error.jsonl")).read_text()
+    assert '"path":"s3://results/in/docs.jsonl","line":2' in row
+    assert not list(config.data_process_scratch.rglob("docs.jsonl"))
+    first = JsonlDataset.of_file("s3://results/in/docs.jsonl")
+    on_s3.put("in/docs.jsonl", b'{"n":2}\n')
+    second = JsonlDataset.of_file("s3://results/in/docs.jsonl")
+    assert second.read() == [{"n": 2}]
+    assert second.identity != first.fingerprint
+    with pytest.raises(InputError, match="s3://results/in/docs.jsonl: was changed after its hand"):
+        first.check_content()
+    with pytest.raises(InputError, match="s3://results/in/docs.jsonl: was changed after its hand"):
+        first.download()
+
+
+def test_a_copy_of_an_input_is_made_once_for_each_version(on_s3):
+    on_s3.put("in/docs.jsonl", b'{"n":1}\n')
+    dataset = JsonlDataset.of_file("s3://results/in/docs.jsonl")
+    copy = dataset.download().path
+    before = copy.stat()
+
+    assert dataset.download().path.stat().st_ino == before.st_ino
+    assert list(dataset.stream()) == [{"n": 1}]
+    copy.write_bytes(b'{"n":2}\n')
+    os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert dataset.download().read() == [{"n": 1}]
+
+
+def test_a_missing_input_is_an_error_with_its_url(on_s3):
+    with pytest.raises(InputError, match="s3://results/none.jsonl: there is no such object"):
+        JsonlDataset.of_file("s3://results/none.jsonl")
+
+
+def test_without_the_extra_the_error_names_it(run_python):
+    out = run_python(
+        "import sys\n"
+        "sys.modules['obstore'] = None\n"
+        "from dagster_dataops import load_result\n"
+        "try:\n"
+        "    load_result('s3://results/x')\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    assert "MissingExtraError a root on an object store needs" in out
+    assert "dagster-dataops[objectstore]" in out
+
+
+def test_runs_on_a_local_disk_import_nothing_of_object_stores(run_python, tmp_path):
+    out = run_python(
+        "import sys\n"
+        "from dagster_dataops import config, data, load_result\n"
+        f"config.data_process_path = {str(tmp_path)!r}\n"
+        "data.dedup.Exact(input_key='n')([{'n': 1}, {'n': 1}])\n"
+        "print([name for name in sys.modules if 'obstore' in name or 'published_objects' in name\n"
+        "       or name.endswith(('_store', '_stores', 'bucket_claim', 'bucket_place'))])\n"
+    )
+    assert out == "[]\n"
+
+
+def test_a_run_outlasts_an_outage_of_its_store(address, monkeypatch, registry, tmp_path):
+    fault_at: list[str] = []
+
+    def fails(method: str, path: str) -> str:
+        hit = method == "PUT" and "/.journal/" in path and len(fault_at) < 15
+        fault_at.extend([path] * hit)
+        return "503" if hit else ""
+
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    config.data_process_scratch = tmp_path / "scratch"
+    with unreliable(address, fails) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy)
+        config.data_process_path = f"s3://results/{tmp_path.name}"
+        operator = registry("data.group", _concurrency_mode="single")(double)()
+        assert len(operator(RECORDS)) == 444
+
+    assert len(fault_at) == 15
+
+
+def test_an_address_without_a_store_is_refused_soon(monkeypatch, tmp_path):
+    for name, value in {**SECRETS, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}.items():
+        monkeypatch.setenv(name, value)
+
+    with (
+        patch.object(object_store, "_PATIENCE", {"retry_timeout": timedelta(days=1)}),
+        pytest.raises(StoreRefusedError, match="s3://results: cannot write to the store"),
+    ):
+        open_store(StoreBucket("s3://results", tmp_path, {}))

@@ -1,0 +1,153 @@
+"""Tests of dagster_dataops.pipelines.graph."""
+
+import os
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.pipelines.graph.graph import OperatorGraph
+from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
+
+REGISTRY = OperatorRegistry(lambda operator, data: data)
+
+
+@REGISTRY("data.graph")
+def step(data: dict):
+    return data
+
+
+@REGISTRY("data.graph", rewrite_func="forward_batch_input")
+def join(left: list[dict], right: list[dict]):
+    return [*left, *right]
+
+
+def node(name: str, *inputs: str, operator=step) -> OperatorNode:
+    return OperatorNode(name, operator(), inputs or (SOURCE,))
+
+
+def names(graph: OperatorGraph) -> list[str]:
+    return [each.name for each in graph.ordered()]
+
+
+def test_nodes_keep_the_order_in_which_they_were_added():
+    graph = OperatorGraph.of("docs", [node("b"), node("a", "b"), node("c", "a")])
+
+    assert list(graph.nodes) == ["b", "a", "c"]
+    assert names(graph) == ["b", "a", "c"]
+    assert graph.last.name == "c"
+
+
+def test_a_node_may_name_one_that_is_added_later():
+    graph = OperatorGraph.of("docs", [node("second", "first"), node("first")])
+
+    assert names(graph) == ["first", "second"]
+
+
+@given(st.lists(st.sets(st.integers(0, 7)), min_size=1, max_size=8), st.randoms())
+def test_every_node_comes_after_its_inputs(wishes, random):
+    nodes = []
+    for number, wish in enumerate(wishes):
+        inputs = [f"n{other}" for other in sorted(wish) if other < number]
+        nodes.append(node(f"n{number}", *inputs))
+    random.shuffle(nodes)
+
+    graph = OperatorGraph.of("docs", nodes)
+
+    seen = {SOURCE}
+    for each in graph.ordered():
+        assert seen.issuperset(each.inputs)
+        seen.add(each.name)
+    assert len(seen) == len(nodes) + 1
+    assert names(graph) == names(OperatorGraph.of("docs", nodes))
+
+
+def test_two_nodes_of_one_name_are_refused():
+    with pytest.raises(PipelineDefinitionError, match=r"'docs': two nodes are called 'a'"):
+        OperatorGraph.of("docs", [node("a"), node("a")])
+
+
+def test_an_unknown_input_names_the_node_and_the_nearest():
+    with pytest.raises(PipelineDefinitionError) as caught:
+        OperatorGraph.of("docs", [node("upper"), node("suffix", "uppr")])
+
+    assert "node 'suffix' takes its input from 'uppr'" in str(caught.value)
+    assert "did you mean 'upper'?" in str(caught.value)
+
+
+def test_an_input_unlike_any_node_is_shown_the_nodes():
+    with pytest.raises(
+        PipelineDefinitionError, match=r"which is not a node\. Nodes: upper, suffix"
+    ):
+        OperatorGraph.of("docs", [node("upper"), node("suffix", "zzzz")])
+
+
+def test_a_cycle_is_refused_and_shown():
+    with pytest.raises(PipelineDefinitionError, match="cycle: ") as caught:
+        OperatorGraph.of("docs", [node("a", "c"), node("b", "a"), node("c", "b")])
+
+    assert {"a", "b", "c"} <= set(str(caught.value).split("cycle: ")[1].split(" -> "))
+
+
+def test_a_node_that_takes_itself_is_a_cycle():
+    with pytest.raises(PipelineDefinitionError, match="cycle: a -> a"):
+        OperatorGraph.of("docs", [node("a", "a")])
+
+
+def test_a_joining_operator_needs_as_many_inputs_as_it_takes():
+    fitting = OperatorGraph.of("docs", [node("a"), node("b", "a", SOURCE, operator=join)])
+    assert fitting.nodes["b"].inputs == ("a", SOURCE)
+
+    with pytest.raises(PipelineDefinitionError, match=r"graph\.join takes 2 datasets.*are source"):
+        OperatorGraph.of("docs", [node("a", operator=join)])
+
+
+def test_an_operator_of_one_input_takes_several_nodes_one_after_the_other():
+    graph = OperatorGraph.of("docs", [node("a"), node("b"), node("c", "a", "b")])
+
+    assert graph.nodes["c"].inputs == ("a", "b")
+
+
+def test_a_graph_without_nodes_is_refused():
+    with pytest.raises(PipelineDefinitionError, match="no nodes"):
+        OperatorGraph.of("docs", [])
+
+
+def test_a_graph_cannot_be_changed():
+    nodes = [node("a")]
+    graph = OperatorGraph.of("docs", nodes)
+    nodes.append(node("b"))
+
+    assert list(graph.nodes) == ["a"]
+    with pytest.raises(FrozenInstanceError):
+        graph.name = "other"
+    with pytest.raises(TypeError):
+        graph.nodes["b"] = node("b")
+
+
+_CHARACTERS = st.characters(codec="utf-8") | st.sampled_from("/\0.\udcff")
+
+
+@given(st.text(_CHARACTERS, max_size=6) | st.sampled_from(["..", "CON", "n" * 200, "é" * 100]))
+def test_a_node_name_must_be_a_valid_folder_name(name):
+    try:
+        OperatorGraph.of("docs", [node(name)])
+        OperatorGraph.of(name, [node("docs")])
+    except PipelineDefinitionError:
+        return
+    else:
+        path = Path("/root") / "docs" / name
+        assert path.parent == Path("/root/docs")
+        assert path.name == name
+        assert not name.startswith(".")
+        assert "\0" not in name
+        assert len(os.fsencode(f".{name}_results.jsonl.json.draft.draft")) < 256
+
+
+def test_a_node_cannot_be_named_like_the_checkpoints_of_another():
+    with pytest.raises(PipelineDefinitionError, match="'checkpoints' cannot name a folder"):
+        OperatorGraph.of("docs", [node("checkpoints")])

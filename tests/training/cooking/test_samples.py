@@ -1,0 +1,86 @@
+"""Tests of dagster_dataops.training.cooking.samples."""
+
+import pickle
+from dataclasses import field
+
+import pytest
+
+from dagster_dataops import Sample, TextSample, basic_sample_keys, edataclass
+from dagster_dataops.records import encode
+from dagster_dataops.training.filestores.source_info import SourceInfo, add_source_info
+
+CRUDE = {
+    "__key__": "k",
+    "__restore_key__": ["d", "s", "k"],
+    "__shard__": "s",
+    "__subflavors__": {"a": 1},
+    "__sources__": [SourceInfo.of("d", 0, "s", ["k.txt"])],
+    "txt": b"hello",
+}
+
+
+@edataclass
+class Pair(Sample):
+    first: str
+    second: int = 2
+    third: list = field(default_factory=list)
+
+
+def test_a_sample_is_a_dict_whose_fields_are_attributes():
+    sample = Pair(**basic_sample_keys(CRUDE), first="x")
+    sample.second = 5
+    assert (sample.first, sample["second"], sample.third) == ("x", 5, [])
+    assert sample["__key__"] == "k"
+    assert "__shard__" not in sample
+    assert encode(Pair(first="x")) == b'{"first":"x","second":2,"third":[]}\n'
+    copied = pickle.loads(pickle.dumps(sample))
+    assert type(copied) is Pair
+    assert copied == sample
+    assert repr(Pair(first="x")) == "Pair(first='x', second=2, third=[])"
+
+
+def test_an_unknown_or_missing_field_is_refused():
+    with pytest.raises(TypeError, match=r"no field 'firstly'; did you mean 'first'\?"):
+        Pair(firstly="x")
+    with pytest.raises(TypeError, match=r"no field '~'\. Its fields: first"):
+        Pair(**{"~": "x"})
+    with pytest.raises(TypeError, match="no value for its field 'first'"):
+        Pair()
+    with pytest.raises(AttributeError, match="no field 'fourth'"):
+        Pair(first="x").fourth = 1
+    with pytest.raises(AttributeError):
+        _ = Pair(first="x").fourth
+
+
+def test_a_derived_sample_keeps_the_keys_of_its_base():
+    base = TextSample(**basic_sample_keys(CRUDE), text="x")
+    derived = Pair.derive_from(base, first="y")
+    assert (derived["__key__"], derived.first) == ("k", "y")
+    assert "text" not in derived
+
+
+def test_fields_are_inherited_and_plain_classes_become_samples():
+    class More(Pair):
+        fourth: str = "f"
+
+    @edataclass
+    class Plain:
+        text: str
+
+        def shout(self):
+            return self.text.upper()
+
+    assert More(first="a").fourth == "f"
+    assert list(More.field_types()) == ["first", "second", "third", "fourth"]
+    assert Plain(text="a").shout() == "A"
+    assert isinstance(Plain(text="a"), Sample)
+
+
+def test_sources_are_added_to_a_copy():
+    more = SourceInfo.of("aux", "x.txt", "s", ["x.txt"])
+    kept = basic_sample_keys(CRUDE, [more])
+    assert kept["__sources__"] == [*CRUDE["__sources__"], more]
+    assert len(CRUDE["__sources__"]) == 1
+    sample = TextSample(**basic_sample_keys(CRUDE), text="x")
+    add_source_info(sample, more)
+    assert len(sample["__sources__"]) == 2
