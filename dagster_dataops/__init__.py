@@ -2,8 +2,9 @@
 
 The names that are used most, by subject. ``help(build_definitions)`` describes one of them, and
 ``data.dedup`` lists a group of operators. docs/reference describes all names, by the same subjects.
+``dagster_dataops.loading``, ``crude`` and ``llm`` have all names of loaders, crude data and models.
 
-Operators         data_register, data, OperatorContext, To, Drop, Operational
+Operators         data_register, data, OperatorContext, To, Drop, Operational, Record
 Pipelines         pipeline, chain, combine
 Results           load_result, JsonlDataset, load_artefact, report, trace
 Configuration     config, RayCluster, register_workplace
@@ -11,11 +12,11 @@ Dagster           build_definitions, dataops_assets, DataOpsResource, DataOpsIOM
                   DataOpsTranslator, NewFiles, PipelineSchedule,
                   OperatorPipelineComponent
 Checks            checks, ErrorRateCheck
-Language models   LLMOperator, ModelClient, LLMResource, dry_run
-Streams           read_jsonl, DataPipeline, Selector
+Language models   LLMOperator, ModelClient, LLMResource, dry_run, llm
+Streams           read_jsonl, read_sequence, DataPipeline, Selector
 Readers           readers, text
-Loaders           DataLoader2, torch_dataset
-Crude data        crude, cook, Cooker, metadataset
+Loaders           DataLoader2, loading
+Crude data        crude, metadataset
 Errors and tests  DataOpsError, errors, testing
 """
 

@@ -1,6 +1,57 @@
 # The public names by subject, and their modules; `__init__.py` imports each on first use.
 # `help(dagster_dataops)` and docs/reference have the same subjects in the same order.
 
+# Shown by `dir`. The others can be imported, too; those of loaders, crude data and models also from
+# `dagster_dataops.loading`, `dagster_dataops.crude` and `dagster_dataops.llm`.
+__all__ = [
+    "DataLoader2",
+    "DataOpsError",
+    "DataOpsIOManager",
+    "DataOpsResource",
+    "DataOpsTranslator",
+    "DataPipeline",
+    "Drop",
+    "ErrorRateCheck",
+    "JsonlDataset",
+    "LLMOperator",
+    "LLMResource",
+    "ModelClient",
+    "NewFiles",
+    "Operational",
+    "OperatorContext",
+    "OperatorPipelineComponent",
+    "PipelineSchedule",
+    "RayCluster",
+    "Record",
+    "Selector",
+    "To",
+    "build_definitions",
+    "chain",
+    "checks",
+    "combine",
+    "config",
+    "crude",
+    "data",
+    "data_register",
+    "dataops_assets",
+    "dry_run",
+    "errors",
+    "llm",
+    "load_artefact",
+    "load_result",
+    "loading",
+    "metadataset",
+    "pipeline",
+    "read_jsonl",
+    "read_sequence",
+    "readers",
+    "register_workplace",
+    "report",
+    "testing",
+    "text",
+    "trace",
+]
+
 # Operators
 from dagster_dataops.data import data_register as data_register
 from dagster_dataops import data as data
@@ -61,6 +112,7 @@ from dagster_dataops import checks as checks
 from dagster_dataops.assets.checks.error_rate import ErrorRateCheck as ErrorRateCheck
 
 # Language models
+from dagster_dataops import llm as llm
 from dagster_dataops.models.llm_operator import LLMOperator as LLMOperator
 from dagster_dataops.models.json_hooks import LLMDataJson as LLMDataJson
 from dagster_dataops.models.calls.client import ModelClient as ModelClient
@@ -101,6 +153,7 @@ from dagster_dataops.readers.part_files.part_reader import PartFiles as PartFile
 from dagster_dataops.readers.numbers import parse_numbers as parse_numbers
 
 # Loaders
+from dagster_dataops import loading as loading
 from dagster_dataops.training.loading.loader import DataLoader2 as DataLoader2
 from dagster_dataops.training.loading.reading_service import (
     InProcessReadingService as InProcessReadingService,

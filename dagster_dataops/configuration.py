@@ -160,7 +160,7 @@ class Configuration:
 
 
 def _default_scratch() -> Path:
-    from dagster_dataops.foundation.places.private_folders import (  # imports tempfile; only for object stores
+    from dagster_dataops.foundation.places.private_folders import (  # imports tempfile
         ForeignFolderError,
         private_folder,
     )

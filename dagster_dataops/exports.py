@@ -4,7 +4,6 @@ Worker processes import the package to load operators. They never import Dagster
 a second, and little of the rest.
 """
 
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -13,21 +12,19 @@ from typing import Any, Final
 
 _IMPORT: Final = re.compile(r"^from (\S+) import \(?\s*(\w+) as (\w+)", re.MULTILINE)
 _ALIAS: Final = re.compile(r"^(\w+) = (\w+)$", re.MULTILINE)
+_SHOWN: Final = re.compile(r"^__all__ = \[(.*?)\]", re.MULTILINE | re.DOTALL)
 
 
 def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object]]:
-    """Return ``__all__`` and ``__getattr__`` of a package.
+    """Return ``__all__`` and ``__getattr__`` of a package or a module.
 
     Args:
-        package: Name of a package whose ``__init__.pyi``, which type checkers read, imports each
-            public name by ``from module import name as name``. A name that differs from the
-            imported one is assigned: ``public = name``.
+        package: Its name. Its stub, which type checkers read, imports each public name by ``from
+            module import name as name``. A name that differs from the imported one is assigned:
+            ``public = name``. An ``__all__`` in the stub lists the names to show; by default all.
     """
-    module: Any = sys.modules[package]
-    stub = os.path.join(module.__path__[0], "__init__.pyi")  # noqa: PTH118 - inside a zip, too
-    text = module.__spec__.loader.get_data(stub).decode()
-    homes = {public: (home, name) for home, name, public in _IMPORT.findall(text)}
-    homes |= {public: homes.pop(name) for public, name in _ALIAS.findall(text)}
+    text = _stub(package)
+    homes = _homes(text)
 
     def load(name: str) -> object:
         if name not in homes:
@@ -37,4 +34,23 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object]]:
         found = None if home == package else getattr(import_module(home), attribute, None)
         return import_module(f"{home}.{attribute}") if found is None else found
 
-    return sorted(homes), load
+    shown = _SHOWN.search(text)
+    return sorted(homes if shown is None else re.findall(r"\w+", shown[1])), load
+
+
+def public_names(package: str) -> list[str]:
+    """Return all names that can be imported from a package, also those that it does not show."""
+    return sorted(_homes(_stub(package)))
+
+
+def _stub(package: str) -> str:
+    """Return the text of ``name.pyi`` beside ``name.py``, also inside a zip."""
+    spec: Any = sys.modules[package].__spec__
+    text: str = spec.loader.get_data(f"{spec.origin}i").decode()
+    return text
+
+
+def _homes(text: str) -> dict[str, tuple[str, str]]:
+    """Return the module and the name there, by the public name."""
+    homes = {public: (home, name) for home, name, public in _IMPORT.findall(text)}
+    return homes | {public: homes.pop(name) for public, name in _ALIAS.findall(text)}

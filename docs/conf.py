@@ -11,6 +11,7 @@ from sphinx.application import Sphinx
 sys.path.insert(0, str(Path(__file__).parent))
 
 import dagster_dataops
+from dagster_dataops.exports import public_names
 
 project = "dagster-dataops"
 author = "the dagster-dataops developers"
@@ -52,7 +53,7 @@ nitpick_ignore_regex = [("py:.*", r"(?!dagster_dataops\.[A-Z]).*")]
 
 # Public names are documented where users import them from.
 for _package in (dagster_dataops, dagster_dataops.assets):
-    for _name in _package.__all__:
+    for _name in public_names(_package.__name__):
         _value = getattr(_package, _name)
         if isinstance(_value, type) and _value.__module__.startswith("dagster_dataops."):
             _value.__module__ = _package.__name__

@@ -13,6 +13,7 @@ import pytest
 import dagster_dataops
 from dagster_dataops import assets, readers, testing
 from dagster_dataops.assets import PlannedPipeline
+from dagster_dataops.exports import public_names
 from tests.each import each
 
 PACKAGE = Path(dagster_dataops.__file__).parent
@@ -22,7 +23,7 @@ def test_the_public_names_are_sorted_and_unique():
     assert dagster_dataops.__all__ == sorted(set(dagster_dataops.__all__))
 
 
-@each("name", dagster_dataops.__all__)
+@each("name", public_names("dagster_dataops"))
 def test_every_public_name_resolves(name):
     assert getattr(dagster_dataops, name) is not None
 
@@ -51,7 +52,8 @@ def test_help_shows_the_most_wanted_names_by_subject():
     assert list(listed) == list(stub)
     for subject, names in listed.items():
         assert set(names) <= stub[subject]
-    assert 35 <= sum(map(len, listed.values())) <= 45
+    assert sorted(name for names in listed.values() for name in names) == dagster_dataops.__all__
+    assert 35 <= len(dagster_dataops.__all__) <= 46
 
 
 def test_the_reference_has_the_subjects_of_help_in_the_same_order():
@@ -67,20 +69,52 @@ def test_the_version_is_that_of_the_distribution():
     assert re.fullmatch(r"\d+\.\d+\.\d+", dagster_dataops.__version__)
 
 
-@pytest.mark.parametrize(
-    "module", ["assets", "checks", "combine", "graphs", "readers", "testing", "text"]
-)
+MODULES_WITH_NAMES = ["assets", "checks", "combine", "graphs", "llm", "loading", "readers"]
+
+
+@each("module", [*MODULES_WITH_NAMES, "testing", "text"])
 def test_dir_shows_only_the_public_names_of_a_module(module):
     found = getattr(dagster_dataops, module)
     assert dir(found) == sorted(found.__all__)
     assert all(hasattr(found, name) for name in found.__all__)
 
 
-@each("name", ["assets", "checks", "combine", "errors", "graphs", "readers", "testing", "text"])
+@each("name", [*MODULES_WITH_NAMES, "errors", "testing", "text"])
 def test_a_module_that_the_package_shows_can_be_imported_from(name):
     module = importlib.import_module(f"dagster_dataops.{name}")
     assert module is getattr(dagster_dataops, name)
     assert all(hasattr(module, one) for one in getattr(module, "__all__", ()))
+
+
+@each("module", ["crude", "llm", "loading"])
+def test_a_module_has_the_names_of_its_subject(module):
+    found = importlib.import_module(f"dagster_dataops.{module}")
+    subject = {"crude": "Crude data", "llm": "Language models", "loading": "Loaders"}[module]
+    module_itself = {module} - {"crude"}  # the function has the name of the module
+    assert set(found.__all__) == subjects_of_stub()[subject] - module_itself
+    for name in found.__all__:
+        assert getattr(found, name) is not None
+
+
+USE_CRUDE = textwrap.dedent(
+    """
+    import inspect
+    from dagster_dataops import crude
+    function = crude
+    from dagster_dataops.crude import Cooker, crude as named
+    import dagster_dataops
+    assert named is function
+    assert callable(dagster_dataops.crude)
+    try:
+        dagster_dataops.crude("missing_folder")
+    except dagster_dataops.DataOpsError as error:
+        print(type(error).__name__)
+    """
+)
+
+
+def test_crude_is_a_function_and_a_module(run_python):
+    assert run_python(USE_CRUDE).strip() == "InputError"
 
 
 @each("name", assets.__all__)
@@ -116,7 +150,7 @@ def test_no_two_modules_have_the_same_name():
 
 def test_no_two_classes_have_the_same_name():
     # The operators have names of their own in each group, such as filters.Url and dedup.Url.
-    groups = {PACKAGE / "library", PACKAGE / "combine"}
+    groups = {PACKAGE / "library"}
     engine = [path.read_text() for path in MODULES if not groups.intersection(path.parents)]
 
     assert not repeated(name for text in engine for name in re.findall(r"(?m)^class (\w+)", text))

@@ -11,7 +11,6 @@ from typing_extensions import override
 
 from dagster_dataops.assets.inputs.forms import loadable, loading_form, storing_form
 from dagster_dataops.assets.inputs.partitions import named, ordered
-from dagster_dataops.assets.metadata.materialization import dataset_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.checkpoints.folder.manifest import (
     NodeFolder,
@@ -78,6 +77,8 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
             return  # the step adds the metadata
         dataset = write_result(folder, records_of(value), context.run_id)
         if partition is None or context.has_partition_key:
+            from dagster_dataops.assets.metadata.materialization import dataset_metadata
+
             context.add_output_metadata(dataset_metadata(dataset, partition))
 
     @override

@@ -10,7 +10,6 @@ from pydantic import Field, field_validator
 from typing_extensions import override
 
 from dagster_dataops.assets.runtime.asset_paths import folder_of
-from dagster_dataops.assets.runtime.core_sharing import fair_settings
 from dagster_dataops.assets.runtime.environment_values import from_environment, written_values
 from dagster_dataops.assets.runtime.events import DataOpsEventIterator
 from dagster_dataops.assets.runtime.external_call import ExternalCall, external_call
@@ -245,6 +244,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         Raises:
             ClusterError: The operator asks for agents, and cannot have them.
         """
+        from dagster_dataops.assets.runtime.core_sharing import fair_settings
         from dagster_dataops.execution.agent_pool import cluster_for
 
         invocation = operator.__dataops__

@@ -27,7 +27,6 @@ from dagster_dataops.datasets.artefact import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, write_durably
-from dagster_dataops.datasets.parted_result import is_intact, remove_parts
 from dagster_dataops.datasets.published_files import (
     CHECKPOINTS,
     MANIFEST,
@@ -461,6 +460,8 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
 
 def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
     """Return whether a result, its parts and the files of an artefact are unchanged."""
+    from dagster_dataops.datasets.parted_result import is_intact  # of versions before
+
     if not manifest.tells_of(folder.result) or not is_intact(folder.result, manifest.parted):
         return False
     return not (manifest.artefact and damage(folder.artefact / manifest.artefact))
@@ -615,6 +616,8 @@ def write_result(
         made_from=dict(made_from),
     )
     write_durably(folder.manifest, manifest.to_bytes())
+    from dagster_dataops.datasets.parted_result import remove_parts
+
     with storage(folder.path, "remove the parts of an earlier result"):
         remove_parts(folder.parts)
     folder.place.publish({folder.result: folder.result}, manifest.to_bytes())

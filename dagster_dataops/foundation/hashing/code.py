@@ -57,6 +57,7 @@ from dagster_dataops.foundation.hashing.exact_forms import (
     ExactForms,
     is_content,
 )
+from dagster_dataops.foundation.hashing.moved_modules import counted_module
 from dagster_dataops.foundation.hashing.named_references import (
     attributes_named,
     imports_in,
@@ -201,7 +202,7 @@ class _CodeForms(ExactForms):
     def _reference(self, target: Any) -> str:
         origin = self._home.origin(_module_of(target))
         if origin is not None:
-            return f"{origin} {_module_of(target)}.{target.__qualname__}"
+            return f"{origin} {counted_module(_module_of(target))}.{target.__qualname__}"
         if id(target) not in self._numbers:
             self._numbers[id(target)] = len(self._numbers)
             self._queue.append(target)

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 import xxhash
 
+from dagster_dataops.foundation.hashing.moved_modules import counted_module
 from dagster_dataops.foundation.hashing.operational import is_operational
 from dagster_dataops.foundation.hashing.tensors import tensor_content
 
@@ -38,7 +39,7 @@ PathForm: TypeAlias = Callable[["os.PathLike[str]"], dict[str, str] | None]
 
 def function_name(function: Any) -> str:
     """Return the qualified name of a function or class: its form where code does not count."""
-    return f"{function.__module__}.{function.__qualname__}"
+    return f"{counted_module(function.__module__)}.{function.__qualname__}"
 
 
 def ignore_nothing(_: str) -> bool:
@@ -329,11 +330,12 @@ def state_parts(
 ) -> list[Any]:
     """Return what ``__reduce_ex__`` gives as five parts, or as the place of a global name."""
     if isinstance(reduced, str):
-        return [getattr(value, "__module__", None), reduced]
+        module = getattr(value, "__module__", None)
+        return [counted_module(module) if isinstance(module, str) else module, reduced]
     maker, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
     return [name_of(maker), arguments, state, list(items or ()), list(pairs or ())]
 
 
 def type_name(value: object) -> str:
     """Return the qualified name of the class of ``value``."""
-    return f"{type(value).__module__}.{type(value).__qualname__}"
+    return f"{counted_module(type(value).__module__)}.{type(value).__qualname__}"

@@ -1,0 +1,27 @@
+"""Crude data: samples of many files, cooked to records; auxiliary files, metadatasets.
+
+>>> from dagster_dataops.crude import Cooker, crude
+
+``dagster_dataops.crude`` is a function, too: ``crude(path)`` reads a dataset. Importing this module
+puts the module in its place, so that it can be called with the same arguments.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from dagster_dataops.exports import lazy_exports
+
+__all__, __getattr__ = lazy_exports(__name__)  # `crude.pyi` lists the names
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class _CallableModule(ModuleType):
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self.__getattr__("crude")(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -1,0 +1,49 @@
+# The public names, and their modules; `crude.py` imports each on first use.
+
+from dagster_dataops.assets.components.listed_component import (
+    ListedPipelineComponent as ListedPipelineComponent,
+)
+from dagster_dataops.assets.components.metadataset_component import (
+    MetadatasetComponent as MetadatasetComponent,
+)
+from dagster_dataops.library.cook_operator import cook as cook
+from dagster_dataops.library.task_encoder import DefaultTaskEncoder as DefaultTaskEncoder
+from dagster_dataops.library.task_encoder import TaskEncoder as TaskEncoder
+from dagster_dataops.library.task_encoder import stateless as stateless
+from dagster_dataops.library.training_datasets import get_savable_loader as get_savable_loader
+from dagster_dataops.library.training_datasets import get_train_dataset as get_train_dataset
+from dagster_dataops.library.training_datasets import get_val_dataset as get_val_dataset
+from dagster_dataops.training.cooking.cookers import Cooker as Cooker
+from dagster_dataops.training.cooking.cookers import SkipSample as SkipSample
+from dagster_dataops.training.cooking.cookers import cooker as cooker
+from dagster_dataops.training.cooking.crude_streams import crude as crude
+from dagster_dataops.training.cooking.crude_streams import read_tar as read_tar
+from dagster_dataops.training.cooking.metadataset.metadataset_leaves import (
+    MetadatasetLeaf as MetadatasetLeaf,
+)
+from dagster_dataops.training.cooking.metadataset.metadataset_streams import (
+    Metadataset as Metadataset,
+)
+from dagster_dataops.training.cooking.metadataset.metadataset_streams import (
+    metadataset as metadataset,
+)
+from dagster_dataops.training.cooking.restoring import restore_record as restore_record
+from dagster_dataops.training.cooking.samples import CaptioningSample as CaptioningSample
+from dagster_dataops.training.cooking.samples import CrudeSample as CrudeSample
+from dagster_dataops.training.cooking.samples import InterleavedSample as InterleavedSample
+from dagster_dataops.training.cooking.samples import OCRSample as OCRSample
+from dagster_dataops.training.cooking.samples import Sample as Sample
+from dagster_dataops.training.cooking.samples import TextSample as TextSample
+from dagster_dataops.training.cooking.samples import VQASample as VQASample
+from dagster_dataops.training.cooking.samples import basic_sample_keys as basic_sample_keys
+from dagster_dataops.training.cooking.samples import edataclass as edataclass
+from dagster_dataops.training.filestores.cache_pool import CachePool as CachePool
+from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool
+from dagster_dataops.training.filestores.cache_pool import NoCachePool as NoCachePool
+from dagster_dataops.training.filestores.energon_preparation import (
+    prepare_energon as prepare_energon,
+)
+from dagster_dataops.training.filestores.lazy_files import Lazy as Lazy
+from dagster_dataops.training.filestores.source_info import SourceInfo as SourceInfo
+from dagster_dataops.training.filestores.store import FileStore as FileStore
+from dagster_dataops.training.filestores.store_opening import file_store as file_store
