@@ -33,7 +33,7 @@ MOST: Final = 1.5  # goal of each ratio
 _LIBRARY: Final = (
     "text.NormalizeWhitespace()",
     "text.NormalizePunctuation()",
-    "filters.WordCount(min_num={at})",
+    "filters.WordCount(min_words={at})",
     "text.RemoveLongWords()",
     "pii.Replace()",
     "text.RemoveLinks()",

@@ -78,7 +78,7 @@ def _checks() -> list[Any]:
 def _definitions(root: Path, *, layout: Any = "steps") -> dg.Definitions:
     with pipeline("described") as ppl:
         ppl.marked = marked(_ignore_errors=False)
-        ppl.words = data.filters.WordCount(min_num=2)
+        ppl.words = data.filters.WordCount(min_words=2)
         ppl.once = data.dedup.Exact()
         ppl.asked = data.llm.Generate(prompt="{text}", model="m")
     return build_definitions(
