@@ -62,6 +62,7 @@ def definitions_at(root: Path, source: Any, faults: Faults, **keywords: Any) -> 
     ppl = pipeline_of(
         a=faults.flaky(node="a"), b=faults.flaky(node="b", every=1000), c=faults.flaky(node="c")
     )
+    keywords = {"jobs": ["pipeline", "retry"], **keywords}
     return build_definitions(ppl, source=source, resource=resource_at(root), **keywords)
 
 
@@ -120,7 +121,9 @@ def test_a_node_with_an_unchanged_input_retries_only_its_own_failures(
 ) -> None:
     faults = Faults(registry)
     ppl = pipeline_of(a=faults.flaky(node="a", every=10**6), b=faults.flaky(node="b"))
-    definitions = build_definitions(ppl, source=records(COUNT), resource=resource_at(root))
+    definitions = build_definitions(
+        ppl, source=records(COUNT), resource=resource_at(root), jobs=["pipeline", "retry"]
+    )
     faults.healed = 1  # the failing record of a, id 3, is none
     execute(definitions, instance)
     faults.taken()
@@ -214,7 +217,9 @@ def test_an_operator_that_takes_all_records_follows(
         return data[::-1]
 
     ppl = pipeline_of(a=faults.flaky(node="a"), b=backwards())
-    definitions = build_definitions(ppl, source=records(COUNT), resource=resource_at(root))
+    definitions = build_definitions(
+        ppl, source=records(COUNT), resource=resource_at(root), jobs=["pipeline", "retry"]
+    )
     execute(definitions, instance)
     retry(definitions, instance)
     assert runs == [COUNT - 20]  # nothing has changed
