@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import DataPipeline, DataPipelineBuilder, read_sequence
-from dagster_dataops.streams import data_pipeline, factories, operations, text
+from dagster_dataops.streams import data_pipeline, factories, operations, text_streams
 from dagster_dataops.streams.files import file_mapper
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.grouping import bucket_sizes
@@ -19,7 +19,7 @@ NAMES = {
     "read_sequence": read_sequence,
     "tempfile": tempfile,
 }
-MODULES = [bucket_sizes, data_pipeline, factories, file_mapper, operations, text]
+MODULES = [bucket_sizes, data_pipeline, factories, file_mapper, operations, text_streams]
 # What stages are made of, and what a stream says about itself.
 INTERNAL = {"as_written", "extended", "part", "then", "with_stage"}
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from dagster_dataops.checkpoints.publish.result_writer import ResultWriter
 from typing_extensions import override
 
 from dagster_dataops import data_register
@@ -20,6 +19,7 @@ from dagster_dataops.checkpoints.journal.segment_reader import outputs
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.datasets.lines import iterate_lines
+from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.runners.record_runner import RecordRunner
@@ -75,7 +75,7 @@ class _SortedLines:
         self._sink = sink
         self.tick = sink.tick
 
-    def write(self, results: ResultWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
+    def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
         """Write all lines with a key, sorted."""
         checkpoint, gone = self._sink.checkpoint, set(failed)
         spans = outputs(checkpoint.folder, checkpoint.table.ordered(), [])
