@@ -43,7 +43,7 @@ RULES = {
     "character_repetition": Rule("filters.CharacterRepetition", 7_000),
     "word_repetition": Rule("filters.WordRepetition", 4_000),
     "special_character_ratio": Rule(
-        "filters.SpecialCharacterRatio", 28_000, options={"set": "datajuicer"}
+        "filters.SpecialCharacterRatio", 28_000, options={"character_set": "datajuicer"}
     ),
     "alphanumeric_ratio": Rule("filters.AlphanumericRatio", 45_000),
     "word_count": Rule("filters.WordCount", 20_000),

@@ -122,4 +122,4 @@ def test_the_index_shows_how_much_each_dataset_gave(run: Run, tmp_path: Path) ->
     assert index["dagster_dataops/share_questions"] == "0.281"
     table = index["dagster_dataops/leaves"]
     assert "| captions | 70.0 % | 71.9 % | 719 |" in table
-    assert shown["packed"]["dagster/row_count"] > 0
+    assert int(shown["packed"]["dagster/row_count"]) > 0

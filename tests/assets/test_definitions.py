@@ -100,7 +100,7 @@ def test_a_schedule_exists_on_request(upper: Any, records: Records) -> None:
 
 
 def test_an_impossible_schedule_is_refused(upper: Any, records: Records) -> None:
-    with pytest.raises(dg.DagsterInvalidDefinitionError):
+    with pytest.raises(ConfigurationError, match="schedule is 'at night'; it must be a cron line"):
         build_definitions(pipeline_of(upper=upper()), source=records(1), schedule="at night")
 
 

@@ -95,7 +95,7 @@ def test_an_operator_whose_name_no_tag_can_hold_is_named_in_the_metadata(root: P
 
 
 def test_an_operator_of_the_library_is_described_in_one_paragraph(root: Path) -> None:
-    ppl = pipeline_of(node=data.filters.WordCount(min_num=3))
+    ppl = pipeline_of(node=data.filters.WordCount(min_words=3))
     spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "node")
     assert spec.description == (
         "Keep texts of `min_num` to `max_num` words.\n\nMore: `help(data.filters.WordCount)`."

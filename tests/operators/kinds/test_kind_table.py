@@ -42,8 +42,8 @@ TABLE: Final = PACKAGE / "operators" / "kinds"
 SHIPPED: Final = {one.name for one in vars(kind_table).values() if isinstance(one, OperatorKind)}
 # Texts that are no kinds of operators: the mode of a model client, a key of a loader's state.
 OTHERS: Final = {
-    ("loading/loader.py", "{'seed', 'epoch', 'stream'} <= set(state)"),
-    ("loading/rank_states.py", "key == 'stream'"),
+    ("training/loading/loader.py", "{'seed', 'epoch', 'stream'} <= set(state)"),
+    ("training/loading/rank_states.py", "key == 'stream'"),
     ("models/llm_operator.py", "name != 'record'"),
 }
 
