@@ -8,6 +8,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import DataOpsResource, build_definitions, pipeline
+from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,

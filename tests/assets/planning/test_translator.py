@@ -98,7 +98,7 @@ def test_an_operator_of_the_library_is_described_in_one_paragraph(root: Path) ->
     ppl = pipeline_of(node=data.filters.WordCount(min_words=3))
     spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "node")
     assert spec.description == (
-        "Keep texts of `min_num` to `max_num` words.\n\nMore: `help(data.filters.WordCount)`."
+        "Keep texts of `min_words` to `max_words` words.\n\nMore: `help(data.filters.WordCount)`."
     )
     assert spec.metadata.keys() == {"dagster_dataops/options"}
     shown = spec.metadata["dagster_dataops/options"].md_str.splitlines()[2:]
