@@ -102,7 +102,7 @@ def test_an_operator_of_the_library_is_described_in_one_paragraph(root: Path) ->
     )
     assert spec.metadata.keys() == {"dagster_dataops/options"}
     shown = spec.metadata["dagster_dataops/options"].md_str.splitlines()[2:]
-    assert shown == [r"| min\_num | 3 | 10 |"]
+    assert shown == [r"| min\_words | 3 | 10 |"]
 
 
 def test_the_code_version_follows_code_and_options_but_not_how_it_is_run(
