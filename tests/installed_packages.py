@@ -16,7 +16,7 @@ acme = acme_ops.operators
 [dagster_dataops.readers]
 read_acme = acme_ops.reading:read_acme
 
-[dagster_dataops.datasets.exporters]
+[dagster_dataops.exporters]
 acme.txt = acme_ops.exporting:TextFile
 
 [dagster_dataops.checks]
