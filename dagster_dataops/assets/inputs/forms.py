@@ -17,6 +17,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.exporters.packages import require
 from dagster_dataops.errors import ConfigurationError, InputError, ResultMissingError
 from dagster_dataops.foundation.places.parted_file import PartedFile
+from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:
@@ -124,8 +125,11 @@ def _name_of(kind: Any) -> str:
 
 
 def files_of(datasets: Datasets) -> list[Path]:
-    """Return the files with the records of datasets, in order; empty ones are left out."""
-    paths = [dataset.path for dataset in datasets]
+    """Return the files with the records of datasets, in order; empty ones are left out.
+
+    Objects on a store are copied to this machine.
+    """
+    paths = [dataset.download().path for dataset in datasets]
     files = (PartedFile(path).paths if path.is_dir() else [path] for path in paths)
     return [file for file in chain.from_iterable(files) if file.stat().st_size]
 
@@ -144,7 +148,7 @@ def _only(datasets: Datasets, form: str, instead: str) -> JsonlDataset:
 
 def _path(datasets: Datasets) -> Path:
     """Return the folder of an artefact, or the file of a result."""
-    dataset = _only(datasets, "Path", "list[Path] or dict[str, Path]")
+    dataset = _only(datasets, "Path", "list[Path] or dict[str, Path]").download()
     try:
         return load_artefact(NodeFolder.at(dataset.path)).path
     except ResultMissingError:
@@ -213,7 +217,7 @@ def _polars_frame(datasets: Datasets) -> Any:
 
 def _places(datasets: Datasets) -> str:
     more = f" and {len(datasets) - 1:,} more" if len(datasets) > 1 else ""
-    return f"{datasets[0].path}{more}" if datasets else "of no partitions"
+    return f"{shown_place(datasets[0].location)}{more}" if datasets else "of no partitions"
 
 
 def _table(datasets: Datasets) -> "pa.Table":

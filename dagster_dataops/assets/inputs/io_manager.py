@@ -73,7 +73,7 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
 
     def _store(self, context: dg.OutputContext, partition: str | None, value: Any) -> None:
         folder = self.dataops.folder(context.asset_key.path, partition)
-        if isinstance(value, JsonlDataset) and value.path == folder.result.absolute():
+        if isinstance(value, JsonlDataset) and value.location == folder.result.absolute():
             return  # the step adds the metadata
         dataset = write_result(folder, records_of(value), context.run_id)
         if partition is None or context.has_partition_key:

@@ -7,6 +7,7 @@ and checkpoint are unchanged. The operator is really called, at the full cost of
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -81,12 +82,17 @@ def earlier_preview(
     return None
 
 
+def _is_preview(dataset: JsonlDataset) -> bool:
+    place = dataset.location
+    return isinstance(place, Path) and place.parent.name == _FOLDER
+
+
 def limit_over(inputs: Sequence[JsonlDataset], limit: int | None) -> int:
     """Return the number of records that an op previews; 0 for a run without preview.
 
     An op downstream of a preview also runs as a preview, over all its records.
     """
-    of_previews = any(dataset.path.parent.name == _FOLDER for dataset in inputs)
+    of_previews = any(map(_is_preview, inputs))
     return limit_of(limit) or (sys.maxsize if of_previews else 0)
 
 
@@ -123,7 +129,7 @@ def model_preview(
     There is no estimate from an input that is a preview itself.
     """
     prompt = prompt_metadata(operator, inputs, PREVIEW_PROMPT)
-    if len(inputs) != 1 or inputs[0].path.parent.name == _FOLDER:
+    if len(inputs) != 1 or _is_preview(inputs[0]):
         return prompt
     estimate = _estimate_of(dataops, operator, inputs[0], folder)
     return {PREVIEW_ESTIMATE: estimate, **prompt} if estimate else prompt

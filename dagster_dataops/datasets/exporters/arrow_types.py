@@ -5,6 +5,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -76,7 +77,7 @@ def write_batches(
     table = ArrowTable(given, records.columns)
     with suppress(GuessError, UnfitValueError):
         table.infer(records.sample(BATCH_RECORDS))
-        if table.reads_exactly:
+        if table.reads_exactly and isinstance(records.location, Path):
             quick = quick_batches(records.path, table.schema, BATCH_RECORDS)
             return write(table.schema, _counted(records, quick))
     table = ArrowTable(given, records.columns)

@@ -32,6 +32,7 @@ from dagster_dataops.datasets.published_files import RESULT
 from dagster_dataops.errors import ExportError, StorageError
 from dagster_dataops.foundation.concurrency.file_lock import lock_at_once, unused
 from dagster_dataops.foundation.hashing.file_digests import has_content
+from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.confined_names import confined
 from dagster_dataops.records import Record
 
@@ -128,7 +129,7 @@ class Delivery:
                 the target holds other files.
         """
         if self._exporter.place == "file":
-            self._check_not_ours(records.path)
+            self._check_not_ours(records.location)
         else:
             self._check_replaceable()
         place = self._new_draft()
@@ -219,7 +220,7 @@ class Delivery:
         os.close(lock)
         return None
 
-    def _check_not_ours(self, source: Path) -> None:
+    def _check_not_ours(self, source: Location) -> None:
         """Check that the file at the target is neither the input nor the result of a node.
 
         Raises:
@@ -228,7 +229,7 @@ class Delivery:
         target = self._target
         manifest = target.with_name(f"{target.name}.json")
         reason = ""
-        if target.exists() and target.samefile(source):
+        if isinstance(source, Path) and target.exists() and target.samefile(source):
             reason = "it is the file that is to be exported; name another"
         elif target.name.endswith(RESULT) and manifest.exists():
             reason = "it is the result of a node; name another file"

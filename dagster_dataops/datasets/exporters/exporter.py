@@ -13,6 +13,7 @@ from dagster_dataops.datasets.lines import (
     line_blocks,
     opened_content,
 )
+from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import size_of
 from dagster_dataops.records import Record, decode, encode
@@ -49,16 +50,25 @@ class ExportRecords:
         columns: The declared types of columns.
 
     Attributes:
-        path: The file with the records.
+        location: Where the file with the records is.
         columns: The declared types of columns, such as ``list[float]``; of some, all or none.
         rows: The number of records, once they were read.
     """
 
     def __init__(self, dataset: JsonlDataset, columns: Mapping[str, Any] = _NOTHING) -> None:
-        self.path = dataset.path
+        self.location = dataset.location
         self.columns = columns
         self.rows = dataset.rows or 0
         self._dataset = dataset
+
+    @property
+    def path(self) -> Path:
+        """The file with the records.
+
+        Raises:
+            InputError: It is an object on a store.
+        """
+        return self._dataset.path
 
     def __iter__(self) -> Iterator[Record]:
         """Yield the records, and count them."""
@@ -79,13 +89,13 @@ class ExportRecords:
         """Return the records of the first ``count`` lines, besides the readings."""
         return self._dataset.sample(count)
 
-    def place_of(self, index: int) -> tuple[Path, int]:
+    def place_of(self, index: int) -> tuple[Location, int]:
         """Return the file of a record and its line, from 1; lines that are no records do not count.
 
         Raises:
             IndexError: There is no such record.
         """
-        with opened_content(self.path) as (source, interval):
+        with opened_content(self.location) as (source, interval):
             counter = LineCounter(source)
             remaining = index
             for line in iterate_lines(source, [interval]):
@@ -94,9 +104,9 @@ class ExportRecords:
                 except ValueError:
                     continue
                 if not remaining:
-                    return self.path, counter.line_at(line.start)
+                    return self.location, counter.line_at(line.start)
                 remaining -= 1
-        msg = f"{self.path} has no record {index}"
+        msg = f"{self.location} has no record {index}"
         raise IndexError(msg)
 
     def lines(self) -> Iterator[bytes]:
@@ -104,7 +114,7 @@ class ExportRecords:
         if not self._dataset.canonical:
             yield from map(encode, self)
             return
-        with opened(self.path) as source:
+        with opened(self.location) as source:
             for _, block in line_blocks(source, Interval(0, size_of(source)), _BLOCK_BYTES):
                 yield block
 

@@ -143,7 +143,7 @@ class _Records(ExportRecords):
         return self._first is not None
 
     def _again(self) -> Iterator[Record]:
-        with opened_content(self.path) as (source, interval):
+        with opened_content(self.location) as (source, interval):
             for line in iterate_lines(source, [interval]):
                 try:
                     yield decode(line.text)

@@ -1,19 +1,22 @@
 """Test that inputs on an S3 server are read by ranges, by the processes that need them."""
 
+import re
 import threading
 import tracemalloc
 from contextlib import contextmanager
 from itertools import accumulate
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from dagster_dataops import JsonlDataset, config, trace
+from dagster_dataops import JsonlDataset, config, data, trace
+from dagster_dataops.assets.inputs.forms import loading_form
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.configuration import input_object
 from dagster_dataops.datasets.lines import Interval, content_interval, iterate_lines
-from dagster_dataops.errors import InputError, StorageError
+from dagster_dataops.errors import ExportError, InputError, StorageError
 from dagster_dataops.execution.cluster.local_cluster import LocalCluster
 from dagster_dataops.execution.records import range_loop, span_loop
 from dagster_dataops.execution.records.calling import Stretch
@@ -386,3 +389,34 @@ def test_an_object_without_tag_and_version_is_refused(recorded, monkeypatch):
     second = open_readable(path)
     assert first.fingerprint != second.fingerprint
     assert state_of(first) != state_of(second)
+
+
+@pytest.mark.parametrize("export", ["Csv", "Jsonl", "Parquet", "HuggingFace"])
+def test_an_object_is_exported_like_a_file(bucket, tmp_path, export):
+    dataset = put(bucket, LINES[:50], tmp_path)
+    ends = {"Csv": ".csv", "Jsonl": "", "Parquet": ".parquet", "HuggingFace": ""}[export]
+    more = {"records_per_file": 20} if export == "Jsonl" else {}
+    written = []
+    for name, source in {"file": dataset, "object": JsonlDataset.of_file(URL)}.items():
+        target = Path(getattr(data.export, export)(tmp_path / f"{name}{ends}", **more)(source))
+        files = [target] if target.is_file() else sorted(target.glob("**/[!.]*.*"))
+        written.append([one.read_bytes() for one in files if one.suffix != ".json"])
+    assert written[0] == written[1]
+
+
+def test_a_value_that_an_export_cannot_hold_is_named_by_the_line_of_the_object(bucket, tmp_path):
+    put(bucket, [b'{"n":1}\n', b'{"n":[1]}\n', b'{"n":{"a":1}}\n'], tmp_path)
+    with pytest.raises(ExportError, match=re.escape(f"({URL}, line 2)")):
+        data.export.Parquet(tmp_path / "out.parquet")(JsonlDataset.of_file(URL))
+
+
+def test_frames_and_paths_of_an_object_are_those_of_its_copy(bucket, tmp_path):
+    pytest.importorskip("polars")
+    dataset = put(bucket, LINES[:5], tmp_path)
+    remote = JsonlDataset.of_file(URL)
+    import polars as pl
+
+    for kind in (pl.DataFrame, pl.LazyFrame):
+        frames = [loading_form(kind)([one]).lazy().collect() for one in (dataset, remote)]
+        assert frames[0].equals(frames[1])
+    assert loading_form(Path)([remote]).read_bytes() == b"".join(LINES[:5])
