@@ -20,7 +20,7 @@ Crude data        crude, metadataset
 Errors and tests  DataOpsError, errors, testing
 """
 
-from dagster_dataops.exports import lazy_exports
+from dagster_dataops.foundation.exports import lazy_exports
 
 __version__ = "0.2.0"
 __all__, __getattr__ = lazy_exports(__name__)  # `__init__.pyi` lists the names

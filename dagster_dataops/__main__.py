@@ -12,10 +12,10 @@ from dagster_dataops.checkpoints.places.working_copies import clean
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.places.url_forms import folder_setting
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.pipelines.tracing.tracer import trace
-from dagster_dataops.quantities import counted
 from dagster_dataops.training.filestores.energon_preparation import prepare_energon
 
 

@@ -10,7 +10,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from dagster_dataops.exports import lazy_exports
+from dagster_dataops.foundation.exports import lazy_exports
 
 __all__, __getattr__ = lazy_exports(__name__)  # `crude.pyi` lists the names
 

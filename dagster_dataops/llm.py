@@ -3,7 +3,7 @@
 >>> from dagster_dataops.llm import LLMOperator, ModelClient
 """
 
-from dagster_dataops.exports import lazy_exports
+from dagster_dataops.foundation.exports import lazy_exports
 
 __all__, __getattr__ = lazy_exports(__name__)  # `llm.pyi` lists the names
 

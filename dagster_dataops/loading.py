@@ -3,7 +3,7 @@
 >>> from dagster_dataops.loading import DataLoader2, MultiProcessingReadingService
 """
 
-from dagster_dataops.exports import lazy_exports
+from dagster_dataops.foundation.exports import lazy_exports
 
 __all__, __getattr__ = lazy_exports(__name__)  # `loading.pyi` lists the names
 

@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 sys.path.insert(0, str(Path(__file__).parent))
 
 import dagster_dataops
-from dagster_dataops.exports import public_names
+from dagster_dataops.foundation.exports import public_names
 
 project = "dagster-dataops"
 author = "the dagster-dataops developers"

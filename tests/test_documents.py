@@ -10,7 +10,7 @@ import pytest
 import dagster_dataops
 from dagster_dataops.__main__ import main
 from dagster_dataops.configuration import Configuration
-from dagster_dataops.exports import public_names
+from dagster_dataops.foundation.exports import public_names
 from dagster_dataops.operators.options.settings import SETTING_NAMES
 from tests.pages import BLOCK, DOCS, FILE, PAGES, ROOT, read_page
 from tests.warm_python import SCRIPT, WarmPython

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 # This module is not part of the package `dagster`, but Dagster's guide for integrations names it.
 from dagster_shared.libraries import DagsterLibraryRegistry  # noqa: TID251
 
-from dagster_dataops.exports import lazy_exports
+from dagster_dataops.foundation.exports import lazy_exports
 
 __all__, __getattr__ = lazy_exports(__name__)  # `__init__.pyi` lists the names
 

@@ -31,8 +31,8 @@ from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, plann
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.concurrency.garbage import collected_rarely
+from dagster_dataops.foundation.parts import has_model_operators
 from dagster_dataops.foundation.places.url_forms import is_url
-from dagster_dataops.parts import has_model_operators
 from dagster_dataops.pipelines.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
 

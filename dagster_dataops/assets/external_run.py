@@ -12,15 +12,19 @@ from typing_extensions import override
 
 from dagster_dataops.assets.loaded_definitions import loaded_definitions
 from dagster_dataops.assets.metadata.pipes_metadata import pipes_metadata
-from dagster_dataops.assets.runtime.external_call import ExternalCall, answering, dynamic_names
-from dagster_dataops.assets.runtime.external_results import message_of
+from dagster_dataops.assets.runtime.external.external_call import (
+    ExternalCall,
+    answering,
+    dynamic_names,
+)
+from dagster_dataops.assets.runtime.external.external_results import message_of
 from dagster_dataops.errors import (
     ConfigurationError,
     ExternalRunError,
     MissingExtraError,
     RunStoppedError,
 )
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 _JOB: Final = "dataops_run"
 _PIPES: Final = "DAGSTER_PIPES_CONTEXT"  # set in a process that a client of Pipes has started

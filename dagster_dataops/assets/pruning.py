@@ -16,8 +16,8 @@ from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.places.url_forms import folder_setting, is_url
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.pipelines.reporting.html_report import FILE_NAME
-from dagster_dataops.quantities import counted
 
 _LOCK_SECONDS: Final = 0.0  # a run that works in a folder keeps it
 

@@ -25,10 +25,10 @@ from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.record_context import shown_counts
-from dagster_dataops.quantities import counted
 
 
 class CheckpointSink(Sink):

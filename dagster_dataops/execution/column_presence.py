@@ -18,6 +18,7 @@ from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.chains.chain import Chain, ChainOptions
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.options.read_columns import ReadKey, texts_in
@@ -25,7 +26,6 @@ from dagster_dataops.operators.options.settings import ALLOWED
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE, columns_seen, never_found
 from dagster_dataops.operators.outcomes.record_context import count_tables
-from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode
 
 _SAMPLED: Final = 1000  # records whose columns are named

@@ -32,9 +32,9 @@ from dagster_dataops.execution.runners.concat_inputs import gathered, removed_af
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
 from dagster_dataops.execution.unchanged_result import note_if_unchanged
 from dagster_dataops.operators.definition.operator import Operator, in_run
-from dagster_dataops.operators.hidden_errors import hide_secrets
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
+from dagster_dataops.operators.secrets.hidden_errors import hide_secrets
 
 
 class OperatorExecutor:

@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol
 
 from typing_extensions import override
 
+from dagster_dataops.foundation.quantities import percentage
 from dagster_dataops.operators.outcomes.record_context import plain_counts
-from dagster_dataops.quantities import percentage
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 _FIRST_LINE_SECONDS: Final = 10.0

@@ -18,10 +18,10 @@ from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.kinds.kind import RecordOrigin
-from dagster_dataops.quantities import counted
 
 # Operators of the library that only drop records are in these groups, or have this option, unless
 # they write a column as well.

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import DefinitionError, MissingColumnError, NoTextError
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.foundation.selectors.selector import Selector, is_selector
-from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 Keys: TypeAlias = str | Sequence[str]

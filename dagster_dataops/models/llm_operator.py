@@ -18,6 +18,7 @@ from dagster_dataops.errors import (
     TruncatedError,
 )
 from dagster_dataops.foundation.hashing.operational import Operational
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.batch_round import deliver_in_batches
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
@@ -28,7 +29,6 @@ from dagster_dataops.models.replies.reply import Reply, check_text, offers_tools
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, PositiveInt
 from dagster_dataops.operators.options.read_columns import ReadName
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun
-from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 Messages: TypeAlias = str | Sequence[Mapping[str, Any]]

@@ -27,6 +27,7 @@ from dagster_dataops.errors import (
     WrongServerError,
 )
 from dagster_dataops.foundation.concurrency.retrying import STOP, Backoff, FailureRow
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.batches.batch_delivery import BatchDelivery, DeferredRequest, Parts
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.dialect import Dialect
@@ -45,7 +46,6 @@ from dagster_dataops.models.replies.served_by import ServedBy
 from dagster_dataops.models.replies.token_estimates import estimate, reply_tokens
 from dagster_dataops.models.replies.usage import counted_usage, usage_of
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
-from dagster_dataops.quantities import counted
 
 _LOG: Final = logging.getLogger("dagster_dataops")
 _FIRST_PAUSE_SECONDS: Final = 0.25

@@ -317,7 +317,7 @@ class OperatorRegistry:
         """Return the groups that installed packages add; their modules are not imported."""
         if not self._entry_points:
             return {}
-        from dagster_dataops.entry_points import added  # most runs need none
+        from dagster_dataops.foundation.entry_points import added  # most runs need none
 
         return added(self._entry_points, self._modules_of_groups())
 
@@ -327,7 +327,7 @@ class OperatorRegistry:
         Raises:
             EntryPointError: It cannot be imported, or does not register the group.
         """
-        from dagster_dataops.entry_points import load, unfit
+        from dagster_dataops.foundation.entry_points import load, unfit
 
         found = load(entry)
         if not inspect.ismodule(found) or not self._operators.get(group):

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dagster_dataops.errors import DataOpsError, PipelineDefinitionError
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.operators.hidden_errors import hide_secrets
-from dagster_dataops.quantities import counted
+from dagster_dataops.operators.secrets.hidden_errors import hide_secrets
 
 
 @dataclass(frozen=True)

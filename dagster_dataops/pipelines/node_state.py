@@ -6,9 +6,9 @@ from pathlib import Path
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
 from dagster_dataops.pipelines.graph.operator_node import OperatorNode
-from dagster_dataops.quantities import counted
 
 
 def node_states(graph: OperatorGraph, root: Path) -> dict[str, str]:

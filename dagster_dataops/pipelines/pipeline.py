@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, with_artefacts
 from dagster_dataops.operators.definition.reader_base import Readable
 from dagster_dataops.operators.options.artefact_options import ArtefactReference, NodeReference
@@ -31,7 +32,6 @@ from dagster_dataops.pipelines.combined_inputs import Combined, check_stream
 from dagster_dataops.pipelines.given_operators import constructed
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
 from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
-from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.run_report import RunReport

@@ -6,8 +6,8 @@ installed packages add by entry points are attributes, too.
 
 from pkgutil import iter_modules
 
-from dagster_dataops.entry_points import READERS, added_callable, added_names
-from dagster_dataops.exports import lazy_exports
+from dagster_dataops.foundation.entry_points import READERS, added_callable, added_names
+from dagster_dataops.foundation.exports import lazy_exports
 
 __all__, _shipped = lazy_exports(__name__)  # `__init__.pyi` lists the names
 _OWN = frozenset([*__all__, *(one.name for one in iter_modules(__path__))])

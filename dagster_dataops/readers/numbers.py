@@ -4,7 +4,7 @@ import math
 import re
 from typing import Final
 
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 # Each digit matches in one way only, so the time is linear in the length.
 _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)

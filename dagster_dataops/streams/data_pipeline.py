@@ -7,7 +7,7 @@ from collections.abc import Sequence as SequenceOf
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.core.arguments import check_seed, texts
 from dagster_dataops.streams.core.item_failures import FAILURE_TOLERANCE, OnError
 from dagster_dataops.streams.core.sequences import ConstantSource, CountSource, fresh

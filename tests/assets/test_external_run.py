@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from dagster_dataops.__main__ import main
-from dagster_dataops.assets.runtime.external_call import ExternalCall, answering
+from dagster_dataops.assets.runtime.external.external_call import ExternalCall, answering
 from dagster_dataops.errors import ExternalRunError
 from tests.assets.helpers import read_jsonl
 from tests.faults.crashing import wait_until

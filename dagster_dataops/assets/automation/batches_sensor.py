@@ -12,12 +12,12 @@ from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.errors import ModelError
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.batches.batch_api import BatchApi
 from dagster_dataops.models.batches.batch_delivery import BatchState
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.models.model_operator import client_among
-from dagster_dataops.quantities import counted
 
 _SECONDS: Final = 60
 _MOST_RUNS: Final = 5  # that try to collect the same batches

@@ -19,8 +19,8 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.dry_run import Estimate, calls_models, estimates_of
-from dagster_dataops.quantities import counted
 
 _SAMPLE: Final = 200
 _SAMPLE_TEXT: Final = "Number of records from which the estimate is made. No model is called."

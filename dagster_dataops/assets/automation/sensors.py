@@ -13,7 +13,7 @@ import dagster as dg
 from dagster_dataops.assets.inputs.path_pattern import matching
 from dagster_dataops.assets.metadata.metadata_keys import PATH, SIZE_BYTES
 from dagster_dataops.errors import ConfigurationError, NewerVersionError
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 _VERSION: Final = 1
 _ALL_NEW: Final = "all files count as new, but for those whose run key Dagster knows"

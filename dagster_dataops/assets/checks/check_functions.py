@@ -17,7 +17,13 @@ from dagster_dataops.assets.checks.kinds.no_nulls import no_nulls
 from dagster_dataops.assets.checks.kinds.required_columns import required_columns
 from dagster_dataops.assets.checks.kinds.row_count import row_count
 from dagster_dataops.assets.checks.kinds.unique import unique
-from dagster_dataops.entry_points import CHECKS, added, added_callable, added_names, unfit
+from dagster_dataops.foundation.entry_points import (
+    CHECKS,
+    added,
+    added_callable,
+    added_names,
+    unfit,
+)
 
 __all__ = [
     "CHECK_KINDS",

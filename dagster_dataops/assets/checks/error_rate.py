@@ -23,9 +23,9 @@ from dagster_dataops.assets.metadata.metadata_keys import (
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
+from dagster_dataops.foundation.quantities import counted, percentage
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
-from dagster_dataops.quantities import counted, percentage
 
 FAILED_RECORDS: Final = "failed_records"
 _HELD_UP: Final = (

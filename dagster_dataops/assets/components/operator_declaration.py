@@ -41,7 +41,6 @@ from dagster_dataops.operators.definition.operator import (
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.operators.options.concurrency_modes import MODE_NAME, MODES
 from dagster_dataops.operators.options.renamed_options import by_present_names
-from dagster_dataops.operators.options.secret_options import without_secrets
 from dagster_dataops.operators.options.settings import (
     AGENTS,
     EXCEPTIONS,
@@ -52,6 +51,7 @@ from dagster_dataops.operators.options.settings import (
     Setting,
     execution_settings,
 )
+from dagster_dataops.operators.secrets.secret_options import without_secrets
 from dagster_dataops.pipelines.chaining import chain
 from dagster_dataops.pipelines.pipeline import Pipeline
 

@@ -9,7 +9,7 @@ import dagster as dg
 from pydantic import WithJsonSchema
 
 from dagster_dataops.errors import DataOpsError, DefsYamlError
-from dagster_dataops.operators.options.secret_texts import without_named
+from dagster_dataops.operators.secrets.secret_texts import without_named
 
 _TEMPLATES: Final = ("{{", "{%", "{#")
 TEMPLATE: Final = r"\{[{%]"  # pattern of a text that may be a template

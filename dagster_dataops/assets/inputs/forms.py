@@ -18,7 +18,7 @@ from dagster_dataops.datasets.exporters.packages import require
 from dagster_dataops.errors import ConfigurationError, InputError, ResultMissingError
 from dagster_dataops.foundation.places.parted_file import PartedFile
 from dagster_dataops.foundation.places.shown_places import shown_place
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

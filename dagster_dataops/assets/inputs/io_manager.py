@@ -21,7 +21,7 @@ from dagster_dataops.checkpoints.folder.manifest import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, ResultMissingError
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 OPERATOR_INPUT: Final = dg.DagsterType(
     lambda _, __: True,

@@ -17,7 +17,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.shown_places import shown_place
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 
 class ResultsByPartition(dict[str, Any]):

@@ -7,7 +7,7 @@ import dagster as dg
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.execution.runners.given_stream import check_ends, name_of_stream
 from dagster_dataops.foundation.hashing.values import digest
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.identity.stream_identity import definition
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream

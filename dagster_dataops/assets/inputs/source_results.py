@@ -19,7 +19,7 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published, w
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.runners.given_stream import given_stream, is_stream
 from dagster_dataops.foundation.hashing.code import code_digest
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 ANY: Final = dg.Field(Any).config_type
 _MAPPING: Final = dg.Field(dict).config_type

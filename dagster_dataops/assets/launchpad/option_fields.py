@@ -24,8 +24,8 @@ from dagster_dataops.operators.chains.chain import PartOptions
 from dagster_dataops.operators.kinds.kind_table import data_methods
 from dagster_dataops.operators.options.artefact_options import referenced
 from dagster_dataops.operators.options.docstrings import option_descriptions, without_rst
-from dagster_dataops.operators.options.secret_names import is_secret
-from dagster_dataops.operators.options.secret_options import holds_secret
+from dagster_dataops.operators.secrets.secret_names import is_secret
+from dagster_dataops.operators.secrets.secret_options import holds_secret
 
 _FLOAT: Final = PLAIN_TYPES[float]
 

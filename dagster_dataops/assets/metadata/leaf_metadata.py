@@ -8,7 +8,7 @@ import dagster as dg
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_keys import DATASETS, LEAVES, own_key
 from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.quantities import percentage
+from dagster_dataops.foundation.quantities import percentage
 
 _MAX_PLOTTED: Final = 20  # datasets whose share is a number of its own
 

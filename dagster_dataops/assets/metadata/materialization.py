@@ -39,7 +39,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, published_uri
 from dagster_dataops.datasets.artefact import Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.run_report import RunReport

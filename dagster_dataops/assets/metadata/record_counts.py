@@ -8,8 +8,8 @@ import dagster as dg
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_keys import DROP_EXAMPLES, DROPS, FUNNEL, own_key
 from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.foundation.quantities import percentage
 from dagster_dataops.operators.outcomes.record_context import count_tables, plain_counts
-from dagster_dataops.quantities import percentage
 
 _MOST_ROWS: Final = 20
 

@@ -30,7 +30,7 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import (
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
-from dagster_dataops.operators.options.secret_options import redacted
+from dagster_dataops.operators.secrets.secret_options import redacted
 from dagster_dataops.pipelines.graph.operator_node import OperatorNode
 
 _MAX_ITEMS: Final = 20

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops.assets.runtime.dagster_progress import DagsterProgress
-from dagster_dataops.assets.runtime.external_call import external_call
+from dagster_dataops.assets.runtime.external.external_call import external_call
 from dagster_dataops.assets.runtime.messenger import Messenger
 from dagster_dataops.assets.runtime.observations import observations_of
 from dagster_dataops.assets.runtime.run_monitor import RunMonitor

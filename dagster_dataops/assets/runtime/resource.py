@@ -12,8 +12,8 @@ from typing_extensions import override
 from dagster_dataops.assets.runtime.asset_paths import folder_of
 from dagster_dataops.assets.runtime.environment_values import from_environment, written_values
 from dagster_dataops.assets.runtime.events import DataOpsEventIterator
-from dagster_dataops.assets.runtime.external_call import ExternalCall, external_call
-from dagster_dataops.assets.runtime.external_results import reported_results
+from dagster_dataops.assets.runtime.external.external_call import ExternalCall, external_call
+from dagster_dataops.assets.runtime.external.external_results import reported_results
 from dagster_dataops.assets.runtime.step_context import (
     StepContext,
     Work,
@@ -29,9 +29,9 @@ from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.places.url_forms import is_url
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
-from dagster_dataops.quantities import counted
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.run_report import RunContext, RunReport

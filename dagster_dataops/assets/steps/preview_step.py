@@ -42,12 +42,12 @@ from dagster_dataops.datasets.writer import first_lines
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_first
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.dry_run import calls_models, estimates_of
 from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
 from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
-from dagster_dataops.quantities import counted
 
 _FOLDER: Final = ".preview"  # cannot be an asset's folder, where a leading dot is escaped
 _KEYS: Final = {

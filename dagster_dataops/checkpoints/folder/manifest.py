@@ -40,7 +40,7 @@ from dagster_dataops.foundation.places.bucket import Location, published_path
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.opening import state_at
 from dagster_dataops.foundation.places.shown_places import shown_place
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`
 

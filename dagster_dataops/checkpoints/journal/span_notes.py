@@ -15,13 +15,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 import orjson
 
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.outcomes.dispositions import (
     USUAL,
     Disposition,
     dropped_for,
     emitting,
 )
-from dagster_dataops.quantities import counted
 
 IntArray: TypeAlias = "array[int]"
 Number: TypeAlias = "int | float"

@@ -30,7 +30,7 @@ from dagster_dataops.checkpoints.resume.start_decision import OutcomeSource, Sta
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, iterate_lines, opened_content
 from dagster_dataops.errors import StorageError
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 _BATCH_BYTES: Final = 256 << 10  # of the input; its known records are settled together
 _SETTINGS: Final = {"journal_mode": "OFF", "synchronous": "OFF"}  # not read after a crash

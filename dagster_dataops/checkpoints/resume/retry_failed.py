@@ -27,8 +27,8 @@ from dagster_dataops.checkpoints.resume.start_decision import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind import OperatorKind
-from dagster_dataops.quantities import counted
 
 
 def refuse_whole(folder: NodeFolder, kind: OperatorKind) -> None:

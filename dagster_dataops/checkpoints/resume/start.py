@@ -23,7 +23,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     why_other,
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 
 def decide_start(request: StartRequest) -> StartDecision:

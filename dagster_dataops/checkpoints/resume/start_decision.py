@@ -15,8 +15,8 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFi
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind import OperatorKind
-from dagster_dataops.quantities import counted
 
 SWITCHED_OFF: Final = "resuming is switched off"
 UNKNOWN: Final = "its operator, options, code and input are unknown"

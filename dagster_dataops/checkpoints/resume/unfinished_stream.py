@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     start_afresh,
 )
 from dagster_dataops.checkpoints.stream_checkpoint import cut_quarantine, intact_positions
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.identity.stream_identity import difference
 
 

@@ -33,7 +33,7 @@ def ending_of(path: Path) -> str | None:
 
 def _added_endings() -> "dict[str, EntryPoint]":
     """Return the endings that installed packages add, the longest first."""
-    from dagster_dataops.entry_points import EXPORTERS, added  # most runs need none
+    from dagster_dataops.foundation.entry_points import EXPORTERS, added  # most runs need none
 
     found = added(EXPORTERS, [ending[1:] for ending in ENDINGS])
     return {f".{name}": found[name] for name in sorted(found, key=len, reverse=True)}
@@ -60,7 +60,7 @@ def exporter_of(path: Path) -> Exporter:
 
 
 def _added_exporter(entry: "EntryPoint") -> Exporter:
-    from dagster_dataops.entry_points import load, unfit
+    from dagster_dataops.foundation.entry_points import load, unfit
 
     make = load(entry)
     made = make() if callable(make) else make

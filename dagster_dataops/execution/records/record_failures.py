@@ -13,11 +13,11 @@ from dagster_dataops.foundation.concurrency import stepping
 from dagster_dataops.operators.chains import batch_chain, chain_calls
 from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.operators.hidden_errors import hidden
-from dagster_dataops.operators.options.secret_texts import Secrets, without_logins_in_trace
 from dagster_dataops.operators.outcomes import record_context
 from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, disposition
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, ContractError
+from dagster_dataops.operators.secrets.hidden_errors import hidden
+from dagster_dataops.operators.secrets.secret_texts import Secrets, without_logins_in_trace
 from dagster_dataops.records import decode
 
 INVALID_LINE: Final = "InvalidLine"  # the exception of a line that is not a record

@@ -11,9 +11,9 @@ from dagster_dataops.errors import UnencodableError
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.foundation.concurrency.retrying import Backoff
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.options.settings import ResolvedSettings, RetryOn
 from dagster_dataops.operators.outcomes.return_contract import ContractError
-from dagster_dataops.quantities import counted
 
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _LONGEST_ASKED_SECONDS: Final = 3600.0

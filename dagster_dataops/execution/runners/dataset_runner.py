@@ -39,6 +39,7 @@ from dagster_dataops.execution.records.record_failures import (
 )
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.kinds.kind import Inputs
@@ -47,7 +48,6 @@ from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.options.signature import parameters_of
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import TABLE
-from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, decode, encode
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.dedup.algorithms.representatives import Representatives, Similarity
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 _BLOCK: Final = 512  # vectors that are compared at once

@@ -8,7 +8,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.text_spans import Spans, replaced
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.text_mapping import TextMapping
-from dagster_dataops.operators.options.token_forms import Form, secrets
+from dagster_dataops.operators.secrets.token_forms import Form, secrets
 from dagster_dataops.records import Record
 
 pii: Any = data_register.new_group("pii")

@@ -12,10 +12,10 @@ from annotated_types import Gt, Interval
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.ranges import PositiveInt
-from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 score: Any = data_register.new_group("score")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.score.linear import score
-from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 Scores: TypeAlias = Sequence[float]

@@ -5,10 +5,10 @@ from typing import Any
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.stats.value_summary import ValueSummary
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
-from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record
 
 stats: Any = data_register.new_group("stats")

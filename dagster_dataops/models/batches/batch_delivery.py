@@ -25,6 +25,7 @@ from dagster_dataops.errors import (
     TransientModelError,
 )
 from dagster_dataops.foundation.places.confined_names import confined
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.batches.batch_api import ENDPOINT, BatchApi
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.dialect import Dialect
@@ -34,7 +35,6 @@ from dagster_dataops.models.replies.reply_store import ReplyStore
 from dagster_dataops.models.replies.token_estimates import estimate, reply_tokens
 from dagster_dataops.models.replies.usage import counted_usage, usage_of
 from dagster_dataops.operators.outcomes.record_context import StopRun
-from dagster_dataops.quantities import counted
 
 FOLDER: Final = "batches"
 MOST_REQUESTS: Final = 50_000  # of a part

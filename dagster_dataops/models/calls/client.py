@@ -13,7 +13,7 @@ from dagster_dataops.models.calls.shared_limits import Rates
 from dagster_dataops.models.replies.media_tokens import KINDS
 from dagster_dataops.models.replies.prices import Price
 from dagster_dataops.models.replies.served_by import ServedBy, Unaddressed
-from dagster_dataops.operators.options.secret_texts import without_logins
+from dagster_dataops.operators.secrets.secret_texts import without_logins
 
 _OPENAI: Final = "https://api.openai.com/v1"
 _ADDRESS_VARIABLES: Final = ("DATAOPS_LLM_BASE_URL", "OPENAI_BASE_URL")  # the first one set counts

@@ -3,7 +3,7 @@
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from dagster_dataops.operators.options.secret_names import is_secret
+from dagster_dataops.operators.secrets.secret_names import is_secret
 
 _PORTS: Final = {"http": 80, "https": 443}
 _SECRETS: Final = frozenset({"key", "code", "sig", "signature"})  # beside those by `is_secret`

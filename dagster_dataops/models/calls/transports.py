@@ -20,7 +20,7 @@ from dagster_dataops.models.calls.redirects import following
 from dagster_dataops.models.calls.reply_body import json_object
 from dagster_dataops.models.calls.server_address import shown_address
 from dagster_dataops.models.calls.status_errors import error_in, error_of
-from dagster_dataops.operators.options.secret_texts import without_logins
+from dagster_dataops.operators.secrets.secret_texts import without_logins
 
 _REQUESTS: Final = "x-ratelimit-limit-requests"
 _TOKENS: Final = "x-ratelimit-limit-tokens"

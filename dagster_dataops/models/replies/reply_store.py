@@ -29,10 +29,10 @@ import orjson
 
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.foundation.concurrency.file_lock import locked
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.replies.reply import text_of
 from dagster_dataops.models.replies.served_by import ServedBy
 from dagster_dataops.models.replies.usage import usage_of
-from dagster_dataops.quantities import counted
 
 _CHUNK: Final = 1 << 20
 _READ: Final = 8 << 10

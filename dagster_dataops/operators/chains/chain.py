@@ -23,10 +23,10 @@ from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.declared_columns import ColumnDeclarations, column_types
 from dagster_dataops.operators.options.read_columns import columns_needed
 from dagster_dataops.operators.options.renamed_options import present_names
-from dagster_dataops.operators.options.secret_options import secrets_of
-from dagster_dataops.operators.options.secret_texts import Secrets
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.options.signature import OptionSpec
+from dagster_dataops.operators.secrets.secret_options import secrets_of
+from dagster_dataops.operators.secrets.secret_texts import Secrets
 
 
 class Part(NamedTuple):

@@ -24,8 +24,8 @@ from dagster_dataops.errors import (
     UnknownOperatorError,
 )
 from dagster_dataops.foundation.places.url_forms import check_local
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
-from dagster_dataops.operators.hidden_errors import exceptions_of, texts_of
 from dagster_dataops.operators.options.annotations import check_pairs
 from dagster_dataops.operators.options.artefact_options import (
     as_option,
@@ -35,7 +35,6 @@ from dagster_dataops.operators.options.artefact_options import (
 from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
 from dagster_dataops.operators.options.renamed_options import by_present_names, renamed_in
-from dagster_dataops.operators.options.secret_options import holds_secret, secrets_of, shown
 from dagster_dataops.operators.options.settings import (
     REMOVED_SETTINGS,
     SETTING_NAMES,
@@ -55,7 +54,8 @@ from dagster_dataops.operators.options.signature import (
 from dagster_dataops.operators.options.type_checks import check_types
 from dagster_dataops.operators.outcomes.named_outputs import checked_outputs
 from dagster_dataops.operators.outcomes.record_context import RunLink
-from dagster_dataops.quantities import counted
+from dagster_dataops.operators.secrets.hidden_errors import exceptions_of, texts_of
+from dagster_dataops.operators.secrets.secret_options import holds_secret, secrets_of, shown
 
 if TYPE_CHECKING:
     import os

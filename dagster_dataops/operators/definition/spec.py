@@ -18,15 +18,7 @@ from dagster_dataops.operators.options.declared_columns import (
     ColumnDeclarations,
     column_types,
 )
-from dagster_dataops.operators.options.endpoint_credentials import (
-    holds_credentials,
-    is_endpoint_credential,
-    is_inner_credential,
-    is_operational_option,
-)
 from dagster_dataops.operators.options.read_columns import ReadKey, keys_of
-from dagster_dataops.operators.options.secret_options import is_hidden, secrets_of
-from dagster_dataops.operators.options.secret_texts import Secrets
 from dagster_dataops.operators.options.settings import (
     SETTING_NAMES,
     ExecutionSettings,
@@ -34,6 +26,14 @@ from dagster_dataops.operators.options.settings import (
 )
 from dagster_dataops.operators.options.signature import OptionSpec
 from dagster_dataops.operators.outcomes.record_context import RunLink
+from dagster_dataops.operators.secrets.endpoint_credentials import (
+    holds_credentials,
+    is_endpoint_credential,
+    is_inner_credential,
+    is_operational_option,
+)
+from dagster_dataops.operators.secrets.secret_options import is_hidden, secrets_of
+from dagster_dataops.operators.secrets.secret_texts import Secrets
 
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 

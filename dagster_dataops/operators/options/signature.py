@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.options.annotations import plain_type
-from dagster_dataops.operators.options.secret_options import shown
+from dagster_dataops.operators.secrets.secret_options import shown
 
 REQUIRED: Final = inspect.Parameter.empty
 _KINDS = (

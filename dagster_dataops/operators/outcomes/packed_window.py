@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from dagster_dataops.parts import added
+from dagster_dataops.foundation.parts import added
 from dagster_dataops.records import Record
 
 SELECT: Final = "select_samples_to_pack"

@@ -3,6 +3,7 @@
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import UnencodableError
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.outcomes.dispositions import (
     USUAL,
     Disposition,
@@ -10,7 +11,6 @@ from dagster_dataops.operators.outcomes.dispositions import (
     emitting,
 )
 from dagster_dataops.operators.outcomes.record_context import Drop
-from dagster_dataops.quantities import counted
 from dagster_dataops.records import Record, encode
 
 _LONGEST_REASON: Final = 100

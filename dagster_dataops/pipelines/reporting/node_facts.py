@@ -7,6 +7,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.column_presence import lacking_text
 from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import count_tables
@@ -15,7 +16,6 @@ from dagster_dataops.pipelines.reporting.excerpts import excerpt
 from dagster_dataops.pipelines.reporting.failed_rows import RowBudget, failed_rows
 from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode
 from dagster_dataops.pipelines.reporting.text_lengths import compared_lengths
-from dagster_dataops.quantities import counted
 
 
 def counts_of(node: PublishedNode) -> dict[str, Any]:

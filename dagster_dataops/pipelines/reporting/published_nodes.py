@@ -15,7 +15,7 @@ from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.places.bucket import Location
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 MOST_NODES: Final = 1000
 

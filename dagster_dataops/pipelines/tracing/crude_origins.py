@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.parts import added
+from dagster_dataops.foundation.parts import added
 from dagster_dataops.records import RESTORE_KEY, SOURCES
 
 _PACK: Final = "pack"

@@ -19,8 +19,8 @@ from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import TraceError
 from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.outcomes.dispositions import USUAL
-from dagster_dataops.quantities import counted
 
 MOST_LINES: Final = 1000  # lines of one record that are followed
 _INDEX: Final = len(b'{"index":')

@@ -22,6 +22,7 @@ from dagster_dataops.foundation.hashing.file_digests import cached_digest
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.opening import exists, state_at
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.pipelines.tracing.record_file import FoundLine, RecordFile
@@ -32,7 +33,6 @@ from dagster_dataops.pipelines.tracing.record_map import (
     failed_indices,
     find_error_row,
 )
-from dagster_dataops.quantities import counted
 from dagster_dataops.streams.item_origins import ItemOrigins
 
 

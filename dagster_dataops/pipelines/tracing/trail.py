@@ -7,9 +7,9 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.datasets.published_files import RESULT
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.outcomes.dispositions import reasons_in
 from dagster_dataops.pipelines.tracing.crude_origins import CrudeFile
-from dagster_dataops.quantities import counted
 
 _SHOWN_CHARACTERS: Final = 160
 _SHOWN_LINES: Final = 5

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, cast
 from typing_extensions import override
 
 from dagster_dataops.errors import DamagedFileError, StreamSourceError
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.readers.delimited.cells import Convert, convert
 from dagster_dataops.readers.delimited.csv_rows import CsvDialect, Rows, split, unclosed_row_error
 from dagster_dataops.streams.core.item_failures import FailureCounter

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import MissingExtraError, StreamDefinitionError
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 ColorSpace: TypeAlias = Literal["BGR", "RGB", "GRAY"]
 

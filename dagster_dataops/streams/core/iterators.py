@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import ReadContext, SourceStage, State
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError, UnknownSampleError
 from dagster_dataops.foundation.hashing.values import digest
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
 from dagster_dataops.streams.core.random_access import MISSING, IndexedItems, RandomAccess
 from dagster_dataops.streams.core.stage import BlockwiseCursor, ReadContext, SourceStage, State

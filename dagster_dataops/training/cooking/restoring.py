@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dagster_dataops.errors import UnknownSampleError
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.core.stage import Stage, UnaryStage
 from dagster_dataops.streams.stages.grouping.buckets import Bucket, BucketByLength, DynamicBucket
 from dagster_dataops.streams.stages.grouping.window_packing import PACK, Pack, packs_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from dagster_dataops.errors import StreamStateError
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.core.ranks import WorldRank
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages

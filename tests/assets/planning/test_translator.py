@@ -14,8 +14,8 @@ from dagster_dataops.assets.planning.translator import (
     options_table,
     shown_options,
 )
-from dagster_dataops.operators.options.secret_names import is_secret
 from dagster_dataops.operators.registry import OperatorRegistry
+from dagster_dataops.operators.secrets.secret_names import is_secret
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
 
 _TEXTS = (text for text in "ab")

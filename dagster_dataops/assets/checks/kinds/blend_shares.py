@@ -8,7 +8,7 @@ from dagster_dataops.assets.checks.inspectors import Inspected
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.assets.metadata.leaf_metadata import share_of
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.quantities import counted, percentage
+from dagster_dataops.foundation.quantities import counted, percentage
 
 _DEVIATIONS: Final = 4.0  # standard deviations; random draws exceed them once in 16,000 times
 

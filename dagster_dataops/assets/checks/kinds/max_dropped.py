@@ -5,7 +5,7 @@ from dagster_dataops.assets.checks.findings import Finding, unknown
 from dagster_dataops.assets.checks.inspectors import Inspected
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.quantities import counted, percentage
+from dagster_dataops.foundation.quantities import counted, percentage
 
 
 @check_kind(

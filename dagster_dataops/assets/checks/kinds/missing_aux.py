@@ -11,7 +11,7 @@ from dagster_dataops.assets.checks.inspectors import Inspected
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.errors import AuxFileMissingError, ConfigurationError
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 
 _MISSING: Final = AuxFileMissingError.__name__
 

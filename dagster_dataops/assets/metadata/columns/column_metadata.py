@@ -28,8 +28,8 @@ from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_keys import COLUMN_LINEAGE, COLUMN_SCHEMA, COLUMNS
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.quantities import counted
 
 _ROWS: Final = 40
 _logger = logging.getLogger("dagster_dataops")
@@ -60,7 +60,7 @@ def column_metadata(
         schema = schema_of(result)
         origins = ColumnTracer(options, upstream, result, spec.origin).trace(schema.columns)
     except (DataOpsError, OSError) as error:  # the result is valid without the metadata
-        _logger.warning("no columns are shown of %s: %s", result.path, error)
+        _logger.warning("no columns are shown of %s: %s", result.location, error)
         return {}
     if texts is None:
         texts = {one.column: one.text for one in texts_of(operator)}

@@ -10,7 +10,7 @@ import dagster as dg
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.record_samples import spread_sample
-from dagster_dataops.quantities import counted, percentage
+from dagster_dataops.foundation.quantities import counted, percentage
 from dagster_dataops.records import JsonValue, Record
 
 _SAMPLE_RECORDS: Final = 250

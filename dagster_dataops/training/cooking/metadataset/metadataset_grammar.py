@@ -10,7 +10,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.training.cooking.joined_samples import Joiner, NonMatch
 from dagster_dataops.training.cooking.metadataset.metadataset_nodes import YamlNode
 

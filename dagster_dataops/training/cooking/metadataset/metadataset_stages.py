@@ -11,7 +11,7 @@ from pathlib import Path
 from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import DataOpsError, InputError, StreamDefinitionError
-from dagster_dataops.quantities import counted
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.core.stage import ReadContext, Stage

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dagster_dataops.operators.options.secret_texts import Secrets
+from dagster_dataops.operators.secrets.secret_texts import Secrets
 
 _MOST: Final = 100  # exceptions of a chain that are looked at
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from dagster_dataops.assets.runtime.external_call import EXTRAS
+from dagster_dataops.assets.runtime.external.external_call import EXTRAS
 from dagster_dataops.errors import ExternalRunError
 
 _VERSION: Final = "dagster/data_version"

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.operators.options.secret_names import is_secret
-from dagster_dataops.operators.options.secret_options import redacted, secrets_of, shown
-from dagster_dataops.operators.options.secret_texts import HIDDEN, Secrets, without_logins
+from dagster_dataops.operators.secrets.secret_names import is_secret
+from dagster_dataops.operators.secrets.secret_options import redacted, secrets_of, shown
+from dagster_dataops.operators.secrets.secret_texts import HIDDEN, Secrets, without_logins
 from tests.each import each
 from tests.examples import at_most
 

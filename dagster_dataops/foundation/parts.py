@@ -29,4 +29,4 @@ def has_model_operators() -> bool:
 
     Otherwise no such operator exists.
     """
-    return f"{__package__}.models.model_operator" in sys.modules
+    return "dagster_dataops.models.model_operator" in sys.modules

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
 
-from dagster_dataops.operators.options.secret_names import is_secret, names_password
+from dagster_dataops.operators.secrets.secret_names import is_secret, names_password
 
 if TYPE_CHECKING:
-    from dagster_dataops.operators.options.token_forms import Secret
+    from dagster_dataops.operators.secrets.token_forms import Secret
 
 HIDDEN: Final = "(hidden)"
 MIN_LENGTH: Final = 4  # characters; shorter texts also occur by chance
@@ -191,7 +191,7 @@ def without_named(text: str) -> str:
 
 
 def _known_tokens(text: str) -> list["Secret"]:
-    from dagster_dataops.operators.options.token_forms import secrets  # many patterns
+    from dagster_dataops.operators.secrets.token_forms import secrets  # many patterns
 
     return secrets(text)
 

@@ -1,11 +1,11 @@
-"""Tests of dagster_dataops.parts: each line of the table names a function that exists."""
+"""Tests of foundation.parts: each line of the table names a function that exists."""
 
 import subprocess
 import sys
 
 import pytest
 
-from dagster_dataops.parts import ADDED, added
+from dagster_dataops.foundation.parts import ADDED, added
 
 
 @pytest.mark.parametrize("name", ADDED)

@@ -1,8 +1,8 @@
-"""Tests of dagster_dataops.quantities."""
+"""Tests of dagster_dataops.foundation.quantities."""
 
 import pytest
 
-from dagster_dataops.quantities import counted, percentage
+from dagster_dataops.foundation.quantities import counted, percentage
 
 
 @pytest.mark.parametrize(

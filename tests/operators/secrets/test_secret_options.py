@@ -7,12 +7,12 @@ import dagster as dg
 import pydantic
 import pytest
 
-from dagster_dataops.operators.options.secret_options import (
+from dagster_dataops.operators.secrets.secret_options import (
     redacted,
     shown,
     without_secrets,
 )
-from dagster_dataops.operators.options.secret_texts import HIDDEN, without_named
+from dagster_dataops.operators.secrets.secret_texts import HIDDEN, without_named
 
 _KEY = "sk-0123456789"
 

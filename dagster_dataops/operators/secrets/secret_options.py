@@ -14,11 +14,11 @@ from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
-from dagster_dataops.operators.options.secret_names import (
+from dagster_dataops.operators.secrets.secret_names import (
     is_secret,
     names_password,
 )
-from dagster_dataops.operators.options.secret_texts import (
+from dagster_dataops.operators.secrets.secret_texts import (
     HIDDEN,
     Secrets,
     password_of,

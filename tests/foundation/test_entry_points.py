@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.entry_points: what installed packages add."""
+"""Tests of dagster_dataops.foundation.entry_points: what installed packages add."""
 
 import logging
 import os

@@ -1,6 +1,6 @@
 """Tests of endpoint_credentials: names of options that change no result."""
 
-from dagster_dataops.operators.options.endpoint_credentials import (
+from dagster_dataops.operators.secrets.endpoint_credentials import (
     is_endpoint_credential,
     is_inner_credential,
     is_operational_option,

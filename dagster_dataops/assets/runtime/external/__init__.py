@@ -1,0 +1,1 @@
+"""A step whose operators run in another process, which Dagster Pipes starts."""
