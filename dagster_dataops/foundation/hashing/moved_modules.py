@@ -1,7 +1,7 @@
-"""The modules of this package that moved, and the names under which they count in digests.
+"""The former names of modules of this package, which digests keep.
 
-A digest has the names of functions and classes. One that moves to another folder is the same, and
-the results and unfinished runs that were made with it stay valid.
+Digests contain the names of functions and classes with their modules. Results and unfinished runs
+stay valid when a module moves, because its former name is used.
 """
 
 from typing import Final
@@ -31,8 +31,13 @@ _FORMER: Final = {
 _MOVED: Final = tuple(f"{_PACKAGE}{name}" for name in _FORMER)
 
 
-def counted_module(name: str) -> str:
-    """Return the name of a module that counts in digests: the one it had first."""
+def counted_module(module: object) -> str:
+    """Return the name that a module has in digests: the one before it moved.
+
+    Args:
+        module: The ``__module__`` of a function or a class; methods of C code may have ``None``.
+    """
+    name = str(module)
     if not name.startswith(_MOVED):
         return name
     for present, former in _FORMER.items():
