@@ -80,6 +80,7 @@ from dagster_dataops.pipelines.tracing.tracer import trace as trace
 from dagster_dataops.pipelines.tracing.trail import Trace as Trace
 
 # Configuration
+from dagster_dataops import workplaces as workplaces
 from dagster_dataops.configuration import config as config
 from dagster_dataops.operators.options.concurrency_modes import (
     register_workplace as register_workplace,

@@ -65,7 +65,9 @@ WORDS: Final = (
     _word("size of an n-gram", "ngram_size", "int"),
     _word("n-grams with their limits", "(top|duplicate)_ngrams", "numbers"),
     _word(
-        "memory, files and batches", "max_memory_mb shard_bytes row_group_rows batch_size", "int"
+        "memory, files and batches",
+        "max_memory_mb shard_bytes row_group_rows records_per_file batch_size",
+        "int",
     ),
     _word(
         "sizes of an algorithm",
