@@ -14,9 +14,9 @@ import pytest
 
 from dagster_dataops import config
 from dagster_dataops.foundation.concurrency.fork_safety import register_waiting_threads
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
 from tests.examples import register_profiles
+from tests.registries import OperatorRegistry
 from tests.warm_python import DAGSTER, WarmPython
 
 # The threads that numpy and pyarrow start on import would keep worker processes from being forked.

@@ -10,7 +10,6 @@ import pytest
 from dagster_dataops import DataOpsIOManager, DataOpsTranslator, Pipeline, pipeline
 from dagster_dataops.assets import build_operator_assets
 from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
     execute,
@@ -24,6 +23,7 @@ from tests.assets.helpers import (
     spec_of,
     write_jsonl,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 

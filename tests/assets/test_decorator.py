@@ -17,8 +17,8 @@ from dagster_dataops import (
 from dagster_dataops.assets import build_operator_asset_specs
 from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import execute, metadata_of, numbered, pipeline_of, resource_at, result_of
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 

@@ -9,7 +9,6 @@ import pytest
 
 from dagster_dataops import DataOpsResource, build_definitions, pipeline
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
     execute,
@@ -18,6 +17,7 @@ from tests.assets.helpers import (
     result_of,
     spec_of,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 

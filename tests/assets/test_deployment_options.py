@@ -10,7 +10,6 @@ import pytest
 from dagster_dataops import DataOpsResource, build_definitions, checks, combine
 from dagster_dataops.assets.planning.run_tags import operator_tag
 from dagster_dataops.errors import ConfigurationError, DefinitionError, PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     asset_of,
     definitions_of,
@@ -20,6 +19,7 @@ from tests.assets.helpers import (
     result_of,
     spec_of,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 POD = {"dagster-k8s/config": {"container_config": {"resources": {"limits": {"cpu": "2"}}}}}

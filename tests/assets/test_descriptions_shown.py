@@ -27,7 +27,7 @@ from dagster_dataops.assets.checks.declared_check import CHECK_KINDS
 from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager
 from dagster_dataops.assets.ops import build_operator_job
 from dagster_dataops.assets.planning.translator import description_of
-from dagster_dataops.operators.registry import OperatorRegistry
+from tests.registries import OperatorRegistry
 
 _MARKS = re.compile(r"(?<!`)``(?!`)|:\w+:`|`__?(?!\w)|^\s*\.\. \w+", re.MULTILINE)
 

@@ -17,8 +17,8 @@ from dagster_dataops import (
 )
 from dagster_dataops.assets import build_operator_assets, build_operator_checks, build_operator_ops
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import pipeline_of, resource_at, write_jsonl
+from tests.registries import OperatorRegistry
 
 KEYS = ["a", "b"]
 PARTS = dg.StaticPartitionsDefinition(KEYS)

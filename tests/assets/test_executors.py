@@ -11,8 +11,8 @@ import pytest
 from dagster_dataops import build_definitions
 from dagster_dataops.assets.automation.jobs import JOB_KINDS
 from dagster_dataops.assets.executors import executor_of
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import numbered, pipeline_of, read_jsonl, write_jsonl
+from tests.registries import OperatorRegistry
 from tests.warm_python import WarmPython
 
 SCRIPT = """

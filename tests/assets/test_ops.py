@@ -10,7 +10,6 @@ import pytest
 from dagster_dataops import Pipeline, pipeline
 from dagster_dataops.assets import build_operator_job, build_operator_ops
 from dagster_dataops.errors import OperatorDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
     execute,
@@ -20,6 +19,7 @@ from tests.assets.helpers import (
     resource_at,
     result_of,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 

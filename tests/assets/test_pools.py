@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import asset_of, definitions_of, pipeline_of
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 

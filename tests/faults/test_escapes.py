@@ -27,7 +27,6 @@ from dagster_dataops.errors import (
     StorageError,
 )
 from dagster_dataops.foundation.selectors.selector import Selector
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import pipeline
 from tests.examples import at_most
 from tests.execution.helpers import (
@@ -39,6 +38,7 @@ from tests.execution.helpers import (
     run,
     write_input,
 )
+from tests.registries import OperatorRegistry
 
 _SOURCES = sorted(Path(dagster_dataops.__file__).parent.rglob("*.py"))
 _HOSTILE = ["..", ".", "", "/", "/etc", "../..", "a/../../b", "\0", "a\0b", "CON", "NUL", "aux.txt"]

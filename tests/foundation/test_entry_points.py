@@ -17,8 +17,8 @@ from dagster_dataops.assets.checks.declared_check import check_kind
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.exporters.endings import check_output, names_file
 from dagster_dataops.errors import DefinitionError, EntryPointError, UnknownOperatorError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.installed_packages import install
+from tests.registries import OperatorRegistry
 
 ROOT = Path(dagster_dataops.__file__).parents[1]
 

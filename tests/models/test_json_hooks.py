@@ -8,8 +8,8 @@ import pytest
 
 from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.models.json_hooks import LLMDataJson
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.library.llm.scripted_model import ScriptedModel
+from tests.registries import OperatorRegistry
 
 
 class Rate(LLMDataJson):

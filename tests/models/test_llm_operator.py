@@ -16,8 +16,8 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     RunStoppedError,
 )
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.models.running_server import RunningServer
+from tests.registries import OperatorRegistry
 
 
 class City(BaseModel):

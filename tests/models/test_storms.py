@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.faults.model_storm import Ask, storm
+from tests.registries import OperatorRegistry
 
 
 @pytest.mark.slow

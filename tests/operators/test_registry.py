@@ -17,7 +17,7 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.kinds.kind_table import DATASET
-from dagster_dataops.operators.registry import OperatorRegistry
+from tests.registries import OperatorRegistry
 
 
 def contents(registry: OperatorRegistry) -> dict[str, dict[str, object]]:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from dagster_dataops import PartFiles, parse_numbers
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
+from tests.registries import OperatorRegistry
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mini_data_loader"
 NAMES = ("part-000", "part-001")

@@ -22,10 +22,10 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     StreamStateError,
 )
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
 from dagster_dataops.streams.text_streams import read_text
 from dagster_dataops.testing import assert_resumes_anywhere
+from tests.registries import OperatorRegistry
 
 registry = OperatorRegistry(run_operator)
 

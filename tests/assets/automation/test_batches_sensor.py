@@ -14,9 +14,9 @@ from dagster_dataops import (
     build_definitions,
     pipeline,
 )
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import write_jsonl
 from tests.models.running_server import RunningServer, running_server
+from tests.registries import OperatorRegistry
 
 
 @pytest.fixture(scope="module")

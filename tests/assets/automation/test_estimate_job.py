@@ -15,8 +15,8 @@ from dagster_dataops import (
     build_definitions,
     pipeline,
 )
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import write_jsonl
+from tests.registries import OperatorRegistry
 
 CLIENT = LLMResource(base_url="http://nowhere.invalid", prices={"rule": Price(1.0, 4.0)})
 

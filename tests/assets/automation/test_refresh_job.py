@@ -8,8 +8,8 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import Operational, pipeline
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, result_of, write_jsonl
+from tests.registries import OperatorRegistry
 
 pytestmark = pytest.mark.slow
 

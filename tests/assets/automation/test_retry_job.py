@@ -9,7 +9,6 @@ import pytest
 
 from dagster_dataops import ErrorRateCheck, build_definitions
 from dagster_dataops.errors import RetryRefusedError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     checks_of,
     execute,
@@ -22,6 +21,7 @@ from tests.assets.helpers import (
     result_of,
     write_jsonl,
 )
+from tests.registries import OperatorRegistry
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ import pytest
 
 from dagster_dataops import PipelineSchedule
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, pipeline_of, spec_of
+from tests.registries import OperatorRegistry
 
 DAYS = dg.DailyPartitionsDefinition("2024-01-01")
 HOURS = dg.HourlyPartitionsDefinition("2024-01-01-00:00")

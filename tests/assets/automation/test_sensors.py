@@ -11,8 +11,8 @@ import pytest
 
 from dagster_dataops import NewFiles
 from dagster_dataops.errors import ConfigurationError, NewerVersionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of, read_jsonl, write_jsonl
+from tests.registries import OperatorRegistry
 
 FILES = dg.DynamicPartitionsDefinition(name="files")
 NOW = NewFiles(settle_seconds=0)

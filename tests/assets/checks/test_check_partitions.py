@@ -7,8 +7,8 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import checks, data
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of
+from tests.registries import OperatorRegistry
 
 KEYS = ["p1", "p2", "p3"]
 STATIC = dg.StaticPartitionsDefinition(KEYS)

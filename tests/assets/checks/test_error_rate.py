@@ -11,7 +11,6 @@ from dagster_dataops import DataOpsResource, ErrorRateCheck, build_definitions, 
 from dagster_dataops.assets.checks.error_rate import ErrorRates
 from dagster_dataops.assets.steps.planned_pipeline import plan_pipeline
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError, ResultMissingError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     checks_of,
     definitions_of,
@@ -21,6 +20,7 @@ from tests.assets.helpers import (
     resource_at,
     result_of,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 A = dg.AssetKey(["docs", "a"])

@@ -9,7 +9,6 @@ import pytest
 
 from dagster_dataops import chain, checks, data, pipeline
 from dagster_dataops.errors import AbsentColumnError, PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     checks_of,
     definitions_of,
@@ -18,6 +17,7 @@ from tests.assets.helpers import (
     pipeline_of,
 )
 from tests.execution.helpers import lines
+from tests.registries import OperatorRegistry
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
     pipeline_of,
     write_jsonl,
 )
 from tests.assets.inputs.tagging import LETTERS, SINGLE_RUN, Tagging
+from tests.registries import OperatorRegistry
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import read_jsonl
+from tests.registries import OperatorRegistry
 
 LETTERS = dg.StaticPartitionsDefinition(["c", "a", "b"])
 SINGLE_RUN = dg.BackfillPolicy.single_run()

@@ -18,7 +18,6 @@ from dagster_dataops import (
 )
 from dagster_dataops.assets.inputs.external_datasets import dataset_key
 from dagster_dataops.errors import ConfigurationError, StreamDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     checks_of,
     definitions_of,
@@ -28,6 +27,7 @@ from tests.assets.helpers import (
     result_of,
     spec_of,
 )
+from tests.registries import OperatorRegistry
 from tests.training.cooking.mixtures import cook_text, cook_with_file, dataset, store, written
 
 BLEND = """  train:

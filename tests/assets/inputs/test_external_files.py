@@ -11,8 +11,8 @@ import pytest
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.hashing.file_digests import content_digest
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, metadata_of, numbered, pipeline_of
+from tests.registries import OperatorRegistry
 
 SOURCE = dg.AssetKey(["docs", "texts"])
 TAG = "dagster/input_data_version/docs/texts"

@@ -17,7 +17,6 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     ResultMissingError,
 )
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
     execute,
@@ -36,6 +35,7 @@ from tests.assets.inputs.tagging import (
     part_of,
     partitions_of,
 )
+from tests.registries import OperatorRegistry
 
 
 def test_each_partition_takes_its_own_file_and_has_its_own_folder(

@@ -8,8 +8,8 @@ import pytest
 
 from dagster_dataops import DataPipeline, read_jsonl, read_sequence, shard_partitions
 from dagster_dataops.errors import ConfigurationError, StreamDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, numbered, pipeline_of, result_of, spec_of
+from tests.registries import OperatorRegistry
 
 
 def doubled(row: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from dagster_dataops.configuration import input_object
 from dagster_dataops.errors import ConfigurationError, InputError
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.result_store import ResultStore
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.records import encode
 from tests.assets.helpers import (
@@ -29,6 +28,7 @@ from tests.assets.helpers import (
 )
 from tests.execution.helpers import second_thread
 from tests.object_stores import SECRETS, s3_server
+from tests.registries import OperatorRegistry
 
 URL = "s3://results/in/texts.jsonl"
 PARTITIONS = dg.StaticPartitionsDefinition(["a", "b"])

@@ -10,7 +10,6 @@ from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run
 
 from dagster_dataops import Operational, Operator
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
     execute,
@@ -18,6 +17,7 @@ from tests.assets.helpers import (
     pipeline_of,
     result_of,
 )
+from tests.registries import OperatorRegistry
 
 
 class Query(Operational):

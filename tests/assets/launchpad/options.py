@@ -13,8 +13,8 @@ from dagster_shared.yaml_utils import load_run_config_yaml
 from dagster_dataops import Operator
 from dagster_dataops.assets.launchpad.operator_config import configured
 from dagster_dataops.assets.launchpad.params import params_field
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of
+from tests.registries import OperatorRegistry
 
 
 class Color(enum.Enum):

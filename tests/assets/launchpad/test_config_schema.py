@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops.assets.launchpad.config_schema import LazyField, config_schema
-from dagster_dataops.operators.registry import OperatorRegistry
+from tests.registries import OperatorRegistry
 
 
 @pytest.fixture

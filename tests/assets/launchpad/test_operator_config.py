@@ -12,7 +12,6 @@ from dagster_dataops import Operator, chain
 from dagster_dataops.assets.launchpad.config_schema import COMMON_FIELDS, config_schema
 from dagster_dataops.assets.launchpad.operator_config import configured
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     asset_of,
     definitions_of,
@@ -21,6 +20,7 @@ from tests.assets.helpers import (
     result_of,
     write_jsonl,
 )
+from tests.registries import OperatorRegistry
 
 
 class Color(enum.Enum):

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.launchpad.options import Model, fields_of, params_of
+from tests.registries import OperatorRegistry
 
 
 def test_descriptions_come_from_docstring_annotation_and_type() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from dagster_dataops.assets.launchpad.operator_config import configured
 from dagster_dataops.assets.launchpad.shown_values import in_order_of
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.launchpad.options import Client, fields_of, operator_of, params_of, scaffolded
+from tests.registries import OperatorRegistry
 
 
 def test_left_out_options_are_named() -> None:

@@ -9,8 +9,8 @@ import dagster as dg
 import pytest
 
 from dagster_dataops.assets.metadata.code_references import code_references, source_place
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
+from tests.registries import OperatorRegistry
 
 
 def logged(function: Any) -> Any:

@@ -17,8 +17,8 @@ from dagster_dataops import (
 )
 from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import write_jsonl
+from tests.registries import OperatorRegistry
 
 CLIENT = ModelClient(complete=lambda prompt: prompt.upper(), prices={"m": Price(1.0, 4.0)})
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, metadata_of, pipeline_of
+from tests.registries import OperatorRegistry
 
 KEY = dg.AssetKey(["docs", "fragile"])
 

@@ -17,9 +17,9 @@ from dagster_dataops import (
 )
 from dagster_dataops.assets.planning.translator import DataOpsCheckData
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import checks_of, definitions_of, execute, pipeline_of, write_jsonl
 from tests.docstring_examples import example_in
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 LAYOUTS = pytest.mark.parametrize("layout", ["steps", "single_step"])

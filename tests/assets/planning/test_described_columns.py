@@ -16,9 +16,9 @@ from dagster_dataops import (
     pipeline,
 )
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.component_project import WARNED_OF, Project
 from tests.assets.helpers import definitions_of, execute, log_of, resource_at, write_jsonl
+from tests.registries import OperatorRegistry
 
 pytestmark = WARNED_OF
 LAYOUTS = pytest.mark.parametrize("layout", ["steps", "single_step"])

@@ -9,8 +9,8 @@ import pytest
 
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.data import data_register
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
+from tests.registries import OperatorRegistry
 
 GOOGLE = """
     Make a text loud.

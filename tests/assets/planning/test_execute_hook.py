@@ -11,8 +11,8 @@ import pytest
 from dagster_dataops import DataOpsTranslator, Pipeline, build_definitions
 from dagster_dataops.assets.planning.execute_hook import execute_hook
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import pipeline_of
+from tests.registries import OperatorRegistry
 
 
 @pytest.fixture

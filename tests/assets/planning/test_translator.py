@@ -14,9 +14,9 @@ from dagster_dataops.assets.planning.translator import (
     options_table,
     shown_options,
 )
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.operators.secrets.secret_names import is_secret
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
+from tests.registries import OperatorRegistry
 
 _TEXTS = (text for text in "ab")
 

@@ -15,8 +15,8 @@ import pytest
 
 from dagster_dataops.assets.runtime.core_sharing import fair_settings, running_step
 from dagster_dataops.operators.options.settings import ExecutionSettings
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, pipeline_of, read_jsonl
+from tests.registries import OperatorRegistry
 from tests.subprocesses import killed_at_exit
 
 Records = Callable[[int], Path]

@@ -15,8 +15,8 @@ from dagster_dataops.assets.runtime.environment_values import from_environment, 
 from dagster_dataops.assets.runtime.llm_resource import LLMResource
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import execute, pipeline_of
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 HIDDEN = "TOP-1"

@@ -10,7 +10,6 @@ import pytest
 from dagster_dataops import DataOpsResource, Pipeline, dataops_assets, dataops_resources
 from dagster_dataops.assets.runtime.events import DataOpsEventIterator
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     execute,
     log_of,
@@ -20,6 +19,7 @@ from tests.assets.helpers import (
     resource_at,
     write_jsonl,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 

@@ -11,9 +11,9 @@ import pytest
 
 from dagster_dataops import DataOpsResource, LLMOperator, LLMResource, Price, build_definitions
 from dagster_dataops.errors import RunStoppedError
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import pipeline
 from tests.models.running_server import RunningServer, running_server
+from tests.registries import OperatorRegistry
 
 
 @pytest.fixture

@@ -27,10 +27,10 @@ from dagster_dataops.errors import InputError
 from dagster_dataops.execution.cluster.local_cluster import LocalCluster
 from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from dagster_dataops.foundation.places.open_stores import use
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import execute, numbered, pipeline_of, read_jsonl, write_jsonl
 from tests.execution.helpers import node, operator_for, run, second_thread
 from tests.object_stores import SECRETS, FakeStore, s3_server
+from tests.registries import OperatorRegistry
 
 ROOT = "memory://assets/results"
 

@@ -14,8 +14,8 @@ from dagster_dataops import DataOpsResource, JsonlDataset
 from dagster_dataops.assets import build_operator_job
 from dagster_dataops.assets.runtime.observations import Observations, progress_metadata
 from dagster_dataops.execution.progress import ProgressState
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, pipeline_of, resource_at
+from tests.registries import OperatorRegistry
 
 KEY = dg.AssetKey(["docs", "slow"])
 Records = Callable[[int], Path]

@@ -28,7 +28,6 @@ from dagster_dataops.errors import (
     RetryRefusedError,
 )
 from dagster_dataops.execution.cluster.ray_cluster import RayCluster
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
     execute,
@@ -39,6 +38,7 @@ from tests.assets.helpers import (
     resource_at,
     result_of,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 STEP = "docs__fragile"

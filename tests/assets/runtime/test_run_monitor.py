@@ -13,8 +13,8 @@ import pytest
 from dagster_dataops.assets.runtime.messenger import Messenger
 from dagster_dataops.assets.runtime.run_monitor import RunMonitor
 from dagster_dataops.errors import RunStoppedError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, pipeline_of
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 

@@ -9,9 +9,9 @@ import pytest
 from dagster_dataops.assets.definitions import build_definitions
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.errors import RunStoppedError
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import pipeline
 from tests.assets.helpers import resource_at
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 RETRIES = dg.RetryPolicy(max_retries=3, delay=0)

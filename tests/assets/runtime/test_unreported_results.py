@@ -12,9 +12,9 @@ import pytest
 from typing_extensions import override
 
 from dagster_dataops import DataOpsResource, JsonlDataset, Operator, RunReport, build_definitions
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import execute, log_of, numbered, pipeline_of, result_of, write_jsonl
 from tests.faults.crashing import in_child
+from tests.registries import OperatorRegistry
 
 LETTERS = dg.StaticPartitionsDefinition(["a", "b"])
 Launch = Callable[..., dg.ExecuteInProcessResult]

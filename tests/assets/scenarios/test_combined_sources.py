@@ -8,7 +8,6 @@ import pytest
 
 from dagster_dataops import DataPipeline, combine, pipeline, read_jsonl, read_sequence
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import Pipeline
 from tests.assets.helpers import (
     definitions_of,
@@ -19,6 +18,7 @@ from tests.assets.helpers import (
     spec_of,
     write_jsonl,
 )
+from tests.registries import OperatorRegistry
 
 ROWS = list(numbered(30))
 

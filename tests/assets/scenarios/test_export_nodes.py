@@ -12,7 +12,6 @@ import pytest
 from dagster_dataops import data, pipeline
 from dagster_dataops.assets import build_operator_job
 from dagster_dataops.errors import ExportError, PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.component_project import WARNED_OF, Project
 from tests.assets.helpers import (
     definitions_of,
@@ -22,6 +21,7 @@ from tests.assets.helpers import (
     resource_at,
     spec_of,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 LAYOUTS = pytest.mark.parametrize("layout", ["steps", "single_step"])

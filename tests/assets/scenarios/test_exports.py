@@ -9,7 +9,6 @@ import pytest
 
 from dagster_dataops import Operator
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
     execute,
@@ -18,6 +17,7 @@ from tests.assets.helpers import (
     read_jsonl,
     result_of,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 LETTERS = dg.StaticPartitionsDefinition(["a", "b/c"])

@@ -12,7 +12,6 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
     execute,
@@ -21,6 +20,7 @@ from tests.assets.helpers import (
     pipeline_of,
     result_of,
 )
+from tests.registries import OperatorRegistry
 
 CANCELLED_AT = 60
 RECORDS = 100

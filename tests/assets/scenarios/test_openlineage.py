@@ -9,8 +9,8 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, pipeline_of
+from tests.registries import OperatorRegistry
 
 pytest.importorskip(
     "dagster_openlineage", reason="there is no dagster-openlineage (pip install it to test it)"

@@ -9,7 +9,6 @@ import pytest
 
 from dagster_dataops import ErrorRateCheck, build_definitions, pipeline
 from dagster_dataops.errors import OutageError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     checks_of,
     definitions_of,
@@ -19,6 +18,7 @@ from tests.assets.helpers import (
     result_of,
     write_jsonl,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 LAYOUTS = pytest.mark.parametrize("layout", ["steps", "single_step"])

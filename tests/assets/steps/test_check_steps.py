@@ -10,7 +10,6 @@ import pytest
 from dagster_dataops import DataOpsTranslator, build_definitions, checks
 from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     checks_of,
     definitions_of,
@@ -19,6 +18,7 @@ from tests.assets.helpers import (
     pipeline_of,
     write_jsonl,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 FAILED = "failed_records"

@@ -11,7 +11,6 @@ import pytest
 
 from dagster_dataops import DataOpsTranslator, Pipeline, pipeline
 from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
     execute,
@@ -21,6 +20,7 @@ from tests.assets.helpers import (
     result_of,
     write_jsonl,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 NODES = ("first", "second", "joined")

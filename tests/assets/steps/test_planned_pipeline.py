@@ -9,7 +9,6 @@ import pytest
 
 from dagster_dataops import DataOpsResource, Pipeline, dataops_resources
 from dagster_dataops.assets import plan_pipeline
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     execute,
     metadata_of,
@@ -18,6 +17,7 @@ from tests.assets.helpers import (
     resource_at,
     result_of,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 

@@ -10,7 +10,6 @@ import pytest
 from dagster_dataops import Pipeline, pipeline
 from dagster_dataops.assets import build_operator_job
 from dagster_dataops.foundation.concurrency.background import deleting
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     asset_of,
     definitions_of,
@@ -23,6 +22,7 @@ from tests.assets.helpers import (
     result_of,
     write_jsonl,
 )
+from tests.registries import OperatorRegistry
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 
 from dagster_dataops import Drop, checks, data
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, pipeline_of, spec_of, write_jsonl
 from tests.pipelines.reporting.conftest import read_report
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 

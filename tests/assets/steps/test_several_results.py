@@ -22,7 +22,6 @@ from dagster_dataops import (
 )
 from dagster_dataops.assets import build_operator_job
 from dagster_dataops.checkpoints.publish import commit
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     checks_of,
     definitions_of,
@@ -37,6 +36,7 @@ from tests.assets.helpers import (
     write_jsonl,
 )
 from tests.faults.crashing import DyingAfter, in_child
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 TRAIN, TEST = (dg.AssetKey(["docs", "split", name]) for name in ("train", "test"))

@@ -12,7 +12,6 @@ import pytest
 from dagster_dataops import DataOpsIOManager
 from dagster_dataops.assets.steps.source_assets import source_asset
 from dagster_dataops.errors import InputError, OperatorDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import (
     definitions_of,
     execute,
@@ -24,6 +23,7 @@ from tests.assets.helpers import (
     result_of,
     spec_of,
 )
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 UPPER = [{"id": number, "text": f"TEXT {number}"} for number in range(3)]

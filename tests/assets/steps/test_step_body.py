@@ -18,7 +18,6 @@ from dagster_dataops import (
     dataops_resources,
 )
 from dagster_dataops.errors import RecordError
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.component_project import WARNED_OF, Project
 from tests.assets.helpers import (
     definitions_of,
@@ -30,6 +29,7 @@ from tests.assets.helpers import (
     result_of,
 )
 from tests.docstring_examples import example_in
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 pytestmark = WARNED_OF

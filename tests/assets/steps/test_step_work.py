@@ -9,8 +9,8 @@ import pytest
 
 from dagster_dataops import Pipeline
 from dagster_dataops.assets.steps import run_step
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.assets.helpers import definitions_of, execute, log_of, pipeline_of
+from tests.registries import OperatorRegistry
 
 Records = Callable[[int], Path]
 

@@ -33,7 +33,6 @@ from dagster_dataops.errors import (
     StreamItemError,
 )
 from dagster_dataops.execution.runners.given_stream import of_partition
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.streams.operations import Operations
 from tests.assets.helpers import (
     definitions_of,
@@ -46,6 +45,7 @@ from tests.assets.helpers import (
     result_of,
     spec_of,
 )
+from tests.registries import OperatorRegistry
 from tests.streams.serving import served
 
 Records = Callable[[int], Path]

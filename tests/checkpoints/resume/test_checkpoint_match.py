@@ -17,8 +17,8 @@ from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.foundation.hashing.file_digests import content_digest
 from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.operators.definition.spec import Invocation
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.execution.helpers import TINY, cut_by, lines, node, run, write_input
+from tests.registries import OperatorRegistry
 
 _RECORDS = [{"n": n} for n in range(20)]
 _SWITCH: Annotated[Any, Operational] = types.SimpleNamespace(stop_at=None, calls=[])

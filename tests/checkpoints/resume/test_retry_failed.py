@@ -31,7 +31,6 @@ from dagster_dataops.errors import RetryRefusedError, RunStoppedError, StorageEr
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.workplaces import range_worker
 from dagster_dataops.foundation.hashing.file_digests import content_digest
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
@@ -49,6 +48,7 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.faults.crashing import in_child
+from tests.registries import OperatorRegistry
 
 RETRY = ResumePolicy.FAILED_RECORDS
 NEVER_FAILS = 1 << 30

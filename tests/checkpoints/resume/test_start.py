@@ -15,8 +15,8 @@ from dagster_dataops.checkpoints.resume.start_decision import (
 )
 from dagster_dataops.execution import executor
 from dagster_dataops.foundation.hashing.operational import Operational
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.execution.helpers import TINY, cut_by, node, run, write_input
+from tests.registries import OperatorRegistry
 
 _RECORDS = [{"n": n} for n in range(10)]
 _SWITCH: Annotated[Any, Operational] = types.SimpleNamespace(stop_at=None, fail_at=None)

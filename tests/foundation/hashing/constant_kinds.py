@@ -12,7 +12,7 @@ import types
 
 from dagster_dataops.foundation.hashing.code import code_facts
 from dagster_dataops.operators.definition.spec import _ENTRIES, _is_operational
-from dagster_dataops.operators.registry import OperatorRegistry
+from tests.registries import OperatorRegistry
 
 _IMPORTS = """
 import argparse, array, ast, asyncio, calendar, collections, configparser, contextlib, contextvars

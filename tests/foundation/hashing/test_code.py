@@ -222,7 +222,7 @@ def test_what_cannot_be_compared_is_named_with_its_place(defined):
 
 def test_an_operator_that_code_calls_counts_by_what_it_does_not_by_how_it_is_run(version):
     source = """
-    from dagster_dataops.operators.registry import OperatorRegistry
+    from tests.registries import OperatorRegistry
     registry = OperatorRegistry(None)
 
     @registry("data.inner")
@@ -240,7 +240,7 @@ def test_an_operator_that_code_calls_counts_by_what_it_does_not_by_how_it_is_run
 
 
 REGISTERED = """
-from dagster_dataops.operators.registry import OperatorRegistry
+from tests.registries import OperatorRegistry
 registry = OperatorRegistry(None)
 
 @registry("data.code"{settings})

@@ -14,11 +14,11 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     StreamDefinitionError,
 )
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.streams.data_pipeline import DataPipeline
 from dagster_dataops.streams.factories import read_sequence
 from dagster_dataops.streams.operations import Operations
+from tests.registries import OperatorRegistry
 
 ROWS = [{"n": n} for n in range(6)]
 _numbers = itertools.count()

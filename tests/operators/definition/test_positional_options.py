@@ -14,8 +14,8 @@ from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
 from dagster_dataops.operators.definition.operator import reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.pickling import receive, ship
-from dagster_dataops.operators.registry import OperatorRegistry
 from tests.each import each
+from tests.registries import OperatorRegistry
 
 _group: Any = data_register.new_group("positional")
 

@@ -15,7 +15,7 @@ import pydantic
 import pytest
 
 from dagster_dataops import Operational
-from dagster_dataops.operators.registry import OperatorRegistry
+from tests.registries import OperatorRegistry
 
 _COUNTER = itertools.count()
 

@@ -7,8 +7,8 @@ import pytest
 from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
 from dagster_dataops.operators.options.declared_columns import accepts_type, column_types, type_text
 from dagster_dataops.operators.pickling import receive, ship
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
+from tests.registries import OperatorRegistry
 
 registry = OperatorRegistry(run_operator)
 

@@ -7,7 +7,7 @@ from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
 from dagster_dataops.operators.chains.chain import Part, chain_of
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.pickling import receive, ship
-from dagster_dataops.operators.registry import OperatorRegistry
+from tests.registries import OperatorRegistry
 
 
 def registry() -> OperatorRegistry:

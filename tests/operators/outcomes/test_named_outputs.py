@@ -15,7 +15,7 @@ from dagster_dataops.operators.definition.operator import reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.outcomes.dispositions import sending
 from dagster_dataops.operators.outcomes.return_contract import ContractError, encode_outcome
-from dagster_dataops.operators.registry import OperatorRegistry
+from tests.registries import OperatorRegistry
 
 OUTPUTS = ("train", "test")
 

@@ -4,9 +4,9 @@ import pytest
 
 from dagster_dataops import pipeline
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.graph.column_check import KnownColumns, check_columns
 from dagster_dataops.pipelines.local_run import run_operator
+from tests.registries import OperatorRegistry
 
 registry = OperatorRegistry(run_operator)
 

@@ -4,8 +4,8 @@ import pytest
 
 from dagster_dataops import DataPipeline, config, data_register, graphs, read_jsonl, read_sequence
 from dagster_dataops.errors import PipelineDefinitionError, StreamDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import Pipeline, pipeline
+from tests.registries import OperatorRegistry
 
 REGISTRY = OperatorRegistry(lambda operator, data: data)
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
 from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
+from tests.registries import OperatorRegistry
 
 REGISTRY = OperatorRegistry(lambda operator, data: data)
 

@@ -7,7 +7,7 @@ import pytest
 
 from dagster_dataops import Pipeline, To, config, pipeline
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
+from tests.registries import OperatorRegistry
 
 
 @pytest.fixture

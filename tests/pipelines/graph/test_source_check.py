@@ -8,9 +8,9 @@ import pytest
 
 from dagster_dataops import config, cook, data, pipeline
 from dagster_dataops.errors import ExportError, PipelineDefinitionError
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.graph.source_check import with_source
 from dagster_dataops.pipelines.local_run import run_operator
+from tests.registries import OperatorRegistry
 
 registry = OperatorRegistry(run_operator)
 COLUMNS = {"n": float, "tags": list[str | None], "note": str | None, "any": Any}

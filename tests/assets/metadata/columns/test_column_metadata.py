@@ -6,9 +6,9 @@ import dagster as dg
 
 from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.local_run import run_operator
 from tests.assets.metadata.upstream import dataset
+from tests.registries import OperatorRegistry
 
 registry = OperatorRegistry(run_operator)
 

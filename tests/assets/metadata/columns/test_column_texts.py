@@ -6,7 +6,7 @@ import pytest
 
 from dagster_dataops import chain, data
 from dagster_dataops.assets.metadata.columns.column_texts import sentence, texts_of
-from dagster_dataops.operators.registry import OperatorRegistry
+from tests.registries import OperatorRegistry
 
 
 @pytest.mark.parametrize(
