@@ -1,0 +1,116 @@
+"""The chat templates of this package: ChatML, the headers of Llama 3, and Alpaca."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.library.chat.conversation_formats import MESSAGES, to_alpaca
+from dagster_dataops.library.chat.rendering_jinja import Rendered
+from dagster_dataops.records import Record
+
+# The prompts that the Alpaca model was trained with: constants of the format.
+_TASK: Final = "Below is an instruction that describes a task"
+_WITH_INPUT: Final = f"{_TASK}, paired with an input that provides further context. "
+_WITHOUT_INPUT: Final = f"{_TASK}. "
+_WRITE: Final = "Write a response that appropriately completes the request."
+_NOT_SHOWN: Final = ("tool_calls", "reasoning_content", "reasoning", "thinking")
+
+
+def builtin(template: str, record: Record, names: Mapping[str, Any]) -> Rendered:
+    """Return the text of a record with ``messages``, with spans of what the assistant writes.
+
+    Args:
+        template: One of `BUILTIN`.
+        record: The record.
+        names: ``add_generation_prompt``, ``bos_token`` and ``eos_token``.
+
+    Raises:
+        UnfitRecordError: The template cannot show the conversation.
+    """
+    _check_shown(template, record)
+    output = _Text()
+    BUILTIN[template](record, names, output)
+    return Rendered("".join(output.texts), output.spans)
+
+
+class _Text:
+    """Collects a text, with the spans of what the assistant writes."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.spans: list[tuple[int, int]] = []
+        self._length = 0
+
+    def add(self, text: str, *, trained: bool = False) -> None:
+        self.texts.append(text)
+        start, self._length = self._length, self._length + len(text)
+        if trained:
+            self.spans.append((start, self._length))
+
+
+def _check_shown(template: str, record: Mapping[str, Any]) -> None:
+    """Check that a record has only texts.
+
+    Raises:
+        UnfitRecordError: It has something that the templates here cannot show.
+    """
+    cannot = f"which the template {template} cannot show; use a Hugging Face template"
+    for key in ("tools", "documents"):
+        if record.get(key):
+            raise UnfitRecordError(f"the record has {key}, {cannot}")
+    for number, message in enumerate(record[MESSAGES]):
+        place = f"{MESSAGES}[{number}]"
+        if found := next((key for key in _NOT_SHOWN if message.get(key)), None):
+            raise UnfitRecordError(f"{place} has {found}, {cannot}")
+        if not isinstance(message["content"], str):
+            kind = "no content" if message["content"] is None else "a content of parts"
+            raise UnfitRecordError(f"{place} has {kind}, {cannot}")
+
+
+def _chatml(record: dict[str, Any], names: Mapping[str, Any], output: _Text) -> None:
+    output.add(names["bos_token"] or "")
+    for message in record[MESSAGES]:
+        output.add(f"<|im_start|>{message['role']}\n")
+        output.add(f"{message['content']}<|im_end|>", trained=message["role"] == "assistant")
+        output.add("\n")
+    if names["add_generation_prompt"]:
+        output.add("<|im_start|>assistant\n")
+    output.add(names["eos_token"])
+
+
+def _llama_3(record: dict[str, Any], names: Mapping[str, Any], output: _Text) -> None:
+    head = "<|start_header_id|>{}<|end_header_id|>\n\n"
+    # The role of the results of tools in Llama 3.
+    roles = {"tool": "ipython"}
+    output.add("<|begin_of_text|>" if names["bos_token"] is None else names["bos_token"])
+    for message in record[MESSAGES]:
+        role = message["role"]
+        output.add(head.format(roles.get(role, role)))
+        output.add(f"{message['content'].strip()}<|eot_id|>", trained=role == "assistant")
+    if names["add_generation_prompt"]:
+        output.add(head.format("assistant"))
+    output.add(names["eos_token"])
+
+
+def _alpaca(record: dict[str, Any], names: Mapping[str, Any], output: _Text) -> None:
+    columns: dict[str, Any] = to_alpaca(record)
+    added = columns.get("input") or ""
+    task = columns.get("system") or (_WITH_INPUT if added else _WITHOUT_INPUT) + _WRITE
+    output.add(f"{names['bos_token'] or ''}{task}\n\n")
+    for user, assistant in columns.get("history") or []:
+        output.add(f"### Instruction:\n{user}\n\n### Response:\n")
+        output.add(assistant, trained=True)
+        output.add("\n\n")
+    output.add(f"### Instruction:\n{columns['instruction']}\n\n")
+    if added:
+        output.add(f"### Input:\n{added}\n\n")
+    output.add("### Response:\n")
+    answer = f"{columns.get('output') or ''}{names['eos_token']}"
+    output.add(answer, trained=columns.get("output") is not None)
+
+
+BUILTIN: Final[dict[str, Callable[[dict[str, Any], Mapping[str, Any], _Text], None]]] = {
+    "chatml": _chatml,
+    "llama-3": _llama_3,
+    "alpaca": _alpaca,
+}

@@ -1,0 +1,153 @@
+"""The arguments of tool calls, in the form that a chat template shows: an object or a text."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.library.chat.rendering_jinja import ChatTemplate
+from dagster_dataops.library.chat.turns import Message
+
+_ARGUMENTS: Final = {"probe_key": "probe_value"}
+# An object as Python writes it, and a text that was encoded twice.
+_WRONG: Final = ("'probe_key': 'probe_value'", r"\"probe_key", r"\u0022probe_key")
+
+
+def with_arguments(message: Message, place: str, form: str) -> Message:
+    """Return a message with the arguments of its calls in a form.
+
+    Args:
+        message: The message. It is not changed.
+        place: Its path, for errors.
+        form: ``object``, ``text``, or ``keep`` for the form that they have.
+
+    Raises:
+        UnfitRecordError: A call is malformed, or its arguments are no JSON object.
+    """
+    calls = message.get("tool_calls")
+    if form == "keep" or not calls:
+        return message
+    if not isinstance(calls, list):
+        raise UnfitRecordError(f"{place}.tool_calls holds no list")
+    return {
+        **message,
+        "tool_calls": [
+            _call_in(call, f"{place}.tool_calls[{number}]", form)
+            for number, call in enumerate(calls)
+        ],
+    }
+
+
+def _call_in(call: Any, place: str, form: str) -> Any:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        raise UnfitRecordError(f"{place}.function is no object with name and arguments")
+    arguments = _arguments_in(function.get("arguments"), f"{place}.function.arguments", form)
+    return {**call, "function": {**function, "arguments": arguments}}
+
+
+def _arguments_in(arguments: Any, place: str, form: str) -> Any:
+    if isinstance(arguments, dict):
+        return arguments if form == "object" else json.dumps(arguments, ensure_ascii=False)
+    text = "" if arguments is None else arguments
+    if not isinstance(text, str):
+        raise UnfitRecordError(f"{place} is a {type(text).__name__}, no object")
+    try:
+        value = json.loads(text) if text.strip() else {}
+    except ValueError as error:
+        raise UnfitRecordError(f"{place} is a text, but no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise UnfitRecordError(f"{place} is the JSON text of a {type(value).__name__}, no object")
+    if form == "object":
+        return value
+    return text if text.strip() else "{}"
+
+
+def shown_form(template: ChatTemplate, names: Mapping[str, Any]) -> str:
+    """Return the form of arguments that a template shows.
+
+    One call is rendered in both forms. Some templates fail on a text, some on an object; others
+    encode a text twice, or write an object as Python does.
+
+    Returns:
+        ``object`` or ``text``; ``keep`` if the template shows neither.
+    """
+    if _shows(template, names, _ARGUMENTS):
+        return "object"
+    return "text" if _shows(template, names, json.dumps(_ARGUMENTS)) else "keep"
+
+
+def _shows(template: ChatTemplate, names: Mapping[str, Any], arguments: Any) -> bool:
+    function = {"name": "probe", "arguments": arguments}
+    call = {"id": "call00001", "type": "function", "function": function}
+    messages = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "b", "tool_call_id": "call00001", "name": "probe"},
+    ]
+    probe = {"tools": None, "documents": None, "add_generation_prompt": False}
+    for count in (3, 2):  # some templates know no results
+        try:
+            text = template.render({**names, **probe, "messages": messages[:count]}).text
+        except UnfitRecordError:
+            continue
+        return "probe_value" in text and not any(wrong in text for wrong in _WRONG)
+    return False
+
+
+def lost(messages: list[Message], text: str) -> list[tuple[str, str]]:
+    """Return what messages say and a text does not show: what it is, and its path.
+
+    It is ``tool_calls``, ``parts`` (texts in a list of parts), ``content`` or ``reasoning``. A
+    text may be stripped, written as JSON, or shown without the reasoning before ``</think>``.
+    """
+    found = []
+    for number, message in enumerate(messages):
+        content, place = message.get("content"), f"messages[{number}]"
+        if isinstance(content, str) and not _in(content, text):
+            found.append(("content", f"{place}.content"))
+        elif isinstance(content, list) and not all(_in(one, text) for one in _texts(content)):
+            found.append(("parts", f"{place}.content"))
+        reasoning = message.get("reasoning_content")
+        if isinstance(reasoning, str) and not _in(reasoning, text):
+            found.append(("reasoning", f"{place}.reasoning_content"))
+        for position, call in enumerate(message.get("tool_calls") or []):
+            if not _shows_call(call, text):
+                found.append(("tool_calls", f"{place}.tool_calls[{position}]"))
+    return found
+
+
+def _texts(parts: list[Any]) -> list[str]:
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _in(content: str, text: str) -> bool:
+    stripped = content.strip()
+    if stripped in text or stripped.rpartition("</think>")[2].strip() in text:
+        return True
+    if any(json.dumps(stripped, ensure_ascii=ascii_)[1:-1] in text for ascii_ in (False, True)):
+        return True
+    return all(line.strip() in text for line in stripped.splitlines())
+
+
+def _shows_call(call: Any, text: str) -> bool:
+    function = call.get("function", call) if isinstance(call, dict) else None
+    if not isinstance(function, dict) or str(function.get("name", "")) not in text:
+        return False
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return _in(arguments, text)
+    return all(_in(one, text) for one in _leaves(arguments))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Yield the texts in a JSON value, without the keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(one)
