@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import MESSAGES, to_alpaca
-from dagster_dataops.library.chat.rendering_jinja import Rendered
+from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
 from dagster_dataops.records import Record
 
 # The prompts that the Alpaca model was trained with: constants of the format.
@@ -17,7 +17,7 @@ _NOT_SHOWN: Final = ("tool_calls", "reasoning_content", "reasoning", "thinking")
 
 
 def builtin(template: str, record: Record, names: Mapping[str, Any]) -> Rendered:
-    """Return the text of a record with ``messages``, with spans of what the assistant writes.
+    """Return the text of a record with ``messages``, with the parts that the assistant wrote.
 
     Args:
         template: One of `BUILTIN`.
@@ -30,22 +30,27 @@ def builtin(template: str, record: Record, names: Mapping[str, Any]) -> Rendered
     _check_shown(template, record)
     output = _Text()
     BUILTIN[template](record, names, output)
-    return Rendered("".join(output.texts), output.spans)
+    return Rendered("".join(output.texts), output.parts)
 
 
 class _Text:
-    """Collects a text, with the spans of what the assistant writes."""
+    """Collects a text, with the parts that the assistant wrote."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.spans: list[tuple[int, int]] = []
+        self.parts: list[Part] = []
         self._length = 0
 
-    def add(self, text: str, *, trained: bool = False) -> None:
+    def add(self, text: str) -> None:
+        """Add a text."""
         self.texts.append(text)
-        start, self._length = self._length, self._length + len(text)
-        if trained:
-            self.spans.append((start, self._length))
+        self._length += len(text)
+
+    def add_turn(self, message: Mapping[str, Any], number: int, text: str) -> None:
+        """Add the text of a message, which is a part if the assistant wrote it."""
+        if message["role"] == "assistant":
+            self.parts.append(Part(self._length, self._length + len(text), number))
+        self.add(text)
 
 
 def _check_shown(template: str, record: Mapping[str, Any]) -> None:
@@ -69,9 +74,9 @@ def _check_shown(template: str, record: Mapping[str, Any]) -> None:
 
 def _chatml(record: dict[str, Any], names: Mapping[str, Any], output: _Text) -> None:
     output.add(names["bos_token"] or "")
-    for message in record[MESSAGES]:
+    for number, message in enumerate(record[MESSAGES]):
         output.add(f"<|im_start|>{message['role']}\n")
-        output.add(f"{message['content']}<|im_end|>", trained=message["role"] == "assistant")
+        output.add_turn(message, number, f"{message['content']}<|im_end|>")
         output.add("\n")
     if names["add_generation_prompt"]:
         output.add("<|im_start|>assistant\n")
@@ -83,10 +88,10 @@ def _llama_3(record: dict[str, Any], names: Mapping[str, Any], output: _Text) ->
     # The role of the results of tools in Llama 3.
     roles = {"tool": "ipython"}
     output.add("<|begin_of_text|>" if names["bos_token"] is None else names["bos_token"])
-    for message in record[MESSAGES]:
+    for number, message in enumerate(record[MESSAGES]):
         role = message["role"]
         output.add(head.format(roles.get(role, role)))
-        output.add(f"{message['content'].strip()}<|eot_id|>", trained=role == "assistant")
+        output.add_turn(message, number, f"{message['content'].strip()}<|eot_id|>")
     if names["add_generation_prompt"]:
         output.add(head.format("assistant"))
     output.add(names["eos_token"])
@@ -97,16 +102,25 @@ def _alpaca(record: dict[str, Any], names: Mapping[str, Any], output: _Text) -> 
     added = columns.get("input") or ""
     task = columns.get("system") or (_WITH_INPUT if added else _WITHOUT_INPUT) + _WRITE
     output.add(f"{names['bos_token'] or ''}{task}\n\n")
+    numbered = enumerate(record[MESSAGES])
+    answers = iter([(number, one) for number, one in numbered if _is_answer(one)])
     for user, assistant in columns.get("history") or []:
         output.add(f"### Instruction:\n{user}\n\n### Response:\n")
-        output.add(assistant, trained=True)
+        number, message = next(answers)
+        output.add_turn(message, number, assistant)
         output.add("\n\n")
     output.add(f"### Instruction:\n{columns['instruction']}\n\n")
     if added:
         output.add(f"### Input:\n{added}\n\n")
     output.add("### Response:\n")
-    answer = f"{columns.get('output') or ''}{names['eos_token']}"
-    output.add(answer, trained=columns.get("output") is not None)
+    for number, message in answers:
+        output.add_turn(message, number, f"{columns['output']}{names['eos_token']}")
+    if columns.get("output") is None:
+        output.add(names["eos_token"])
+
+
+def _is_answer(message: Mapping[str, Any]) -> bool:
+    return bool(message["role"] == "assistant")
 
 
 BUILTIN: Final[dict[str, Callable[[dict[str, Any], Mapping[str, Any], _Text], None]]] = {

@@ -1,7 +1,7 @@
 """Chat templates in Jinja, rendered as the package transformers renders those of its models."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from types import TracebackType
@@ -22,16 +22,30 @@ _FAULTS: Final = (
 )  # fmt: skip
 
 
+class Part(NamedTuple):
+    """A part of a text that the assistant wrote.
+
+    Attributes:
+        start: Its first character.
+        end: The character behind it.
+        message: The number of its message; ``None`` if the template does not tell.
+    """
+
+    start: int
+    end: int
+    message: int | None = None
+
+
 class Rendered(NamedTuple):
     """The text of a conversation.
 
     Attributes:
         text: The text.
-        spans: Start and end, in characters, of each part inside ``{% generation %}``, in order.
+        parts: What is inside ``{% generation %}``, in order.
     """
 
     text: str
-    spans: list[tuple[int, int]]
+    parts: list[Part]
 
 
 class ChatTemplate:
@@ -80,13 +94,13 @@ class ChatTemplate:
         """
         output = self._output(names, moved=False)
         if not self._moved:
-            return Rendered(output.text, output.spans)
+            return Rendered(output.text, output.parts)
         return _unmarked(self._output(names, moved=True).text, output.text)
 
     def _output(self, names: Mapping[str, Any], *, moved: bool) -> "_Output":
         from jinja2 import TemplateError
 
-        output = _Output(moved=moved)
+        output = _Output(names.get("messages") or [], moved=moved)
         try:
             output.take(_compiled(self.source, self._strict).generate({**names, _OUTPUT: output}))
         except UnfitRecordError:
@@ -104,13 +118,15 @@ class _Output:
     """Collects the text of one rendering, with the parts inside of ``{% generation %}``.
 
     Args:
+        messages: The messages that are rendered.
         moved: Whether these parts are marked in the text, because their place is not known yet.
     """
 
-    def __init__(self, *, moved: bool) -> None:
+    def __init__(self, messages: Sequence[Any], *, moved: bool) -> None:
         self.text = ""
-        self.spans: list[tuple[int, int]] = []
+        self.parts: list[Part] = []
         self._moved, self._length = moved, 0
+        self._numbers = {id(message): number for number, message in enumerate(messages)}
 
     def take(self, parts: Iterator[str]) -> None:
         """Take the parts of the text.
@@ -127,11 +143,18 @@ class _Output:
                 raise UnfitRecordError(msg)
         self.text = "".join(texts)
 
-    def generated(self, text: str) -> str:
-        """Take note of the next part, which is inside of ``{% generation %}``."""
+    def generated(self, text: str, values: Iterable[Any]) -> str:
+        """Take note of the next part, which is inside of ``{% generation %}``.
+
+        Args:
+            text: The part.
+            values: Those of the variables there: one is the message, unless it was copied.
+        """
         if self._moved:
             return f"{_OPENED}{text}{_CLOSED}"
-        self.spans.append((self._length, self._length + len(text)))
+        found = {self._numbers[id(value)] for value in values if id(value) in self._numbers}
+        number = found.pop() if len(found) == 1 else None
+        self.parts.append(Part(self._length, self._length + len(text), number))
         return text
 
 
@@ -141,7 +164,7 @@ def _unmarked(marked: str, plain: str) -> Rendered:
     Raises:
         UnfitRecordError: Without the marks it is another text.
     """
-    spans: list[tuple[int, int]] = []
+    parts: list[Part] = []
     starts: list[int] = []
     length = 0
     for piece in _pieces(marked):
@@ -149,7 +172,7 @@ def _unmarked(marked: str, plain: str) -> Rendered:
             starts.append(length)
         elif piece == _CLOSED and starts:
             start = starts.pop()
-            spans += [] if starts else [(start, length)]
+            parts += [] if starts else [Part(start, length)]
         else:
             length += len(piece)
     if starts or marked.replace(_OPENED, "").replace(_CLOSED, "") != plain:
@@ -158,7 +181,7 @@ def _unmarked(marked: str, plain: str) -> Rendered:
             "so that its place is not known; put the tag around the output itself"
         )
         raise UnfitRecordError(msg)
-    return Rendered(plain, spans)
+    return Rendered(plain, parts)
 
 
 def _pieces(marked: str) -> Iterator[str]:
@@ -369,11 +392,14 @@ def _generation_tag() -> Any:
         def parse(self, parser: Any) -> nodes.Node:
             line = next(parser.stream).lineno
             body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-            call = self.call_method("generated", [nodes.ContextReference()])
+            contexts = [nodes.ContextReference(), nodes.DerivedContextReference()]
+            call = self.call_method("generated", contexts)
             return nodes.CallBlock(call, [], [], body).set_lineno(line)
 
-        def generated(self, context: Any, caller: Callable[[], str]) -> str:
+        def generated(self, context: Any, inner: Any, caller: Callable[[], str]) -> str:
             output: _Output = context[_OUTPUT]
-            return output.generated(caller())
+            outer = context.get_all()
+            local = (one for name, one in inner.parent.items() if outer.get(name) is not one)
+            return output.generated(caller(), local)
 
     return GenerationTag

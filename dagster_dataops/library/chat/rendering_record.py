@@ -94,6 +94,11 @@ class ChatRenderer:
         }
 
     @property
+    def endings(self) -> frozenset[str]:
+        """The texts of special tokens, which a template may write behind the last turn."""
+        return frozenset(text for text in self._names.values() if isinstance(text, str) and text)
+
+    @property
     def marked(self) -> bool:
         """Whether each template says what the assistant writes, by the tag ``generation``."""
         return self._builtin is not None or all(one.marked for one in self._templates.values())

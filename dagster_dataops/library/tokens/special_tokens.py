@@ -1,0 +1,125 @@
+"""Special tokens: a tokenizer with some more of them, and where contents name one."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.library.analysis.tokenization import Encoded, Tokenizer
+from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
+
+_OWN_ENDING: Final = ".json"  # of a tokenizer that has its own special tokens
+
+
+def chat_tokenizer(name: str, special_ids: Mapping[str, int] | None) -> Tokenizer:
+    """Return the tokenizer of a text that a chat template wrote.
+
+    Args:
+        name: The name of a tokenizer.
+        special_ids: The ids of special tokens by name; only for one that has none of its own.
+
+    Raises:
+        DefinitionError: There is no tokenizer of this name, it has special tokens of its own, or it
+            needs some.
+    """
+    plain = tokenizer_of(name)
+    plain.encode("")  # refuses a tokenizer without ids
+    if name.endswith(_OWN_ENDING):
+        if special_ids is not None:
+            msg = f"special_ids is given, but {name} has special tokens of its own; leave it out"
+            raise DefinitionError(msg)
+        return plain
+    if special_ids is None and name != "bytes":
+        msg = f"{name} encodes special tokens as text; give special_ids, such as "
+        raise DefinitionError(f"{msg}{{'<|im_start|>': 200264, '<|im_end|>': 200265}}")
+    return _WithSpecialTokens(plain, dict(special_ids)) if special_ids else plain
+
+
+class _WithSpecialTokens(Tokenizer):
+    """A tokenizer with special tokens, at which texts are split first."""
+
+    def __init__(self, plain: Tokenizer, ids: dict[str, int]) -> None:
+        super().__init__(plain.name)
+        self._plain, self._ids = plain, ids
+        self._names = {number: name for name, number in ids.items()}
+        self._found = _pattern(ids)
+
+    @override
+    def __reduce__(self) -> Any:
+        return _WithSpecialTokens, (self._plain, self._ids)
+
+    @property
+    @override
+    def special(self) -> Mapping[str, int]:
+        return self._ids
+
+    @override
+    def encode(self, text: str) -> list[int]:
+        return self.encode_with_offsets(text).ids
+
+    @override
+    def encode_with_offsets(self, text: str) -> Encoded:
+        whole = Encoded([], [])
+        reached = 0
+        for piece in self._found.split(text):
+            end = reached + len(piece)
+            if piece in self._ids:
+                whole.ids.append(self._ids[piece])
+                whole.offsets.append((reached, end))
+            elif piece:
+                part = self._plain.encode_with_offsets(piece)
+                whole.ids.extend(part.ids)
+                whole.offsets.extend((reached + a, reached + b) for a, b in part.offsets)
+            reached = end
+        return whole
+
+    @override
+    def decode(self, ids: list[int]) -> str:
+        texts: list[str] = []
+        run: list[int] = []
+        for number in ids:
+            if number in self._names:
+                texts += [self._plain.decode(run), self._names[number]]
+                run = []
+            else:
+                run.append(number)
+        return "".join([*texts, self._plain.decode(run)])
+
+    @override
+    def starts(self, text: str) -> list[int]:
+        return [start for start, _ in self.encode_with_offsets(text).offsets]
+
+
+def _pattern(texts: Mapping[str, int]) -> re.Pattern[str]:
+    """Return the pattern of texts, the longest first, as a group."""
+    ordered = sorted(texts, key=len, reverse=True)
+    return re.compile(f"({'|'.join(map(re.escape, ordered))})")
+
+
+def refusing_special(tokenizer: Tokenizer) -> Callable[[str, Any], None]:
+    """Return a check that a value holds the name of no special token in its texts.
+
+    The check takes the path of the value, for errors, and the value; it raises `UnfitRecordError`.
+    """
+    if not tokenizer.special:
+        return lambda _place, _value: None
+    found = _pattern({_as_json(name)[1:-1]: 0 for name in tokenizer.special if name.strip()})
+
+    def check(place: str, value: Any) -> None:
+        if (match := found.search(_as_json(value))) is None:
+            return
+        if isinstance(value, list):
+            for number, one in enumerate(value):
+                check(f"{place}[{number}]", one)
+        name = json.loads(f'"{match[0]}"')
+        msg = f"{place} holds the special token {name!r}, which would "
+        raise UnfitRecordError(f"{msg}become one; remove it, or set special_in_content='allow'")
+
+    return check
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

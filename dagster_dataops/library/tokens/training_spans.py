@@ -1,0 +1,180 @@
+"""Which parts of the text of a conversation a model is trained on."""
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
+from dagster_dataops.library.chat.rendering_record import ChatRenderer
+from dagster_dataops.records import Record
+
+MESSAGES: Final = "messages"
+METHODS: Final = ("auto", "generation", "prefix", "final", "markers")
+_OTHERS: Final = (
+    "use a template with {% generation %}, split_turns=True, mask='final' for the last turn alone, "
+    "or mask='markers' with start_marker and end_marker"
+)
+_PROBE: Final = [
+    {"role": role, "content": content}
+    for role, content in (("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"))
+]
+
+
+class TurnFinder:
+    """Finds what the assistant wrote in the texts of conversations.
+
+    Args:
+        renderer: Renders them.
+        method: ``generation`` by the tag of the template, ``prefix`` by the texts of shorter
+            conversations, ``final`` for the last turn alone, ``markers`` between two texts, or
+            ``auto`` for the first of the first two that fits the template.
+        start_marker: The text before each turn, for ``markers``.
+        end_marker: The end of each turn, for ``markers``.
+
+    Attributes:
+        method: The method that is used.
+
+    Raises:
+        DefinitionError: The method does not fit the template, or the markers.
+    """
+
+    def __init__(
+        self, renderer: ChatRenderer, method: str, start_marker: str | None, end_marker: str | None
+    ) -> None:
+        self._renderer = renderer
+        if (method == "markers") != bool(start_marker and end_marker):
+            msg = "mask='markers' needs start_marker and end_marker, and only it does"
+            raise DefinitionError(msg)
+        if method == "generation" and not renderer.marked:
+            msg = f"the template has no {{% generation %}}, which mask='generation' reads; {_OTHERS}"
+            raise DefinitionError(msg)
+        self._markers = start_marker or "", end_marker or ""
+        self.method = self._fitting() if method == "auto" else method
+        self._find: Callable[[Record], Rendered] = getattr(self, f"_by_{self.method}")
+
+    def find(self, record: Record) -> Rendered:
+        """Return the text of a conversation, with what the assistant wrote.
+
+        Raises:
+            UnfitRecordError: The template cannot render it, or does not tell it.
+        """
+        return self._find(record)
+
+    def _fitting(self) -> str:
+        """Return the method that fits the template.
+
+        Raises:
+            DefinitionError: None does.
+        """
+        if self._renderer.marked:
+            return "generation"
+        try:
+            self._by_prefix({MESSAGES: _PROBE})
+        except UnfitRecordError as error:
+            msg = f"the template does not tell what the assistant writes: {error}"
+            raise DefinitionError(msg if _OTHERS in msg else f"{msg}; {_OTHERS}") from None
+        return "prefix"
+
+    def _by_generation(self, record: Record) -> Rendered:
+        rendered = self._renderer.render(record)
+        return Rendered(rendered.text, _numbered(rendered.parts, record))
+
+    def _by_markers(self, record: Record) -> Rendered:
+        start_marker, end_marker = self._markers
+        for number, message in enumerate(_messages(record)):
+            if start_marker in str(message) or end_marker in str(message):
+                raise UnfitRecordError(f"{MESSAGES}[{number}] holds a marker of mask='markers'")
+        text = self._renderer.render(record).text
+        parts: list[Part] = []
+        at = 0
+        while (found := text.find(start_marker, at)) >= 0:
+            start = found + len(start_marker)
+            end = text.find(end_marker, start)
+            at = len(text) if end < 0 else end + len(end_marker)
+            parts.append(Part(start, at))
+        return Rendered(text, _numbered(parts, record))
+
+    def _by_final(self, record: Record) -> Rendered:
+        messages = _messages(record)
+        last = len(messages) - 1
+        if messages[last]["role"] != "assistant":
+            raise UnfitRecordError(f"{MESSAGES}[{last}] is not of the assistant; nothing to train")
+        whole = self._renderer.render(record).text
+        return Rendered(whole, [Part(_shared(self._prompt(record, last), whole), len(whole), last)])
+
+    def _by_prefix(self, record: Record) -> Rendered:
+        whole = self._renderer.render(record).text
+        parts = [self._turn(record, number, whole) for number in assistant_turns(record)]
+        for before, after in pairwise(parts):
+            if after.start < before.end:
+                raise _unsound(after.message, "begins before the turn before it ends")
+        return Rendered(whole, parts)
+
+    def _turn(self, record: Record, number: int, whole: str) -> Part:
+        """Return the place of one turn, by the texts without and with it.
+
+        Raises:
+            UnfitRecordError: One of them is not how the whole text begins.
+        """
+        last = number == len(_messages(record)) - 1
+        until = whole if last else self._renderer.render(_cut(record, number + 1)).text
+        end = _shared(until, whole)
+        if until[end:].strip() and until[end:].strip() not in self._renderer.endings:
+            raise _unsound(number, "has another text once later turns follow")
+        prompt = self._prompt(record, number)
+        start = _shared(prompt, until)
+        if start < len(prompt) and start < len(self._renderer.render(_cut(record, number)).text):
+            raise _unsound(number, "changes the text of the turns before it")
+        if start >= end:
+            raise _unsound(number, "has no text of its own")
+        return Part(start, end, number)
+
+    def _prompt(self, record: Record, number: int) -> str:
+        """Return the text before a turn, with the beginning of an answer."""
+        if number == 0:
+            raise UnfitRecordError(f"{MESSAGES}[0] is of the assistant: no prompt is before it")
+        return self._renderer.render(_cut(record, number), add_generation_prompt=True).text
+
+
+def assistant_turns(record: Record) -> Iterator[int]:
+    """Yield the numbers of the messages of the assistant."""
+    for number, message in enumerate(_messages(record)):
+        if message["role"] == "assistant":
+            yield number
+
+
+def _numbered(parts: list[Part], record: Record) -> list[Part]:
+    """Return parts with the messages that they are of.
+
+    If the template does not tell, there must be as many parts as turns. A part right behind
+    another, such as the last token of a text, is of the same turn.
+    """
+    if all(part.message is None for part in parts):
+        numbers: list[int] = list(assistant_turns(record))
+        known = len(numbers) == len(parts)
+        return [part._replace(message=numbers[i]) for i, part in enumerate(parts)] if known else parts
+    found: list[Part] = []
+    for part in parts:
+        follows = part.message is None and found and found[-1].end == part.start
+        found.append(part._replace(message=found[-1].message) if follows else part)
+    return found
+
+
+def _messages(record: Record) -> list[dict[str, Any]]:
+    messages: Any = record[MESSAGES]
+    return messages  # type: ignore[no-any-return]
+
+
+def _cut(record: Record, count: int) -> Record:
+    return {**record, MESSAGES: _messages(record)[:count]}
+
+
+def _shared(first: str, second: str) -> int:
+    """Return the number of characters with which both texts begin."""
+    return len(first) if second.startswith(first) else len(os.path.commonprefix([first, second]))
+
+
+def _unsound(number: int | None, what: str) -> UnfitRecordError:
+    return UnfitRecordError(f"{MESSAGES}[{number}] {what}, so mask='prefix' would be wrong; {_OTHERS}")
