@@ -1,7 +1,7 @@
 """``chat.Render``: write a conversation as one text for training."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal
 
@@ -128,7 +128,7 @@ class Render(chat):
             strict=undefined == "strict",
             arguments=arguments,
         )
-        self._refuses = on_loss == "error"
+        self._refused = _NEVER_LOST if on_loss == "error" else frozenset()
         self._context: OperatorContext | None = None
         self.__dataops__ = with_texts(self.__dataops__, self._renderer)
 
@@ -138,7 +138,7 @@ class Render(chat):
     def forward(self, record: Record) -> Record:
         conversation = self._renderer.with_messages(record)
         text = self._renderer.render(conversation, **self._ending).text
-        check_lost(conversation[MESSAGES], text, self._context, refuses=self._refuses)
+        check_lost(conversation[MESSAGES], text, self._context, self._refused)
         return {**record, self._written: text}
 
 
@@ -156,22 +156,27 @@ def with_texts(invocation: Invocation, renderer: ChatRenderer) -> Invocation:
     return replace(invocation, options={**invocation.options, **given})
 
 
-_NEVER_LEFT_OUT: Final = frozenset({"tool_calls", "parts"})
+_NEVER_LOST: Final = frozenset({"tool_calls", "parts"})
 
 
 def check_lost(
-    messages: list[Message], text: str, context: OperatorContext | None, *, refuses: bool
+    messages: list[Message], text: str, context: OperatorContext | None, refused: Collection[str]
 ) -> None:
     """Check that a template showed what messages say, and count what it left out.
 
+    Args:
+        messages: The messages.
+        text: What the template wrote.
+        context: Counts what is left out.
+        refused: What must not be left out: names as in `lost`.
+
     Raises:
-        UnfitRecordError: It left out a call or the text of a part, and ``refuses``.
+        UnfitRecordError: Such is left out.
     """
     found = lost(messages, text)
     if not found:
         return
-    paths = [path for kind, path in found if kind in _NEVER_LEFT_OUT]
-    if paths and refuses:
+    if paths := [path for kind, path in found if kind in refused]:
         msg = f"the template does not show {', '.join(paths[:3])}; use another template, or"
         raise UnfitRecordError(f"{msg} on_loss='drop' to leave it out")
     if context is not None:

@@ -175,7 +175,8 @@ class EncodeChat(tokens):
     def _encoded(self, record: Record, conversation: Record) -> Any:
         turns = self._finder.find(conversation)
         messages: Any = conversation[MESSAGES]
-        check_lost(messages, turns.text, self._context, refuses=self._refuses_loss)
+        refused = _NEVER_LOST if self._refuses_loss else frozenset()
+        check_lost(messages, turns.text, self._context, refused)
         encoded = self._tokenizer.encode_with_offsets(turns.text)
         if self._most is not None and len(encoded.ids) > self._most:
             return self._shortened(record, conversation, turns, encoded)
@@ -219,6 +220,7 @@ class EncodeChat(tokens):
         return {**record, **written}
 
 
+_NEVER_LOST: Final = frozenset({"tool_calls", "parts", "content"})
 _NOTHING: Final = "no token is trained: the assistant wrote nothing, its weight is 0, or it is cut"
 # The template has its own rules for the order of turns, and has seen the arguments as they are.
 _RULES: Final = ChatRules(arguments="keep", order="any", unanswered="keep", flatten_text=False)
@@ -268,7 +270,8 @@ class _Labeller:
             msg = "the template does not tell which turn of the assistant is which, so weights, "
             raise UnfitRecordError(f"{msg}train='last' and train_reasoning=False cannot be used")
         trained = [one for one in turns.parts if messages[one.message].get("weight") != 0]
-        chosen = trained[-1:] if self._train == "last" else trained
+        last = trained[-1].message if trained else None
+        chosen = [one for one in trained if self._train != "last" or one.message == last]
         return [span for one in chosen for span in self._without_reasoning(turns, one, messages)]
 
     def _without_reasoning(
