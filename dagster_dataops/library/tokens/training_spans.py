@@ -120,8 +120,8 @@ class TurnFinder:
         """
         last = number == len(_messages(record)) - 1
         until = whole if last else self._renderer.render(_cut(record, number + 1)).text
-        end = _shared(until, whole)
-        if until[end:].strip() and until[end:].strip() not in self._renderer.endings:
+        end = self._end(until, whole)
+        if end is None:
             raise _unsound(number, "has another text once later turns follow")
         prompt = self._prompt(record, number)
         start = _shared(prompt, until)
@@ -130,6 +130,14 @@ class TurnFinder:
         if start >= end:
             raise _unsound(number, "has no text of its own")
         return Part(start, end, number)
+
+    def _end(self, until: str, whole: str) -> int | None:
+        """Return where a shorter text ends in the whole, without the token behind a last turn."""
+        for ending in ("", *self._renderer.endings):
+            begin = until.removesuffix(ending)
+            if whole.startswith(begin):
+                return len(begin)
+        return None
 
     def _prompt(self, record: Record, number: int) -> str:
         """Return the text before a turn, with the beginning of an answer."""
