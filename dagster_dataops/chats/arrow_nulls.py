@@ -51,7 +51,7 @@ def _schema(value: Any) -> Any:
         return [_schema(one) for one in value]
     if not isinstance(value, dict):
         return value
-    made = {}
+    made: dict[str, Any] = {}
     for key, one in value.items():
         if one is None:
             if key in _NULL_IS_DATA:

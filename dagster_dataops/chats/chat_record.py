@@ -50,7 +50,7 @@ SYSTEM, DEVELOPER, USER, ASSISTANT, TOOL = ROLES = (
 )
 REASONING: Final = "reasoning_content"
 _REASONING_NAMES: Final = (REASONING, "reasoning", "thinking")  # the first that is there counts
-_OLD_RESULT: Final = "function"  # the role of results in OpenAI's first form of calls
+OLD_RESULT: Final = "function"  # the role of results in OpenAI's first form of calls
 # The roles that may follow a role; "" is the start.
 _NEXT: Final[Mapping[str, tuple[str, ...]]] = {
     "": (SYSTEM, DEVELOPER, USER),
@@ -192,7 +192,7 @@ def _message(message: Message, place: str, rules: ChatRules) -> Message:
 
 def _role(message: Message, place: str) -> str:
     role = text_entry(message, "role", place)
-    role = TOOL if role == _OLD_RESULT else role
+    role = TOOL if role == OLD_RESULT else role
     if role not in ROLES:
         raise UnfitRecordError(f"{place} has the role {role!r}; use one of {', '.join(ROLES)}")
     return role

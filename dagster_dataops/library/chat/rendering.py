@@ -5,11 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal
 
+from dagster_dataops.chats.chat_record import MESSAGES, Message
+from dagster_dataops.chats.losses import OnLoss
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.chat.conversation_formats import MESSAGES
 from dagster_dataops.library.chat.rendering_calls import lost
 from dagster_dataops.library.chat.rendering_record import ChatRenderer
-from dagster_dataops.library.chat.turns import Message, chat
+from dagster_dataops.library.chat.turns import chat
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
@@ -101,7 +102,7 @@ class Render(chat):
         now: str | None = None,
         arguments: Literal["auto", "object", "text", "keep"] = "auto",
         undefined: Literal["lenient", "strict"] = "lenient",
-        on_loss: Literal["error", "drop"] = "error",
+        on_loss: OnLoss = "error",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)

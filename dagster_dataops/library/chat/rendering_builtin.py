@@ -3,20 +3,22 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from dagster_dataops.chats.chat_record import ASSISTANT, MESSAGES
+from dagster_dataops.chats.losses import Losses
 from dagster_dataops.errors import UnfitRecordError
-from dagster_dataops.library.chat.conversation_formats import MESSAGES, to_alpaca
+from dagster_dataops.library.chat.alpaca import write_alpaca
 from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
-from dagster_dataops.records import Record
+from dagster_dataops.library.chat.turns import check_no_tools, check_texts
 
 # The prompts that the Alpaca model was trained with: constants of the format.
 _TASK: Final = "Below is an instruction that describes a task"
 _WITH_INPUT: Final = f"{_TASK}, paired with an input that provides further context. "
 _WITHOUT_INPUT: Final = f"{_TASK}. "
 _WRITE: Final = "Write a response that appropriately completes the request."
-_NOT_SHOWN: Final = ("tool_calls", "reasoning_content", "reasoning", "thinking")
+_REMEDY: Final = "use a Hugging Face template"
 
 
-def builtin(template: str, record: Record, names: Mapping[str, Any]) -> Rendered:
+def builtin(template: str, record: dict[str, Any], names: Mapping[str, Any]) -> Rendered:
     """Return the text of a record with ``messages``, with the parts that the assistant wrote.
 
     Args:
@@ -27,7 +29,11 @@ def builtin(template: str, record: Record, names: Mapping[str, Any]) -> Rendered
     Raises:
         UnfitRecordError: The template cannot show the conversation.
     """
-    _check_shown(template, record)
+    name = f"the template {template}"
+    check_texts(record[MESSAGES], name, _REMEDY)
+    check_no_tools(record, name, _REMEDY)
+    if record.get("documents"):
+        raise UnfitRecordError(f"the record has documents, which {name} cannot show; {_REMEDY}")
     output = _Text()
     BUILTIN[template](record, names, output)
     return Rendered("".join(output.texts), output.parts)
@@ -48,28 +54,9 @@ class _Text:
 
     def add_turn(self, message: Mapping[str, Any], number: int, text: str) -> None:
         """Add the text of a message, which is a part if the assistant wrote it."""
-        if message["role"] == "assistant":
+        if message["role"] == ASSISTANT:
             self.parts.append(Part(self._length, self._length + len(text), number))
         self.add(text)
-
-
-def _check_shown(template: str, record: Mapping[str, Any]) -> None:
-    """Check that a record has only texts.
-
-    Raises:
-        UnfitRecordError: It has something that the templates here cannot show.
-    """
-    cannot = f"which the template {template} cannot show; use a Hugging Face template"
-    for key in ("tools", "documents"):
-        if record.get(key):
-            raise UnfitRecordError(f"the record has {key}, {cannot}")
-    for number, message in enumerate(record[MESSAGES]):
-        place = f"{MESSAGES}[{number}]"
-        if found := next((key for key in _NOT_SHOWN if message.get(key)), None):
-            raise UnfitRecordError(f"{place} has {found}, {cannot}")
-        if not isinstance(message["content"], str):
-            kind = "no content" if message["content"] is None else "a content of parts"
-            raise UnfitRecordError(f"{place} has {kind}, {cannot}")
 
 
 def _chatml(record: dict[str, Any], names: Mapping[str, Any], output: _Text) -> None:
@@ -98,7 +85,7 @@ def _llama_3(record: dict[str, Any], names: Mapping[str, Any], output: _Text) ->
 
 
 def _alpaca(record: dict[str, Any], names: Mapping[str, Any], output: _Text) -> None:
-    columns: dict[str, Any] = to_alpaca(record)
+    columns: dict[str, Any] = write_alpaca(record, Losses("the template alpaca"))
     added = columns.get("input") or ""
     task = columns.get("system") or (_WITH_INPUT if added else _WITHOUT_INPUT) + _WRITE
     output.add(f"{names['bos_token'] or ''}{task}\n\n")
@@ -120,7 +107,7 @@ def _alpaca(record: dict[str, Any], names: Mapping[str, Any], output: _Text) -> 
 
 
 def _is_answer(message: Mapping[str, Any]) -> bool:
-    return bool(message["role"] == "assistant")
+    return bool(message["role"] == ASSISTANT)
 
 
 BUILTIN: Final[dict[str, Callable[[dict[str, Any], Mapping[str, Any], _Text], None]]] = {

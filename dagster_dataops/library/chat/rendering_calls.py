@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from dagster_dataops.chats.chat_record import Message
+from dagster_dataops.chats.tool_calls import in_form
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.rendering_jinja import ChatTemplate
-from dagster_dataops.library.chat.turns import Message
 
 _ARGUMENTS: Final = {"probe_key": "probe_value"}
 # An object as Python writes it, and a text that was encoded twice.
@@ -42,25 +43,8 @@ def _call_in(call: Any, place: str, form: str) -> Any:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         raise UnfitRecordError(f"{place}.function is no object with name and arguments")
-    arguments = _arguments_in(function.get("arguments"), f"{place}.function.arguments", form)
+    arguments = in_form(function.get("arguments"), form, f"{place}.function.arguments")
     return {**call, "function": {**function, "arguments": arguments}}
-
-
-def _arguments_in(arguments: Any, place: str, form: str) -> Any:
-    if isinstance(arguments, dict):
-        return arguments if form == "object" else json.dumps(arguments, ensure_ascii=False)
-    text = "" if arguments is None else arguments
-    if not isinstance(text, str):
-        raise UnfitRecordError(f"{place} is a {type(text).__name__}, no object")
-    try:
-        value = json.loads(text) if text.strip() else {}
-    except ValueError as error:
-        raise UnfitRecordError(f"{place} is a text, but no JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise UnfitRecordError(f"{place} is the JSON text of a {type(value).__name__}, no object")
-    if form == "object":
-        return value
-    return text if text.strip() else "{}"
 
 
 def shown_form(template: ChatTemplate, names: Mapping[str, Any]) -> str:
@@ -111,6 +95,9 @@ def lost(messages: list[Message], text: str) -> list[tuple[str, str]]:
         reasoning = message.get("reasoning_content")
         if isinstance(reasoning, str) and not _in(reasoning, text):
             found.append(("reasoning", f"{place}.reasoning_content"))
+        old = message.get("function_call")
+        if old is not None and not _shows_call(old, text):
+            found.append(("tool_calls", f"{place}.function_call"))
         for position, call in enumerate(message.get("tool_calls") or []):
             if not _shows_call(call, text):
                 found.append(("tool_calls", f"{place}.tool_calls[{position}]"))

@@ -1,13 +1,14 @@
 """ChatRenderer: the texts of the conversations of records, by one chat template."""
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 
+from dagster_dataops.chats.chat_record import MESSAGES, ChatRules, Message
+from dagster_dataops.chats.json_fields import json_list, list_of_dicts
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.chat.conversation_formats import MESSAGES, to_messages
+from dagster_dataops.library.chat.conversation_formats import format_of, to_messages
 from dagster_dataops.library.chat.rendering_builtin import BUILTIN, builtin
 from dagster_dataops.library.chat.rendering_calls import shown_form, with_arguments
 from dagster_dataops.library.chat.rendering_files import (
@@ -16,13 +17,14 @@ from dagster_dataops.library.chat.rendering_files import (
     token_texts,
 )
 from dagster_dataops.library.chat.rendering_jinja import ChatTemplate, Rendered, clock
-from dagster_dataops.library.chat.turns import Message, list_of_dicts
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.records import Record
 
 # The names of the reasoning of a message; the first is the one that templates read.
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 _CONTINUED: Final = "CONTINUE_FINAL_MESSAGE_TAG "
+_AS_THEY_ARE: Final = frozenset({"messages", "openai"})  # the template has rules of its own
+_ANY_ORDER: Final = ChatRules(order="any", unanswered="keep", flatten_text=False)
 _FORMS: Final = ("auto", "object", "text", "keep")
 
 
@@ -111,7 +113,8 @@ class ChatRenderer:
         """
         if self._builtin is not None:
             return to_messages(record)
-        record = record if isinstance(record.get(MESSAGES), list) else to_messages(record)
+        if format_of(record) not in _AS_THEY_ARE:
+            record = to_messages(record, None, _ANY_ORDER)
         form = self.arguments[self._name_for(record)]
         messages = _dicts(record, MESSAGES)
         if not messages:
@@ -216,13 +219,7 @@ def _dicts(record: Record, key: str) -> list[dict[str, Any]]:
     Raises:
         UnfitRecordError: It is something else.
     """
-    value: Any = record.get(key)
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise UnfitRecordError(f"{key!r} holds a text that is no JSON: {error}") from None
-    return list_of_dicts(key, value)
+    return list_of_dicts(key, json_list(record.get(key), key))
 
 
 def _as_template_sees(message: Message) -> Message:

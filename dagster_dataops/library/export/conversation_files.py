@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from typing_extensions import override
 
+from dagster_dataops.chats.chat_record import MESSAGES
+from dagster_dataops.chats.losses import Losses
 from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place, UnfitValueError
 from dagster_dataops.datasets.exporters.json_lines import (
     checked_compression,
@@ -14,19 +16,22 @@ from dagster_dataops.datasets.exporters.json_lines import (
     write_array,
 )
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.chat.conversation_formats import (
-    CONVERSATIONS,
-    MESSAGES,
-    format_of,
-    to_alpaca,
-    to_messages,
-    to_sharegpt,
-)
+from dagster_dataops.library.chat.alpaca import write_alpaca
+from dagster_dataops.library.chat.conversation_formats import format_of, to_messages
+from dagster_dataops.library.chat.sharegpt import CONVERSATIONS, write_sharegpt
+from dagster_dataops.library.chat.turns import check_no_tools, check_texts
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.records import Record, encode
 
 _START, _END = "<|im_start|>", "<|im_end|>"  # the marks of ChatML
-_COLUMNS: Final = {"messages": MESSAGES, "sharegpt": CONVERSATIONS, "alpaca": "instruction"}
+_COLUMNS: Final = {
+    "messages": MESSAGES,
+    "openai": MESSAGES,
+    "anthropic": MESSAGES,
+    "sharegpt": CONVERSATIONS,
+    "alpaca": "instruction",
+}
+_AS_MESSAGES: Final = "use export.Messages"
 _REMEDY: Final = "Repair or drop such records before, as by chat.Validate."
 
 
@@ -87,7 +92,7 @@ class Alpaca(_Conversations, export):
 
     @override
     def converted(self, record: Record) -> Record:
-        made = to_alpaca(to_messages(record))
+        made = write_alpaca(to_messages(record), Losses("Alpaca"))
         if made.get("output") is None:
             raise UnfitRecordError("the conversation does not end with an answer")
         more = {key: made[key] for key in ("system", "history") if made.get(key)}
@@ -105,7 +110,12 @@ class ShareGPT(_Conversations, export):
 
     @override
     def converted(self, record: Record) -> Record:
-        return _selected(to_sharegpt(to_messages(record)), CONVERSATIONS, "system", "tools")
+        return _selected(
+            write_sharegpt(to_messages(record), Losses("ShareGPT")),
+            CONVERSATIONS,
+            "system",
+            "tools",
+        )
 
 
 class Messages(_Conversations, export):
@@ -130,7 +140,10 @@ class ChatML(_Conversations, export):
     @override
     def converted(self, record: Record) -> Record:
         parts: list[str] = []
-        messages: Any = to_messages(record)[MESSAGES]
+        converted: dict[str, Any] = to_messages(record)
+        messages = converted[MESSAGES]
+        check_texts(messages, "ChatML", _AS_MESSAGES)
+        check_no_tools(converted, "ChatML", _AS_MESSAGES)
         for position, message in enumerate(messages):
             content = message["content"]
             for mark in (_START, _END):

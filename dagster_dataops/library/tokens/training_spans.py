@@ -48,7 +48,9 @@ class TurnFinder:
             msg = "mask='markers' needs start_marker and end_marker, and only it does"
             raise DefinitionError(msg)
         if method == "generation" and not renderer.marked:
-            msg = f"the template has no {{% generation %}}, which mask='generation' reads; {_OTHERS}"
+            msg = (
+                f"the template has no {{% generation %}}, which mask='generation' reads; {_OTHERS}"
+            )
             raise DefinitionError(msg)
         self._markers = start_marker or "", end_marker or ""
         self.method = self._fitting() if method == "auto" else method
@@ -162,7 +164,9 @@ def _numbered(parts: list[Part], record: Record) -> list[Part]:
     if all(part.message is None for part in parts):
         numbers: list[int] = list(assistant_turns(record))
         known = len(numbers) == len(parts)
-        return [part._replace(message=numbers[i]) for i, part in enumerate(parts)] if known else parts
+        return (
+            [part._replace(message=numbers[i]) for i, part in enumerate(parts)] if known else parts
+        )
     found: list[Part] = []
     for part in parts:
         follows = part.message is None and found and found[-1].end == part.start
@@ -185,4 +189,6 @@ def _shared(first: str, second: str) -> int:
 
 
 def _unsound(number: int | None, what: str) -> UnfitRecordError:
-    return UnfitRecordError(f"{MESSAGES}[{number}] {what}, so mask='prefix' would be wrong; {_OTHERS}")
+    return UnfitRecordError(
+        f"{MESSAGES}[{number}] {what}, so mask='prefix' would be wrong; {_OTHERS}"
+    )
