@@ -106,7 +106,8 @@ WORDS: Final = (
     _word("a set of defaults", "preset character_set", "choice", "str"),
     _word(
         "what is done with some records",
-        "mode keep missing empty duplicates on_error truncated thinking",
+        "mode keep missing empty duplicates on_error on_loss on_overflow truncated thinking "
+        "special_in_content",
         "choice",
         "str",
         "flag",
@@ -138,7 +139,16 @@ WORDS: Final = (
         "any",
         "operational",
     ),
-    _word("other texts", "prefix suffix split value bos_token eos_token", "str", "any"),
+    _word(
+        "a chat template and what it knows",
+        "template template_kwargs special_tokens special_ids tools documents arguments undefined "
+        "continue_final_message now template_name",
+        *TEXT,
+        "flag",
+        "any",
+    ),
+    _word("what is trained", "train mask train_reasoning", "choice", "flag"),
+    _word("other texts", "(start|end)_marker prefix suffix split value bos_token eos_token", "str", "any"),
     _word(
         "a switch",
         r"(keep|ignore|include|remove|filter|fix|find|stop_at|allow|add|drop|reuse|"

@@ -11,7 +11,7 @@ from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.chat.rendering_calls import lost
 from dagster_dataops.library.chat.rendering_record import ChatRenderer
 from dagster_dataops.library.chat.turns import chat
-from dagster_dataops.operators.definition.spec import Invocation
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
 
@@ -109,13 +109,8 @@ class Render(chat):
         if continue_final_message and add_generation_prompt:
             msg = "continue_final_message goes on with the last turn, and add_generation_prompt"
             raise DefinitionError(f"{msg} begins another; give one of them")
-        self._written, self._ending = (
-            output_key,
-            {
-                "add_generation_prompt": add_generation_prompt,
-                "continue_final_message": continue_final_message,
-            },
-        )
+        self._written = output_key
+        self._prompt, self._continued = add_generation_prompt, continue_final_message
         self._renderer = ChatRenderer(
             template,
             template_name=template_name,
@@ -131,30 +126,34 @@ class Render(chat):
         )
         self._refused = _NEVER_LOST if on_loss == "error" else frozenset()
         self._context: OperatorContext | None = None
-        self.__dataops__ = with_texts(self.__dataops__, self._renderer)
+        keep_texts(self, self._renderer)
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
 
     def forward(self, record: Record) -> Record:
         conversation = self._renderer.with_messages(record)
-        text = self._renderer.render(conversation, **self._ending).text
+        text = self._renderer.render(
+            conversation,
+            add_generation_prompt=self._prompt,
+            continue_final_message=self._continued,
+        ).text
         check_lost(conversation[MESSAGES], text, self._context, self._refused)
         return {**record, self._written: text}
 
 
-def with_texts(invocation: Invocation, renderer: ChatRenderer) -> Invocation:
-    """Return the facts of an operator with the texts of files in place of their path.
+def keep_texts(operator: Operator, renderer: ChatRenderer) -> None:
+    """Keep the texts of files as options of an operator, in place of their path.
 
     So the text counts for the identity of the operator, and a process that constructs it again
     has the same text.
     """
-    template = invocation.options["template"]
-    if not isinstance(template, str) or not template.startswith("@"):
-        return invocation
-    tokens = renderer.special_tokens or invocation.options["special_tokens"]
-    given = {"template": renderer.texts, "special_tokens": tokens}
-    return replace(invocation, options={**invocation.options, **given})
+    options = operator.__dataops__.options
+    template = options["template"]
+    if isinstance(template, str) and template.startswith("@"):
+        tokens = renderer.special_tokens or options["special_tokens"]
+        texts = {**options, "template": renderer.texts, "special_tokens": tokens}
+        operator.__dataops__ = replace(operator.__dataops__, options=texts)
 
 
 _NEVER_LOST: Final = frozenset({"tool_calls", "parts"})

@@ -359,7 +359,7 @@ def _functions() -> dict[str, Any]:
     class PlainNamespace(Namespace):
         """A namespace without names that begin with an underscore."""
 
-        def __init__(*given: Any, **values: Any) -> None:  # type: ignore[misc]
+        def __init__(*given: Any, **values: Any) -> None:
             namespace, *pairs = given
             attributes = dict(*pairs, **values)
             for name in attributes:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.chats.chat_record import MESSAGES, ChatRules, Message
-from dagster_dataops.chats.json_fields import json_list, list_of_dicts
+from dagster_dataops.chats.json_fields import dict_entry, json_list, list_of_dicts
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import format_of, to_messages
 from dagster_dataops.library.chat.rendering_builtin import BUILTIN, builtin
@@ -81,7 +81,7 @@ class ChatRenderer:
         # A bare text has no tokenizer whose tokens could be missing.
         usual = {} if self.special_tokens else {"bos_token": "", "eos_token": ""}
         self._kwargs = dict(template_kwargs or {})
-        self._names = usual | self.special_tokens | given
+        self._names: dict[str, Any] = {**usual, **self.special_tokens, **given}
         self._defaults = {"tools": tools, "documents": documents}
         if now is not None:
             self._names["strftime_now"] = clock(now)
@@ -103,9 +103,9 @@ class ChatRenderer:
     @property
     def marked(self) -> bool:
         """Whether each template says what the assistant writes, by the tag ``generation``."""
-        return self._builtin is not None or all(one.marked for one in self._templates.values())
+        return all(one.marked for one in self._templates.values())
 
-    def with_messages(self, record: Record) -> Record:
+    def with_messages(self, record: Record) -> dict[str, Any]:
         """Return a record with its conversation as ``messages``, as the template takes them.
 
         Raises:
@@ -152,12 +152,12 @@ class ChatRenderer:
 
     def _rendered(self, record: Record, messages: list[Message], prompt: bool) -> Rendered:  # noqa: FBT001
         if self._builtin is not None:
-            names = {**self._marks, "add_generation_prompt": prompt}
-            return builtin(self._builtin, {**record, MESSAGES: messages}, names)
-        names = {
+            marks = {**self._marks, "add_generation_prompt": prompt}
+            return builtin(self._builtin, {**record, MESSAGES: messages}, marks)
+        names: dict[str, Any] = {
             "record": record,
             **self._names,
-            **(record.get("chat_template_kwargs") or {}),
+            **_further(record),
             **self._kwargs,
             "messages": messages,
             "tools": self._listed(record, "tools"),
@@ -220,6 +220,16 @@ def _dicts(record: Record, key: str) -> list[dict[str, Any]]:
         UnfitRecordError: It is something else.
     """
     return list_of_dicts(key, json_list(record.get(key), key))
+
+
+def _further(record: Record) -> dict[str, Any]:
+    """Return the names of the template that a record gives.
+
+    Raises:
+        UnfitRecordError: They are no object.
+    """
+    value = record.get("chat_template_kwargs")
+    return {} if value is None else dict_entry(dict(record), "chat_template_kwargs", "")
 
 
 def _as_template_sees(message: Message) -> Message:

@@ -7,10 +7,10 @@ from typing import Any, Final, Literal
 from dagster_dataops.chats.chat_record import ChatRules, chat_record
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.analysis.tokenization import Encoded, Tokenizer
-from dagster_dataops.library.chat.rendering import check_lost, with_texts
+from dagster_dataops.library.chat.rendering import check_lost, keep_texts
 from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
 from dagster_dataops.library.chat.rendering_record import ChatRenderer
-from dagster_dataops.library.tokens.special_tokens import chat_tokenizer, refusing_special
+from dagster_dataops.library.tokens.special_tokens import chat_tokenizer, SpecialTokenCheck
 from dagster_dataops.library.tokens.token_counts import tokens
 from dagster_dataops.library.tokens.training_spans import (
     MESSAGES,
@@ -145,9 +145,9 @@ class EncodeChat(tokens):
         self._most, self._on_overflow = max_tokens, on_overflow
         self._splits, self._refuses_loss = split_turns, on_loss == "error"
         self._allows_special = special_in_content == "allow"
-        self._refuse_special = refusing_special(self._tokenizer)
+        self._refuse_special = SpecialTokenCheck(self._tokenizer)
         self._context: OperatorContext | None = None
-        self.__dataops__ = with_texts(self.__dataops__, self._renderer)
+        keep_texts(self, self._renderer)
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
@@ -216,8 +216,9 @@ class EncodeChat(tokens):
         if self._context is not None:
             self._context.count(tokens=len(labels), trained_tokens=trained)
         values = (encoded.ids, labels, turns.text, [list(span) for span in spans])
-        written = {key: one for key, one in zip(self._keys, values, strict=True) if key is not None}
-        return {**record, **written}
+        written: dict[str, Any] = dict(record)
+        pairs = zip(self._keys, values, strict=True)
+        return written | {key: value for key, value in pairs if key is not None}
 
 
 _NEVER_LOST: Final = frozenset({"tool_calls", "parts", "content"})

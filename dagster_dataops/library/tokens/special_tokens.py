@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from typing_extensions import override
@@ -99,26 +99,35 @@ def _pattern(texts: Mapping[str, int]) -> re.Pattern[str]:
     return re.compile(f"({'|'.join(map(re.escape, ordered))})")
 
 
-def refusing_special(tokenizer: Tokenizer) -> Callable[[str, Any], None]:
-    """Return a check that a value holds the name of no special token in its texts.
+class SpecialTokenCheck:
+    """Refuses values with the name of a special token in a text.
 
-    The check takes the path of the value, for errors, and the value; it raises `UnfitRecordError`.
+    Args:
+        tokenizer: The tokenizer that would make a token of it.
     """
-    if not tokenizer.special:
-        return lambda _place, _value: None
-    found = _pattern({_as_json(name)[1:-1]: 0 for name in tokenizer.special if name.strip()})
 
-    def check(place: str, value: Any) -> None:
-        if (match := found.search(_as_json(value))) is None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        names = {_as_json(name)[1:-1]: 0 for name in tokenizer.special if name.strip()}
+        self._found = _pattern(names) if names else None
+
+    def __call__(self, place: str, value: Any) -> None:
+        """Check a value.
+
+        Args:
+            place: Its path, for errors.
+            value: A JSON value.
+
+        Raises:
+            UnfitRecordError: A text in it holds the name of a special token.
+        """
+        if self._found is None or (match := self._found.search(_as_json(value))) is None:
             return
         if isinstance(value, list):
             for number, one in enumerate(value):
-                check(f"{place}[{number}]", one)
+                self(f"{place}[{number}]", one)
         name = json.loads(f'"{match[0]}"')
         msg = f"{place} holds the special token {name!r}, which would "
         raise UnfitRecordError(f"{msg}become one; remove it, or set special_in_content='allow'")
-
-    return check
 
 
 def _as_json(value: Any) -> str:

@@ -1,6 +1,5 @@
 """Which parts of the text of a conversation a model is trained on."""
 
-import os
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Final
@@ -8,7 +7,6 @@ from typing import Any, Final
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
 from dagster_dataops.library.chat.rendering_record import ChatRenderer
-from dagster_dataops.records import Record
 
 MESSAGES: Final = "messages"
 METHODS: Final = ("auto", "generation", "prefix", "final", "markers")
@@ -54,9 +52,9 @@ class TurnFinder:
             raise DefinitionError(msg)
         self._markers = start_marker or "", end_marker or ""
         self.method = self._fitting() if method == "auto" else method
-        self._find: Callable[[Record], Rendered] = getattr(self, f"_by_{self.method}")
+        self._find: Callable[[dict[str, Any]], Rendered] = getattr(self, f"_by_{self.method}")
 
-    def find(self, record: Record) -> Rendered:
+    def find(self, record: dict[str, Any]) -> Rendered:
         """Return the text of a conversation, with what the assistant wrote.
 
         Raises:
@@ -79,11 +77,11 @@ class TurnFinder:
             raise DefinitionError(msg if _OTHERS in msg else f"{msg}; {_OTHERS}") from None
         return "prefix"
 
-    def _by_generation(self, record: Record) -> Rendered:
+    def _by_generation(self, record: dict[str, Any]) -> Rendered:
         rendered = self._renderer.render(record)
         return Rendered(rendered.text, _numbered(rendered.parts, record))
 
-    def _by_markers(self, record: Record) -> Rendered:
+    def _by_markers(self, record: dict[str, Any]) -> Rendered:
         start_marker, end_marker = self._markers
         for number, message in enumerate(_messages(record)):
             if start_marker in str(message) or end_marker in str(message):
@@ -98,7 +96,7 @@ class TurnFinder:
             parts.append(Part(start, at))
         return Rendered(text, _numbered(parts, record))
 
-    def _by_final(self, record: Record) -> Rendered:
+    def _by_final(self, record: dict[str, Any]) -> Rendered:
         messages = _messages(record)
         last = len(messages) - 1
         if messages[last]["role"] != "assistant":
@@ -106,7 +104,7 @@ class TurnFinder:
         whole = self._renderer.render(record).text
         return Rendered(whole, [Part(_shared(self._prompt(record, last), whole), len(whole), last)])
 
-    def _by_prefix(self, record: Record) -> Rendered:
+    def _by_prefix(self, record: dict[str, Any]) -> Rendered:
         whole = self._renderer.render(record).text
         parts = [self._turn(record, number, whole) for number in assistant_turns(record)]
         for before, after in pairwise(parts):
@@ -114,7 +112,7 @@ class TurnFinder:
                 raise _unsound(after.message, "begins before the turn before it ends")
         return Rendered(whole, parts)
 
-    def _turn(self, record: Record, number: int, whole: str) -> Part:
+    def _turn(self, record: dict[str, Any], number: int, whole: str) -> Part:
         """Return the place of one turn, by the texts without and with it.
 
         Raises:
@@ -141,21 +139,21 @@ class TurnFinder:
                 return len(begin)
         return None
 
-    def _prompt(self, record: Record, number: int) -> str:
+    def _prompt(self, record: dict[str, Any], number: int) -> str:
         """Return the text before a turn, with the beginning of an answer."""
         if number == 0:
             raise UnfitRecordError(f"{MESSAGES}[0] is of the assistant: no prompt is before it")
         return self._renderer.render(_cut(record, number), add_generation_prompt=True).text
 
 
-def assistant_turns(record: Record) -> Iterator[int]:
+def assistant_turns(record: dict[str, Any]) -> Iterator[int]:
     """Yield the numbers of the messages of the assistant."""
     for number, message in enumerate(_messages(record)):
         if message["role"] == "assistant":
             yield number
 
 
-def _numbered(parts: list[Part], record: Record) -> list[Part]:
+def _numbered(parts: list[Part], record: dict[str, Any]) -> list[Part]:
     """Return parts with the messages that they are of.
 
     If the template does not tell, there must be as many parts as turns. A part right behind
@@ -174,18 +172,21 @@ def _numbered(parts: list[Part], record: Record) -> list[Part]:
     return found
 
 
-def _messages(record: Record) -> list[dict[str, Any]]:
-    messages: Any = record[MESSAGES]
-    return messages  # type: ignore[no-any-return]
+def _messages(record: dict[str, Any]) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = record[MESSAGES]
+    return messages
 
 
-def _cut(record: Record, count: int) -> Record:
+def _cut(record: dict[str, Any], count: int) -> dict[str, Any]:
     return {**record, MESSAGES: _messages(record)[:count]}
 
 
 def _shared(first: str, second: str) -> int:
     """Return the number of characters with which both texts begin."""
-    return len(first) if second.startswith(first) else len(os.path.commonprefix([first, second]))
+    if second.startswith(first):
+        return len(first)
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
 
 
 def _unsound(number: int | None, what: str) -> UnfitRecordError:
