@@ -148,7 +148,12 @@ WORDS: Final = (
         "any",
     ),
     _word("what is trained", "train mask train_reasoning", "choice", "flag"),
-    _word("other texts", "(start|end)_marker prefix suffix split value bos_token eos_token", "str", "any"),
+    _word(
+        "other texts",
+        "(start|end)_marker prefix suffix split value bos_token eos_token",
+        "str",
+        "any",
+    ),
     _word(
         "a switch",
         r"(keep|ignore|include|remove|filter|fix|find|stop_at|allow|add|drop|reuse|"

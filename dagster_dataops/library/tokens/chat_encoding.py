@@ -10,7 +10,7 @@ from dagster_dataops.library.analysis.tokenization import Encoded, Tokenizer
 from dagster_dataops.library.chat.rendering import check_lost, keep_texts
 from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
 from dagster_dataops.library.chat.rendering_record import ChatRenderer
-from dagster_dataops.library.tokens.special_tokens import chat_tokenizer, SpecialTokenCheck
+from dagster_dataops.library.tokens.special_tokens import SpecialTokenCheck, chat_tokenizer
 from dagster_dataops.library.tokens.token_counts import tokens
 from dagster_dataops.library.tokens.training_spans import (
     MESSAGES,

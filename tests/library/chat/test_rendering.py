@@ -170,7 +170,9 @@ def test_arguments_have_the_form_that_the_template_shows(shown: str, form: str) 
     assert rendered(CALLING, template=template) == rendered(as_text, template=template)
     assert '{"port": "X"}' in rendered(as_text, template=template)
     for record, kept in ((CALLING, {"port": "X"}), (as_text, '{"port": "X"}')):
-        text = rendered(record, template=SHOWING.replace("SHOWN", "is string"), arguments="keep", on_loss="drop")
+        text = rendered(
+            record, template=SHOWING.replace("SHOWN", "is string"), arguments="keep", on_loss="drop"
+        )
         assert f"tide{isinstance(kept, str)};" in text
 
 
