@@ -1,17 +1,17 @@
 """``tokens.EncodeChat``: write the ids of a conversation, and the labels for training on it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any, Final, Literal
 
 from dagster_dataops.chats.chat_record import ChatRules, chat_record
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.analysis.tokenization import Encoded, Tokenizer
+from dagster_dataops.library.analysis.tokenization import Encoded
 from dagster_dataops.library.chat.rendering import check_lost, keep_texts
 from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
 from dagster_dataops.library.chat.rendering_record import ChatRenderer
 from dagster_dataops.library.tokens.special_tokens import SpecialTokenCheck, chat_tokenizer
 from dagster_dataops.library.tokens.token_counts import tokens
+from dagster_dataops.library.tokens.trained_text import NOT_TRAINED, marked_text
 from dagster_dataops.library.tokens.training_spans import (
     MESSAGES,
     TurnFinder,
@@ -20,9 +20,6 @@ from dagster_dataops.library.tokens.training_spans import (
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
 from dagster_dataops.records import Record
-
-NOT_TRAINED: Final = -100
-"""The label of a token that is not trained, as PyTorch and all trainers have it."""
 
 
 class EncodeChat(tokens):
@@ -308,10 +305,3 @@ def _token_spans(
             found.append((found.pop()[0] if follows else first, last))
             first = last
     return found
-
-
-def marked_text(tokenizer: Tokenizer, ids: Sequence[int], labels: Sequence[int]) -> str:
-    """Return the text of tokens, with ``[[`` and ``]]`` around those that are trained."""
-    runs = groupby(zip(ids, labels, strict=True), key=lambda pair: pair[1] != NOT_TRAINED)
-    texts = [(trained, tokenizer.decode([one for one, _ in run])) for trained, run in runs]
-    return "".join(f"[[{text}]]" if trained else text for trained, text in texts)

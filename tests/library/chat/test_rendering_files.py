@@ -6,6 +6,7 @@ import pytest
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError
 
+END = {"eos_token": "<e>"}
 BOS = {"bos_token": "<s>"}
 RECORD = {"messages": [{"role": "user", "content": "Hi"}]}
 TOOLS = [{"type": "function", "function": {"name": "a"}}]
@@ -40,7 +41,7 @@ def test_the_special_tokens_are_those_of_the_config(tmp_path: Path) -> None:
     path = config(tmp_path, chat_template=template, **tokens)
 
     assert rendered(path) == rendered(tmp_path) == "<s>|</s>|False|<image>"
-    assert rendered(path, **{"eos_token": "<e>"}) == "<s>|<e>|False|<image>"
+    assert rendered(path, **END) == "<s>|<e>|False|<image>"
     assert rendered(path, special_tokens={"pad_token": "<p>"}) == "<s>|</s>|True|<image>"
     assert rendered(path, template_kwargs={"bos_token": "B"}) == "B|</s>|False|<image>"
 
