@@ -3,6 +3,7 @@
 import re
 import warnings
 from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import accumulate
@@ -26,12 +27,19 @@ class Encoded(NamedTuple):
 
     Attributes:
         ids: The id of each token.
-        offsets: Start and end of each token, in characters. A token of some bytes of a character
-            covers it.
+        place: Returns start and end, in characters, of the token of a number. A token of some bytes
+            of a character covers it.
     """
 
     ids: list[int]
-    offsets: list[tuple[int, int]]
+    place: Callable[[int], tuple[int, int]]
+
+    def covering(self, start: int, end: int) -> tuple[int, int]:
+        """Return start and end, in tokens, of those with a character of a span."""
+        numbers = range(len(self.ids))
+        first = bisect_right(numbers, start, key=lambda number: self.place(number)[1])
+        behind = bisect_left(numbers, end, first, key=lambda number: self.place(number)[0])
+        return first, behind
 
 
 class Tokenizer(ABC):
@@ -127,7 +135,7 @@ class _Bytes(Tokenizer):
     @override
     def encode_with_offsets(self, text: str) -> Encoded:
         ids = self.encode(text)
-        return Encoded(ids, _character_offsets(valid_text(text), [1] * len(ids)))
+        return Encoded(ids, _character_offsets(valid_text(text), [1] * len(ids)).__getitem__)
 
     @override
     def decode(self, ids: list[int]) -> str:
@@ -168,7 +176,7 @@ class _BytePairs(Tokenizer):
     def encode_with_offsets(self, text: str) -> Encoded:
         ids = self.encode(text)
         lengths = list(map(len, self._pieces(ids)))
-        return Encoded(ids, _character_offsets(valid_text(text), lengths))
+        return Encoded(ids, _character_offsets(valid_text(text), lengths).__getitem__)
 
     @override
     def decode(self, ids: list[int]) -> str:
@@ -206,7 +214,7 @@ class _FromFile(Tokenizer):
     @override
     def encode_with_offsets(self, text: str) -> Encoded:
         encoded = self._loaded.encode(valid_text(text), add_special_tokens=False)
-        return Encoded(encoded.ids, encoded.offsets)
+        return Encoded(encoded.ids, encoded.token_to_chars)
 
     @override
     def decode(self, ids: list[int]) -> str:

@@ -9,17 +9,18 @@ from dagster_dataops.chats.tool_calls import in_form
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.rendering_jinja import ChatTemplate
 
+_ALONE: Final = frozenset({"role", "content", "weight"})
 _ARGUMENTS: Final = {"probe_key": "probe_value"}
 # An object as Python writes it, and a text that was encoded twice.
 _WRONG: Final = ("'probe_key': 'probe_value'", r"\"probe_key", r"\u0022probe_key")
 
 
-def with_arguments(message: Message, place: str, form: str) -> Message:
+def with_arguments(message: Message, number: int, form: str) -> Message:
     """Return a message with the arguments of its calls in a form.
 
     Args:
         message: The message. It is not changed.
-        place: Its path, for errors.
+        number: Its number, for errors.
         form: ``object``, ``text``, or ``keep`` for the form that they have.
 
     Raises:
@@ -28,6 +29,7 @@ def with_arguments(message: Message, place: str, form: str) -> Message:
     calls = message.get("tool_calls")
     if form == "keep" or not calls:
         return message
+    place = f"messages[{number}]"
     if not isinstance(calls, list):
         raise UnfitRecordError(f"{place}.tool_calls holds no list")
     return {
@@ -86,22 +88,37 @@ def lost(messages: list[Message], text: str) -> list[tuple[str, str]]:
     text may be stripped, written as JSON, or shown without the reasoning before ``</think>``.
     """
     found = []
+    reached = 0  # contents mostly follow each other, and a search from there ends at once
     for number, message in enumerate(messages):
-        content, place = message.get("content"), f"messages[{number}]"
-        if isinstance(content, str) and not _in(content, text):
-            found.append(("content", f"{place}.content"))
-        elif isinstance(content, list) and not all(_in(one, text) for one in _texts(content)):
-            found.append(("parts", f"{place}.content"))
-        reasoning = message.get("reasoning_content")
-        if isinstance(reasoning, str) and not _in(reasoning, text):
-            found.append(("reasoning", f"{place}.reasoning_content"))
-        old = message.get("function_call")
-        if old is not None and not _shows_call(old, text):
-            found.append(("tool_calls", f"{place}.function_call"))
-        for position, call in enumerate(message.get("tool_calls") or []):
-            if not _shows_call(call, text):
-                found.append(("tool_calls", f"{place}.tool_calls[{position}]"))
+        content = message.get("content")
+        at = text.find(content, reached) if type(content) is str else -1
+        if at >= 0:
+            reached = at + len(content)
+        if at < 0 or not message.keys() <= _ALONE:
+            places = _lost_of(message, text)
+            found += [(kind, f"messages[{number}].{place}") for kind, place in places]
     return found
+
+
+def _lost_of(message: Message, text: str) -> Iterator[tuple[str, str]]:
+    content, reasoning = message.get("content"), message.get("reasoning_content")
+    if isinstance(content, str) and not _in(content, text):
+        yield "content", "content"
+    elif isinstance(content, list) and not all(_in(one, text) for one in _texts(content)):
+        yield "parts", "content"
+    if isinstance(reasoning, str) and not _in(reasoning, text):
+        yield "reasoning", "reasoning_content"
+    for place, call in _calls(message):
+        if not _shows_call(call, text):
+            yield "tool_calls", place
+
+
+def _calls(message: Message) -> Iterator[tuple[str, Any]]:
+    """Yield the calls of a message with their paths, also of OpenAI's first form."""
+    if message.get("function_call") is not None:
+        yield "function_call", message["function_call"]
+    for number, call in enumerate(message.get("tool_calls") or []):
+        yield f"tool_calls[{number}]", call
 
 
 def _texts(parts: list[Any]) -> list[str]:

@@ -299,14 +299,13 @@ def _environment(*, strict: bool) -> Any:
         DefinitionError: jinja2 is too old.
     """
     import jinja2
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     version = tuple(int(part) for part in jinja2.__version__.split(".")[:3] if part.isdigit())
     if version < _OLDEST:
         wanted = ".".join(map(str, _OLDEST))
         msg = f"templates need jinja2 {wanted} or newer; {jinja2.__version__} is installed"
         raise DefinitionError(msg)
-    environment = ImmutableSandboxedEnvironment(
+    environment = _sandbox()(
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined if strict else jinja2.Undefined,
@@ -316,6 +315,32 @@ def _environment(*, strict: bool) -> Any:
     environment.filters["tojson"] = _to_json
     environment.globals |= _functions()
     return environment
+
+
+def _sandbox() -> Any:
+    """Return the class of environments that templates cannot reach out of."""
+    from jinja2.runtime import LoopContext
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    of_dict = frozenset(dir(dict))
+    of_loop = frozenset({"index", "index0", "first", "last", "length", "previtem", "nextitem"})
+
+    class Sandbox(ImmutableSandboxedEnvironment):
+        """Looks up the keys of dicts, and facts about loops, without the checks of attributes."""
+
+        @override
+        def getattr(self, obj: Any, attribute: str) -> Any:
+            kind = type(obj)
+            if kind is dict and attribute not in of_dict:
+                try:
+                    return obj[attribute]
+                except KeyError:
+                    return self.undefined(obj=obj, name=attribute)
+            if kind is LoopContext and attribute in of_loop:
+                return getattr(obj, attribute)
+            return super().getattr(obj, attribute)
+
+    return Sandbox
 
 
 def _to_json(

@@ -1,7 +1,6 @@
 """ChatRenderer: the texts of the conversations of records, by one chat template."""
 
 from collections.abc import Mapping, Sequence
-from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 
@@ -113,18 +112,18 @@ class ChatRenderer:
         """
         if self._builtin is not None:
             return to_messages(record)
-        if format_of(record) not in _AS_THEY_ARE:
+        if not _is_plain(record) and format_of(record) not in _AS_THEY_ARE:
             record = to_messages(record, None, _ANY_ORDER)
         form = self.arguments[self._name_for(record)]
         messages = _dicts(record, MESSAGES)
         if not messages:
             raise UnfitRecordError(f"{MESSAGES} has no turns")
-        places = [f"{MESSAGES}[{number}]" for number in range(len(messages))]
-        return {**record, MESSAGES: list(map(with_arguments, messages, places, repeat(form)))}
+        shown = [with_arguments(one, number, form) for number, one in enumerate(messages)]
+        return {**record, MESSAGES: shown}
 
     def render(
         self,
-        record: Record,
+        record: dict[str, Any],
         *,
         add_generation_prompt: bool = False,
         continue_final_message: bool | str = False,
@@ -140,7 +139,7 @@ class ChatRenderer:
         Raises:
             UnfitRecordError: The template cannot render it.
         """
-        messages = _dicts(record, MESSAGES)
+        messages: list[Message] = record[MESSAGES]
         if self._builtin is None:
             messages = [_as_template_sees(one) for one in messages]
         if not continue_final_message:
@@ -211,6 +210,14 @@ def _chosen(texts: Mapping[str, str], name: str | None, *, strict: bool) -> dict
         raise DefinitionError(msg)
     wanted = ("default", "tool_use") if name is None else (name,)
     return {one: ChatTemplate(texts[one], strict=strict) for one in wanted if one in texts}
+
+
+def _is_plain(record: Record) -> bool:
+    """Return whether a record has messages of texts alone, which only one format has."""
+    messages: Any = record.get(MESSAGES)
+    if type(messages) is not list or record.get("system") or record.get("tools"):
+        return False
+    return all(type(one) is dict and type(one.get("content")) is str for one in messages)
 
 
 def _dicts(record: Record, key: str) -> list[dict[str, Any]]:

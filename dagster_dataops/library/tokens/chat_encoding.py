@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from dagster_dataops.chats.chat_record import ChatRules, chat_record
+from dagster_dataops.chats.chat_record import ROLES, ChatRules, chat_record
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.analysis.tokenization import Encoded
 from dagster_dataops.library.chat.rendering import check_lost, keep_texts
@@ -151,7 +151,8 @@ class EncodeChat(tokens):
 
     def forward(self, record: Record) -> Any:
         conversation = self._renderer.with_messages(record)
-        conversation = chat_record(conversation, _RULES)
+        if not all(map(_is_plain, conversation[MESSAGES])):
+            conversation = chat_record(conversation, _RULES)
         if not self._allows_special:
             for key in (MESSAGES, "tools", "documents"):
                 self._refuse_special(key, conversation.get(key))
@@ -190,8 +191,7 @@ class EncodeChat(tokens):
         if self._on_overflow == "drop":
             return Drop("high_num_token")
         if self._on_overflow == "cut":
-            cut = Encoded(encoded.ids[: self._most], encoded.offsets[: self._most])
-            return self._written(record, conversation, turns, cut)
+            return self._written(record, conversation, turns, encoded)
         messages: Any = conversation[MESSAGES]
         ends = [number + 1 for number in assistant_turns(conversation)]
         shorter = [end for end in ends if end < len(messages)]
@@ -203,16 +203,17 @@ class EncodeChat(tokens):
     def _written(
         self, record: Record, conversation: Record, turns: Rendered, encoded: Encoded
     ) -> Record:
-        spans = _token_spans(self._labeller.spans(turns, conversation), encoded.offsets)
+        ids = encoded.ids if self._most is None else encoded.ids[: self._most]
+        spans = _token_spans(self._labeller.spans(turns, conversation), encoded, self._most)
         trained = sum(end - start for start, end in spans)
         if not trained:
             raise UnfitRecordError(_NOTHING)
-        labels = [NOT_TRAINED] * len(encoded.ids)
+        labels = [NOT_TRAINED] * len(ids)
         for start, end in spans:
-            labels[start:end] = encoded.ids[start:end]
+            labels[start:end] = ids[start:end]
         if self._context is not None:
             self._context.count(tokens=len(labels), trained_tokens=trained)
-        values = (encoded.ids, labels, turns.text, [list(span) for span in spans])
+        values = (ids, labels, turns.text, spans)
         written: dict[str, Any] = dict(record)
         pairs = zip(self._keys, values, strict=True)
         return written | {key: value for key, value in pairs if key is not None}
@@ -222,6 +223,15 @@ _NEVER_LOST: Final = frozenset({"tool_calls", "parts", "content"})
 _NOTHING: Final = "no token is trained: the assistant wrote nothing, its weight is 0, or it is cut"
 # The template has its own rules for the order of turns, and has seen the arguments as they are.
 _RULES: Final = ChatRules(arguments="keep", order="any", unanswered="keep", flatten_text=False)
+
+
+_ALONE: Final = frozenset({"role", "content"})
+
+
+def _is_plain(message: dict[str, Any]) -> bool:
+    """Return whether a message is a role and a text, as most are, so that no rule is broken."""
+    role, content = message.get("role"), message.get("content")
+    return type(content) is str and role in ROLES and message.keys() == _ALONE
 
 
 def _finder(
@@ -284,24 +294,23 @@ class _Labeller:
 
 
 def _token_spans(
-    spans: list[tuple[int, int]], offsets: list[tuple[int, int]]
-) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]], encoded: Encoded, most: int | None
+) -> list[list[int]]:
     """Return start and end, in tokens, of the tokens with a character in a span.
 
     Args:
         spans: Spans of characters, in order.
-        offsets: Start and end of each token, in order.
+        encoded: The tokens.
+        most: How many of the tokens are kept; ``None`` for all.
     """
-    found: list[tuple[int, int]] = []
-    first, number = 0, len(offsets)
+    found: list[list[int]] = []
     for start, end in spans:
-        while first < number and offsets[first][1] <= start:
-            first += 1
-        last = first
-        while last < number and offsets[last][0] < end:
-            last += 1
-        if last > first and start < end:
-            follows = bool(found) and found[-1][1] == first
-            found.append((found.pop()[0] if follows else first, last))
-            first = last
-    return found
+        if start == end:
+            continue
+        first, behind = encoded.covering(start, end)
+        if found and found[-1][1] >= first:
+            first = found.pop()[0]
+        found.append([first, behind])
+    if most is not None:
+        found = [[first, min(behind, most)] for first, behind in found if first < most]
+    return [span for span in found if span[0] < span[1]]

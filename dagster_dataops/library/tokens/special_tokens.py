@@ -1,6 +1,5 @@
 """Special tokens: a tokenizer with some more of them, and where contents name one."""
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -62,19 +61,21 @@ class _WithSpecialTokens(Tokenizer):
 
     @override
     def encode_with_offsets(self, text: str) -> Encoded:
-        whole = Encoded([], [])
+        ids: list[int] = []
+        offsets: list[tuple[int, int]] = []
         reached = 0
         for piece in self._found.split(text):
             end = reached + len(piece)
             if piece in self._ids:
-                whole.ids.append(self._ids[piece])
-                whole.offsets.append((reached, end))
+                ids.append(self._ids[piece])
+                offsets.append((reached, end))
             elif piece:
                 part = self._plain.encode_with_offsets(piece)
-                whole.ids.extend(part.ids)
-                whole.offsets.extend((reached + a, reached + b) for a, b in part.offsets)
+                ids.extend(part.ids)
+                places = map(part.place, range(len(part.ids)))
+                offsets.extend((reached + start, reached + end) for start, end in places)
             reached = end
-        return whole
+        return Encoded(ids, offsets.__getitem__)
 
     @override
     def decode(self, ids: list[int]) -> str:
@@ -90,7 +91,8 @@ class _WithSpecialTokens(Tokenizer):
 
     @override
     def starts(self, text: str) -> list[int]:
-        return [start for start, _ in self.encode_with_offsets(text).offsets]
+        encoded = self.encode_with_offsets(text)
+        return [encoded.place(number)[0] for number in range(len(encoded.ids))]
 
 
 def _pattern(texts: Mapping[str, int]) -> re.Pattern[str]:
@@ -107,7 +109,7 @@ class SpecialTokenCheck:
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        names = {_as_json(name)[1:-1]: 0 for name in tokenizer.special if name.strip()}
+        names = {name: number for name, number in tokenizer.special.items() if name.strip()}
         self._found = _pattern(names) if names else None
 
     def __call__(self, place: str, value: Any) -> None:
@@ -120,15 +122,14 @@ class SpecialTokenCheck:
         Raises:
             UnfitRecordError: A text in it holds the name of a special token.
         """
-        if self._found is None or (match := self._found.search(_as_json(value))) is None:
-            return
-        if isinstance(value, list):
+        if type(value) is str:
+            if self._found is not None and (match := self._found.search(value)) is not None:
+                msg = f"{place} holds the special token {match[0]!r}, which would become one; "
+                raise UnfitRecordError(f"{msg}remove it, or set special_in_content='allow'")
+        elif type(value) is dict:
+            for key, one in value.items():
+                self(place, key)
+                self(f"{place}.{key}", one)
+        elif type(value) is list:
             for number, one in enumerate(value):
                 self(f"{place}[{number}]", one)
-        name = json.loads(f'"{match[0]}"')
-        msg = f"{place} holds the special token {name!r}, which would "
-        raise UnfitRecordError(f"{msg}become one; remove it, or set special_in_content='allow'")
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

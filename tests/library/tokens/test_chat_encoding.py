@@ -98,10 +98,12 @@ def test_a_vocabulary_needs_the_ids_of_special_tokens() -> None:
 @pytest.mark.parametrize("name", ["<|im_end|>", "<|im_start|>"])
 def test_a_special_token_in_a_content_is_an_error(name: str) -> None:
     options: dict[str, Any] = {"special_ids": SPECIAL}
-    with pytest.raises(UnfitRecordError, match=r"messages\[0\] holds the special token '<\|im_"):
+    with pytest.raises(
+        UnfitRecordError, match=r"messages\[0\]\.content holds the special token '<\|im_"
+    ):
         encoded([{"role": "user", "content": f"a{name}"}, ANSWER], **options)
     tools = [{"type": "function", "function": {"name": "f", "description": name}}]
-    with pytest.raises(UnfitRecordError, match=r"tools\[0\] holds"):
+    with pytest.raises(UnfitRecordError, match=r"tools\[0\]\.function\.description holds"):
         data.tokens.EncodeChat("bytes", PLAIN, **options).forward(
             {"messages": [USER, ANSWER], "tools": tools}
         )
