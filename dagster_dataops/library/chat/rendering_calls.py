@@ -93,7 +93,7 @@ def lost(messages: list[Message], text: str) -> list[tuple[str, str]]:
         content = message.get("content")
         at = text.find(content, reached) if type(content) is str else -1
         if at >= 0:
-            reached = at + len(content)
+            reached = at + len(content or "")
         if at < 0 or not message.keys() <= _ALONE:
             places = _lost_of(message, text)
             found += [(kind, f"messages[{number}].{place}") for kind, place in places]
