@@ -3,7 +3,6 @@
 import re
 import warnings
 from abc import ABC, abstractmethod
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import accumulate
@@ -36,10 +35,20 @@ class Encoded(NamedTuple):
 
     def covering(self, start: int, end: int) -> tuple[int, int]:
         """Return start and end, in tokens, of those with a character of a span."""
-        numbers = range(len(self.ids))
-        first = bisect_right(numbers, start, key=lambda number: self.place(number)[1])
-        behind = bisect_left(numbers, end, first, key=lambda number: self.place(number)[0])
-        return first, behind
+        place, count = self.place, len(self.ids)
+        first = _first(0, count, lambda number: place(number)[1] > start)
+        return first, _first(first, count, lambda number: place(number)[0] >= end)
+
+
+def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """Return the first number from which on something holds; ``high`` if it never does."""
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 class Tokenizer(ABC):
