@@ -109,10 +109,9 @@ def chat_record(record: Record, rules: ChatRules = USUAL) -> Record:
     """
     made: dict[str, Any] = {key: one for key, one in record.items() if key != MESSAGES}
     messages = chat_messages(json_list(record.get(MESSAGES), MESSAGES), rules)
-    if made.get(TOOLS) is None:
-        made.pop(TOOLS, None)
-    else:
-        made[TOOLS] = checked_tools(json_list(made[TOOLS], TOOLS), TOOLS, rules.arguments)
+    tools = json_list(made.pop(TOOLS, None), TOOLS)
+    if tools is not None:
+        made[TOOLS] = checked_tools(tools, TOOLS, rules.arguments)
     if made.get("documents") is not None:
         list_of_dicts("documents", made["documents"])
     if made.get("chat_template_kwargs") is not None:

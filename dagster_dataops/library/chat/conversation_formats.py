@@ -151,8 +151,9 @@ def _read_anthropic(record: Record, losses: Losses) -> _Reading:
     for number, turn in enumerate(turns):
         messages += messages_of(turn, f"{MESSAGES}[{number}]", losses)
     read: dict[str, Any] = {MESSAGES: messages}
-    if record.get(TOOLS) is not None:
-        read[TOOLS] = tools_of(json_list(record[TOOLS], TOOLS), losses)
+    tools = json_list(record.get(TOOLS), TOOLS)
+    if tools is not None:
+        read[TOOLS] = tools_of(tools, losses)
     return {MESSAGES, "system", TOOLS}, read
 
 

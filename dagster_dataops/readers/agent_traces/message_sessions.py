@@ -166,8 +166,8 @@ def _add_hermes_message(session: Session, message: dict[str, Any]) -> None:
     if reasoning:
         made[REASONING] = reasoning
     made.pop("tool_name", None)  # the call has it
-    calls = json_list(made.pop("tool_calls", None) or [], "tool_calls")
-    if listed := list_of_dicts("tool_calls", calls):
+    calls = json_list(made.pop("tool_calls", None), "tool_calls")
+    if listed := list_of_dicts("tool_calls", calls or []):
         made["tool_calls"] = [_hermes_call(call) for call in listed]
     session.messages.append(made)
 

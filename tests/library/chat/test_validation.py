@@ -3,9 +3,8 @@ from hypothesis import given
 
 from dagster_dataops import Drop, data
 from dagster_dataops.errors import UnfitRecordError
-from dagster_dataops.library.chat.conversation_formats import to_messages
 from tests.library.adversarial import NO_TEXTS
-from tests.library.chat.conversations import messages
+from tests.library.chat.conversations import messages, to_messages
 
 USER, ASSISTANT = {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}
 SYSTEM, TOOL = {"role": "system", "content": "s"}, {"role": "tool", "content": "t"}
