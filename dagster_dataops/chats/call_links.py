@@ -61,11 +61,10 @@ def _make_ids(messages: list[dict[str, Any]]) -> None:
     calls = [call for message in messages for call in message.get("tool_calls") or []]
     names = new_ids({call["id"] for call in calls if "id" in call})
     for call in calls:
-        name = next(names)
         if "id" not in call:
             rest = dict(call)
             call.clear()
-            call.update(id=name, **rest)
+            call.update(id=next(names), **rest)
 
 
 def new_ids(used: set[str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dagster_dataops.chats.chat_record import (
     REASONING,
     SYSTEM,
     TOOLS,
+    USER,
     ChatRules,
 )
 from dagster_dataops.chats.tool_calls import checked_calls
@@ -37,39 +38,59 @@ class Generate(LLMOperator, llm):
 
 
 class Continue(LLMOperator, llm):
-    """Continue a conversation: add the reply of the model to ``messages``.
+    """Continue a conversation: add the reply of the model to it.
 
-    Reads any format of ``chat.Detect`` and writes a chat record, see ``chat.ToMessages``. The
-    request has the messages, with ``system`` before them if they begin with none, and ``tools`` of
-    the record. The reply is a message with its text, ``reasoning_content`` and ``tool_calls``, as
-    far as it has them. To go on after calls, add their results as messages of the role ``tool``.
+    Reads any format of ``chat.Detect`` and writes a chat record, see ``chat.ToMessages``, with the
+    messages in ``output_key="messages"``. The request has the messages, with ``system`` before them
+    if they begin with none, and ``tools`` of the record. With ``prompt``, a further message of the
+    user is asked and added first. The reply is a message with its text, ``reasoning_content`` and
+    ``tool_calls``, as far as it has them. To go on after calls, add their results as messages of
+    the role ``tool``.
 
-    A conversation that ends with a message of the assistant, or with calls without results, is an
-    error of the record; so are calls whose arguments are no JSON object.
+    A conversation that ends with a message of the assistant, and no ``prompt``, is an error of the
+    record; so are calls whose arguments are no JSON object.
+
+    Args:
+        model: Name of the model.
+        output_key: Column of the messages.
     """
+
+    def __init__(
+        self, model: str = "gpt-5-mini", *, output_key: str = MESSAGES, **kwargs: Any
+    ) -> None:
+        super().__init__(model, output_key=output_key, **kwargs)
+        self.require("examples", fits=not self.examples, reason="are none of a conversation")
 
     @override
     def messages(self, record: Record) -> list[dict[str, Any]]:
-        messages = self._conversation(record)[MESSAGES]
-        if not self.system or messages[0]["role"] in {SYSTEM, DEVELOPER}:
-            return messages
+        asked = self._asked_messages(to_messages(record, rules=_ANY_ORDER), record)
+        if not self.system or asked[0]["role"] in {SYSTEM, DEVELOPER}:
+            return asked
         prompt = rendered(self.system, self.values(record))
-        return [{"role": SYSTEM, "content": prompt}, *messages]
+        return [{"role": SYSTEM, "content": prompt}, *asked]
 
     @override
     async def forward(self, record: Record) -> Record:
-        conversation = self._conversation(record)
-        messages = conversation[MESSAGES]
+        conversation: dict[str, Any] = to_messages(record, rules=_ANY_ORDER)
+        asked = self._asked_messages(conversation, record)
+        tools = {TOOLS: conversation[TOOLS]} if conversation.get(TOOLS) else {}
+        reply = await self.ask(self.messages(record), **tools)
+        return {**conversation, self.output_key: [*asked, _message_of(reply, len(asked))]}
+
+    def _asked_messages(
+        self, conversation: Mapping[str, Any], record: Record
+    ) -> list[dict[str, Any]]:
+        """Return the messages up to the one that is answered."""
+        messages: list[dict[str, Any]] = conversation[MESSAGES]
+        if self.prompt:
+            return [
+                *messages,
+                {"role": USER, "content": rendered(self.prompt, self.values(record))},
+            ]
         if messages[-1]["role"] == ASSISTANT:
             msg = f"{MESSAGES}[{len(messages) - 1}] is of the assistant; there is nothing to answer"
             raise UnfitRecordError(msg)
-        tools = {TOOLS: conversation[TOOLS]} if conversation.get(TOOLS) else {}
-        reply = await self.ask(self.messages(record), **tools)
-        continued = [*messages, _message_of(reply, len(messages))]
-        return {**conversation, MESSAGES: continued}
-
-    def _conversation(self, record: Record) -> dict[str, Any]:
-        return to_messages(record, rules=_ANY_ORDER)
+        return messages
 
 
 def _message_of(reply: Reply, position: int) -> dict[str, Any]:

@@ -37,7 +37,8 @@ def _harness_of_line(line: Mapping[str, Any]) -> str | None:
         HERMES: isinstance(line.get("messages"), list) and {"id", "source"} <= line.keys(),
         codex.HARNESS: isinstance(line.get("payload"), dict) and isinstance(kind, str),
         DROID: kind == "session_start" and {"cwd", "version"} <= line.keys(),
-        claude_code.HARNESS: kind in {"user", "assistant"} and has_message,
+        claude_code.HARNESS: (kind in {"user", "assistant"} and has_message)
+        or (kind == "summary" and "leafUuid" in line),
         PI: (kind == "session" and "id" in line) or (kind == "message" and has_message),
     }
     return next((name for name, found in signs.items() if found), None)
