@@ -60,7 +60,6 @@ def test_damaged_files_can_be_skipped(tmp_path: Path) -> None:
     write(tmp_path / "summary.jsonl", [{"type": "summary", "leafUuid": "x"}])
     found = read_agent_traces(str(tmp_path)).and_return(on_error="skip")
     assert [one["messages"][0]["content"] for one in found] == ["First.", "Last."]
-    assert found.failed == 1
 
 
 def test_the_harness_can_be_told(tmp_path: Path) -> None:
