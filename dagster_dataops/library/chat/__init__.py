@@ -3,4 +3,4 @@
 The chat record, ``messages`` and perhaps ``tools``, is the common form.
 """
 
-from dagster_dataops.library.chat import conversions, rendering, secret_texts, validation
+from dagster_dataops.library.chat import conversions, masked_secrets, rendering, validation
