@@ -71,7 +71,7 @@ class _Reading:
         role, content = item.get("role"), self._content(item.get("content"))
         if role == ASSISTANT:
             turn = self._open_turn()
-            if turn["content"] is not None:
+            if turn["content"] is not None or "tool_calls" in turn:
                 self._turn = None
                 turn = self._open_turn()
             turn["content"] = content

@@ -160,3 +160,18 @@ def test_reasoning_can_be_left_out(tmp_path: Path) -> None:
     (record,) = read(tmp_path / "a.jsonl", *lines, reasoning=False)
     assert record["messages"][1] == {"role": "assistant", "content": "Gone."}
     assert record["metadata"]["left_out"] == {"reasoning": 1}
+
+
+def test_several_texts_of_a_message_are_one(tmp_path: Path) -> None:
+    talk = Claude()
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}}
+    (record,) = read(
+        tmp_path / "a.jsonl",
+        talk.user([text("<reminder>"), text("Go.")]),
+        talk.said("m1", text("I")),
+        talk.said("m1", text("go.")),
+        talk.user([text("See."), image]),
+    )
+    assert [one["content"] for one in record["messages"][:2]] == ["<reminder>\nGo.", "I\n\ngo."]
+    assert [one["type"] for one in record["messages"][2]["content"]] == ["text", "image_url"]
+    assert record["metadata"]["left_out"] == {"borders_of_texts": 2}
