@@ -49,8 +49,16 @@ _OF_OPENAI: Final = frozenset({"function_call", "refusal", "audio"})
 
 def format_of(record: Record) -> str | None:
     """Return the name of the format of a record; ``None`` if it is in none."""
+    form = _reader_of(record)
+    if form == MESSAGES and any(map(_is_of_openai, _listed(record))):
+        return "openai"  # which is read as any chat record
+    return form
+
+
+def _reader_of(record: Record) -> str | None:
+    """Return the format by which a record is read."""
     if _is_list(record, MESSAGES):
-        return _format_of_messages(record)
+        return "anthropic" if _is_anthropic(record) else MESSAGES
     if _is_list(record, CONVERSATIONS):
         return "sharegpt"
     if isinstance(record.get("instruction"), str):
@@ -67,19 +75,22 @@ def _is_list(record: Record, key: str) -> bool:
     return isinstance(value, list) or (isinstance(value, str) and value.lstrip()[:1] == "[")
 
 
-def _format_of_messages(record: Record) -> str:
+def _listed(record: Record) -> list[dict[str, Any]]:
+    """Return the messages that are dicts; none of a damaged text."""
     try:
         messages: Any = json_list(record[MESSAGES], MESSAGES)
     except UnfitRecordError:
-        return MESSAGES
-    found = [one for one in messages if isinstance(one, dict)]
+        return []
+    return [one for one in messages if isinstance(one, dict)]
+
+
+def _is_anthropic(record: Record) -> bool:
+    found = _listed(record)
     tools = record.get(TOOLS)
     listed = tools if isinstance(tools, list) else []
     schemas = any(isinstance(one, dict) and "input_schema" in one for one in listed)
     prompt = bool(record.get("system")) and not _begins_with_prompt(found)
-    if schemas or prompt or is_anthropic(found):
-        return "anthropic"
-    return "openai" if any(map(_is_of_openai, found)) else MESSAGES
+    return schemas or prompt or is_anthropic(found)
 
 
 def _begins_with_prompt(messages: list[dict[str, Any]]) -> bool:
@@ -112,7 +123,7 @@ def to_messages(
     Raises:
         UnfitRecordError: It has no conversation in this format, or a rule is broken.
     """
-    form = form or format_of(record)
+    form = form or _reader_of(record)
     if form is None:
         known = f"{MESSAGES}, {CONVERSATIONS}, instruction, or pairs such as question and answer"
         raise UnfitRecordError(f"the record has the keys {', '.join(record)}; expected {known}")
@@ -133,16 +144,12 @@ _Reading: TypeAlias = tuple[set[str], dict[str, Any]]
 
 
 def _read_messages(record: Record, losses: Losses) -> _Reading:
-    del losses
-    return {MESSAGES}, {MESSAGES: record.get(MESSAGES)}
-
-
-def _read_openai(record: Record, losses: Losses) -> _Reading:
-    keys, read = _read_messages(record, losses)
-    if record.get("functions") is not None:
-        check_free(record, TOOLS)
-        return {*keys, "functions"}, {**read, TOOLS: record["functions"]}
-    return keys, read
+    del losses  # a chat record holds all of it
+    messages = record.get(MESSAGES)
+    if record.get("functions") is None:
+        return {MESSAGES}, {MESSAGES: messages}
+    check_free(record, TOOLS)
+    return {MESSAGES, "functions"}, {MESSAGES: messages, TOOLS: record["functions"]}
 
 
 def _read_anthropic(record: Record, losses: Losses) -> _Reading:
@@ -184,7 +191,7 @@ def _renamed_turn(turn: dict[str, Any], place: str) -> dict[str, Any]:
 
 FORMATS: Final[dict[str, Callable[[Record, Losses], _Reading]]] = {
     "messages": _read_messages,
-    "openai": _read_openai,
+    "openai": _read_messages,
     "anthropic": _read_anthropic,
     "sharegpt": read_sharegpt,
     "alpaca": read_alpaca,
