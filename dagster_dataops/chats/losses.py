@@ -46,6 +46,16 @@ class Losses:
         """Count something that is of no use outside of its format, or made anew on the way back."""
         self.counts[reason if _WORDS.fullmatch(reason) else "other"] += 1
 
+    def check_rest(self, rest: object, before: object, place: str) -> None:
+        """Check that something is left of a content that was not empty.
+
+        Raises:
+            UnfitRecordError: Nothing is: an empty turn would say something else.
+        """
+        if before and not rest:
+            msg = f"{place}: {self._form} can hold nothing of it; drop the record"
+            raise UnfitRecordError(msg)
+
     def lose_others(self, value: dict[str, object], known: set[str], place: str) -> None:
         """Refuse, or count, the keys of a dict that are not known and not null."""
         for key, one in value.items():

@@ -94,7 +94,7 @@ def _is_anthropic(record: Record) -> bool:
 
 
 def _begins_with_prompt(messages: list[dict[str, Any]]) -> bool:
-    return bool(messages) and messages[0].get("role") in {SYSTEM, DEVELOPER}
+    return bool(messages) and messages[0].get("role") in (SYSTEM, DEVELOPER)
 
 
 def _is_of_openai(message: Mapping[str, Any]) -> bool:
@@ -102,7 +102,8 @@ def _is_of_openai(message: Mapping[str, Any]) -> bool:
     if not _OF_OPENAI.isdisjoint(message) or message.get("role") == "function":
         return True
     calls = message.get("tool_calls")
-    functions = [one.get("function") for one in calls or [] if isinstance(one, dict)]
+    listed = calls if isinstance(calls, list) else []
+    functions = [one.get("function") for one in listed if isinstance(one, dict)]
     return any(isinstance(one, dict) and isinstance(one.get("arguments"), str) for one in functions)
 
 
@@ -212,6 +213,7 @@ def write_openai(record: dict[str, Any], losses: Losses) -> Record:
             place = f"{MESSAGES}[{number}].content"
             found = (_openai_part(part, f"{place}[{i}]", losses) for i, part in enumerate(content))
             content = [part for part in found if part is not None]
+            losses.check_rest(content, message["content"], place)
         made.append({**message, "content": content})
     return {**record, MESSAGES: made}
 

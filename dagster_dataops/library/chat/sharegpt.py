@@ -160,7 +160,8 @@ def _tools_text(tools: list[dict[str, Any]], losses: Losses) -> str:
 def _turn(message: Message, place: str, losses: Losses) -> dict[str, Any]:
     role = message["role"]
     name = message.get("from", _NAME_OF[role])
-    if "from" in message and (_ROLE_OF.get(name) != role or name == _NAME_OF[role]):
+    others = [known for known, of in _ROLE_OF.items() if of == role and known != _NAME_OF[role]]
+    if "from" in message and name not in others:
         raise UnfitRecordError(f"{place} has the role {role!r} and from={name!r}")
     if "value" in message:
         raise UnfitRecordError(f"{place} has the key 'value', which ShareGPT uses itself")
@@ -189,6 +190,7 @@ def _text(message: Message, place: str, losses: Losses) -> str | None:
             losses.lose(f"{place}.content[{position}]", part["type"])
         else:
             texts.append(part)
+    losses.check_rest(texts, content, f"{place}.content")
     if len(texts) > 1:
         losses.lose(f"{place}.content", "borders_of_texts")
     return plain_text(texts)

@@ -46,10 +46,10 @@ def _agent(line: Line, lines: list[Line]) -> str:
     if isinstance(line.get("agentId"), str):
         return str(line["agentId"])
     named = {one["uuid"]: one for one in lines if isinstance(one.get("uuid"), str)}
-    seen: set[Any] = set()
-    while line.get("uuid") not in seen:
-        seen.add(line.get("uuid"))
-        before = named.get(line.get("parentUuid") or "")
+    seen: set[str] = set()
+    while str(line.get("uuid")) not in seen:
+        seen.add(str(line.get("uuid")))
+        before = named.get(str(line.get("parentUuid")))
         if before is None or not before.get("isSidechain"):
             break
         line = before

@@ -31,11 +31,11 @@ def harness_of(lines: list[Line]) -> str | None:
 
 
 def _harness_of_line(line: Mapping[str, Any]) -> str | None:
-    kind, message = line.get("type"), line.get("message")
+    kind, message = str(line.get("type")), line.get("message")
     has_message = isinstance(message, dict) and "role" in message
     signs = {
         HERMES: isinstance(line.get("messages"), list) and {"id", "source"} <= line.keys(),
-        codex.HARNESS: isinstance(line.get("payload"), dict) and isinstance(kind, str),
+        codex.HARNESS: isinstance(line.get("payload"), dict) and "type" in line,
         DROID: kind == "session_start" and {"cwd", "version"} <= line.keys(),
         claude_code.HARNESS: (kind in {"user", "assistant"} and has_message)
         or (kind == "summary" and "leafUuid" in line),

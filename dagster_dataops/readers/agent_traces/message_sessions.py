@@ -71,7 +71,7 @@ def _pi_answer(session: Session, content: object) -> dict[str, Any]:
         for one in blocks
         if one.get("type") == "toolCall"
     ]
-    said = [one for one in blocks if one.get("type") not in {"thinking", "toolCall"}]
+    said = [one for one in blocks if one.get("type") not in ("thinking", "toolCall")]
     if isinstance(content, str) or said:
         made["content"] = _pi_content(session, content if isinstance(content, str) else said)
     if any(thoughts):

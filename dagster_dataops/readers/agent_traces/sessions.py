@@ -144,7 +144,7 @@ def branch(lines: list[Line], key: str, parent_keys: tuple[str, ...]) -> set[str
         return None
     found: set[str] = set()
     name: Any = next(reversed(named))
-    while name in named and name not in found:
+    while isinstance(name, str) and name in named and name not in found:
         found.add(name)
         line = named[name]
         name = next((line[one] for one in parent_keys if line.get(one) is not None), None)

@@ -52,6 +52,7 @@ def test_the_format_is_detected() -> None:
         ({"messages": "[", "question": "a", "answer": "b"}, "messages"),
         ({"type": "user", "message": {"role": "user", "content": "a"}, "uuid": "b"}, "agent_trace"),
         ({"type": "response_item", "payload": {}}, "agent_trace"),
+        ({"type": {}, "message": {"role": []}}, None),
     ],
 )
 def test_formats_with_tools_are_told_apart(case) -> None:

@@ -118,6 +118,13 @@ def test_what_is_of_no_use_elsewhere_is_counted_alone(case) -> None:
     assert {key: value for key, value in counts.items() if key.startswith("lost/")} == expected
 
 
+@pytest.mark.parametrize("name", ["ToShareGPT", "ToAlpaca", "ToAnthropic", "ToOpenAI"])
+def test_no_empty_turn_stands_for_what_was_dropped(name: str) -> None:
+    seen = record({"role": "user", "content": [{"type": "video", "path": "a"}]}, DONE)
+    with pytest.raises(UnfitRecordError, match=r"messages\[0\].content: .* can hold nothing of it"):
+        getattr(data.chat, name)("drop").forward(seen)
+
+
 def test_results_in_another_order_than_the_calls_are_refused() -> None:
     calls = [CALL, CALL | {"id": "d"}]
     turned = record(USER, CALLING | {"tool_calls": calls}, RESULT | {"tool_call_id": "d"}, RESULT)
