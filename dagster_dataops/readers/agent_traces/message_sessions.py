@@ -36,7 +36,7 @@ def pi_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
             session.tell(started_at=line.get("timestamp"))
         elif line.get("type") != "message" or not isinstance(message, dict):
             session.left_out[str(line.get("type"))] += 1
-        elif names is not None and line.get("id") not in names:
+        elif names is not None and str(line.get("id")) not in names:
             session.left_out["abandoned"] += 1
         else:
             _add_pi_message(session, message)

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from dagster_dataops.chats.chat_record import ASSISTANT, REASONING, TOOL, ChatRules, chat_messages
 from dagster_dataops.chats.content_parts import plain_text
-from dagster_dataops.chats.json_fields import json_text_value
+from dagster_dataops.chats.json_fields import json_text_value, text_entry
 from dagster_dataops.chats.tool_calls import FUNCTION, Call
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.records import Record
@@ -52,19 +52,28 @@ class Session:
             for message in self.messages:
                 if message.pop(REASONING, None) is not None:
                     self.left_out["reasoning"] += 1
+        self._check()
         placed = list(self._with_results_behind_calls())
         spoken = [one for one in placed if _says_something(one)]
         if len(spoken) < len(placed):
             self.left_out["empty_turn"] += len(placed) - len(spoken)
         if not spoken:
             return
-        record: dict[str, Any] = {"messages": chat_messages(self._joined(spoken), _RULES)}
+        record: dict[str, Any] = {"messages": self._joined(chat_messages(spoken, _RULES))}
         if self.tools is not None:
             record["tools"] = self.tools
         self.left_out = +self.left_out  # without zeros
         if self.left_out:
             self.facts["left_out"] = dict(sorted(self.left_out.items()))
         yield {**record, "metadata": self.facts}
+
+    def _check(self) -> None:
+        for number, message in enumerate(self.messages):
+            place = f"messages[{number}]"
+            if text_entry(message, "role", place) == TOOL:
+                text_entry(message, "tool_call_id", place)
+            for position, call in enumerate(message.get("tool_calls", [])):
+                text_entry(call, "id", f"{place}.tool_calls[{position}]")
 
     def _joined(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the messages; several texts of one and nothing else are one text."""

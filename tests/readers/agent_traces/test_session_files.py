@@ -1,4 +1,6 @@
 import json
+import random
+import re
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,8 @@ from dagster_dataops import config, data, data_register, pipeline
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
 from dagster_dataops.readers import read_agent_traces
 from dagster_dataops.testing import assert_resumes_anywhere
-from tests.readers.agent_traces.sessions import Claude, read, text, tool_use
+from tests.library.chat.damage import damaged
+from tests.readers.agent_traces.sessions import Claude, item, read, text, tool_use
 
 KEY = "sk-ant-api03-" + "Ab1" * 30
 
@@ -129,3 +132,62 @@ def test_secrets_in_sessions_are_masked(tmp_path: Path) -> None:
     assert KEY not in json.dumps(masked)
     assert json.dumps(masked).count("<SECRET>") == 7
     assert masked["messages"][1]["tool_calls"][0]["id"] == "t1"
+
+
+def test_a_damaged_session_is_an_error_or_a_sound_record(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    talk = Claude()
+    claude = [
+        talk.user("Go."),
+        talk.said("m1", {"type": "thinking", "thinking": "t", "signature": "s"}),
+        talk.said("m1", tool_use("t1", a=1)),
+        talk.result("t1", [text("x"), {"type": "image", "source": {"type": "url", "url": "u"}}]),
+        talk.user("Sub.", isSidechain=True),
+        talk.said("m2", text("b")),
+    ]
+    codex = [
+        {"type": "session_meta", "payload": {"id": "c", "base_instructions": {"text": "t"}}},
+        item("message", role="user", content=[{"type": "input_text", "text": "a"}]),
+        item("reasoning", summary=[{"type": "summary_text", "text": "A"}]),
+        item("function_call", name="f", arguments="{}", call_id="c1"),
+        item("function_call_output", call_id="c1", output={"content": "a"}),
+        item("message", role="assistant", content=[{"type": "output_text", "text": "a"}]),
+    ]
+    calling = [text("a"), {"type": "toolCall", "id": "c", "name": "n", "arguments": {}}]
+    result = {"role": "toolResult", "toolCallId": "c", "content": [text("a")], "isError": True}
+    pi = [
+        {"type": "session", "id": "p", "cwd": "/"},
+        {"type": "message", "id": "a", "message": {"role": "user", "content": "g"}},
+        {"type": "message", "id": "b", "parentId": "a",
+         "message": {"role": "assistant", "content": calling}},
+        {"type": "message", "id": "c", "parentId": "b", "message": result},
+    ]  # fmt: skip
+    call = {"id": "c", "function": {"name": "f", "arguments": "{}"}}
+    hermes = [
+        {
+            "id": "h",
+            "source": "cli",
+            "system_prompt": "s",
+            "tools": [{"name": "a"}],
+            "messages": [
+                {"role": "user", "content": "a"},
+                {"role": "assistant", "content": "", "reasoning": "r", "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "c", "tool_name": "f", "content": "r"},
+            ],
+        }
+    ]
+    checked = data.chat.ToMessages(order="any", unanswered="keep")
+    sound, refused = 0, []
+    for number in range(400):
+        lines = damaged([claude, codex, pi, hermes][number % 4], chance)
+        write(tmp_path / "a.jsonl", lines)
+        try:
+            records = list(read_agent_traces(str(tmp_path), sidechains="records").and_return())
+        except DataPipelineError as error:
+            refused.append(str(error))
+            continue
+        for record in records:
+            checked.forward(record)
+            sound += 1
+    assert sound > 200
+    assert [one for one in refused if not re.search("is no s|a JSON", one)] == []
