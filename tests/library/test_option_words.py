@@ -5,14 +5,13 @@ A new option needs a word of `WORDS`. Add a word only for a meaning that no word
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
+from types import UnionType
+from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 import pytest
 
 from dagster_dataops import data_register
 from dagster_dataops.library import GROUPS
-from dagster_dataops.operators.options.annotations import UNIONS
-from dagster_dataops.operators.options.signature import OptionSpec
 from docs import operator_catalogue as catalogue
 from tests.each import each
 
@@ -169,7 +168,7 @@ def kinds_of(annotation: Any) -> Iterator[str]:
     elif hasattr(annotation, "__metadata__"):
         bounds = [one for one in annotation.__metadata__ if getattr(one, "le", None) == 1]
         yield from ["share"] if bounds and inner[0] is float else kinds_of(inner[0])
-    elif get_origin(annotation) in UNIONS:
+    elif get_origin(annotation) in {Union, UnionType}:
         for one in inner:
             yield from kinds_of(one)
     elif get_origin(annotation) is Literal:
@@ -186,14 +185,14 @@ def _of_class(text: str) -> str:
     return found or "any"
 
 
-def unfit(option: OptionSpec) -> str:
+def unfit(name: str, annotation: Any) -> str:
     """Return what is wrong with the name of an option; empty if nothing is."""
-    kinds = set(kinds_of(option.annotation))
-    named = [word for word in WORDS if re.fullmatch(word.names, option.name)]
+    kinds = set(kinds_of(annotation))
+    named = [word for word in WORDS if re.fullmatch(word.names, name)]
     if any(kinds <= word.types for word in named):
         return ""
     meanings = " or ".join(f"{word.meaning} ({', '.join(sorted(word.types))})" for word in named)
-    return f"{option.name} takes {sorted(kinds)}; it means {meanings or 'nothing'}"
+    return f"{name} takes {sorted(kinds)}; it means {meanings or 'nothing'}"
 
 
 NAMES: Final = [f"{group}.{name}" for group in GROUPS for name in data_register.operators(group)]
@@ -203,7 +202,7 @@ NAMES: Final = [f"{group}.{name}" for group in GROUPS for name in data_register.
 def test_every_option_has_a_word_for_its_meaning(name: str) -> None:
     spec = data_register.operator(*name.split(".")).__dataops_spec__
 
-    assert [wrong for wrong in map(unfit, spec.options) if wrong] == []
+    assert [said for one in spec.options if (said := unfit(one.name, one.annotation))] == []
 
 
 @pytest.mark.parametrize(
@@ -228,7 +227,7 @@ def test_every_option_has_a_word_for_its_meaning(name: str) -> None:
     ],
 )
 def test_another_word_and_another_type_are_found(name: str, annotation: Any) -> None:
-    assert unfit(OptionSpec(name, None, annotation))
+    assert unfit(name, annotation)
 
 
 def test_the_catalogue_shows_the_words_that_several_operators_share() -> None:
