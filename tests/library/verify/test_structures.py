@@ -37,6 +37,7 @@ def test_re2_matches_in_linear_time() -> None:
         ("null", None, None),
         ('Here:\n```json\n{"a": 1}\n```\nDone.', {"a": 1}, None),
         ("Here:\n```\n[1]\n```", [1], None),
+        ("```py\nx\n```\n\n~~~\n[1]\n~~~\n", [1], None),
         ('{"a": 1', None, "no_json"),
         ("[NaN]", None, "no_json"),
         ("[" * 100_000, None, "no_json"),
