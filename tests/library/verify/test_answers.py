@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, NoTextError
 from tests.each import each
-from tests.library.adversarial import HOSTILE, NO_TEXTS, survives
+from tests.library.adversarial import HOSTILE
 from tests.library.verify.answer_pairs import DIFFERENT, EQUAL, EQUAL_EXPRESSIONS
 
 
@@ -192,12 +192,6 @@ def test_hostile_expressions_end(symbolic, text):
 
 
 def test_hostile_texts_have_no_answer() -> None:
-    for style in ("boxed", "hash"):
-        survives(data.verify.BoxedAnswer(style=style).forward)
-    operator = data.verify.BoxedAnswer()
-    operator.forward({"text": "\\boxed" + " " * 100_000})
+    data.verify.BoxedAnswer().forward({"text": "\\boxed" + " " * 100_000})
     for text in HOSTILE.values():
         data.verify.MathEqual().forward({"answer": text, "reference": text + "1"})
-    for value in NO_TEXTS:
-        with pytest.raises(NoTextError):
-            operator.forward({"text": value})
