@@ -25,7 +25,7 @@ from dagster_dataops.chats.losses import Losses
 from dagster_dataops.chats.tool_calls import FUNCTION, Call, Tool
 from dagster_dataops.errors import UnfitRecordError
 
-BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
+BLOCKS: Final = ("tool_use", "tool_result", "thinking", "redacted_thinking")
 _THOUGHTS: Final = "\n\n"  # between several thinking blocks of one turn
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 _ORDER: Final = ("thinking", "text", "tool_use")  # of the blocks of a turn
@@ -162,12 +162,11 @@ def _parts(block: Part, place: str, losses: Losses) -> list[Part]:
 
 
 def _document(block: Part, place: str, losses: Losses) -> list[Part]:
-    cited = (block.get("citations") or {}).get("enabled")
-    known = ("source", "title", "citations")
-    _check_keys({**block, "citations": None}, known, place, losses)
+    citations = block.get("citations")
+    unused = isinstance(citations, dict) and not citations.get("enabled")
+    shown = {**block, "citations": None} if unused else block
+    _check_keys(shown, ("source", "title"), place, losses)
     source = dict_entry(block, "source", place)
-    if cited:
-        losses.lose(f"{place}.citations", "citations")
     if source.get("type") == "file":
         file = {"file_id": text_entry(source, "file_id", f"{place}.source")}
     elif source.get("type") == "base64":
@@ -226,7 +225,7 @@ def tools_of(tools: object, losses: Losses) -> list[Tool]:
         place = f"{TOOLS}[{number}]"
         if FUNCTION in tool:
             made.append(tool)
-        elif tool.get("type") not in {None, "custom"}:
+        elif tool.get("type") not in (None, "custom"):
             losses.lose(place, "server_tool")
         else:
             _check_keys(tool, ("name", "description", "input_schema", "strict"), place, losses)
@@ -261,6 +260,7 @@ def turns_of(messages: list[Message], losses: Losses, first: int = 0) -> list[di
             turns[-1]["content"] += _as_blocks(turn["content"])
         else:
             turns.append(turn)
+    losses.check_rest(turns, messages, "messages")
     return turns
 
 
@@ -332,7 +332,9 @@ def _blocks(content: str | list[Part] | None, place: str, losses: Losses) -> Any
     if not isinstance(content, list):
         return content or ""
     found = (_block(part, f"{place}.content[{i}]", losses) for i, part in enumerate(content))
-    return [block for block in found if block is not None]
+    blocks = [block for block in found if block is not None]
+    losses.check_rest(blocks, content, f"{place}.content")
+    return blocks
 
 
 def _block(part: Part, place: str, losses: Losses) -> Part | None:
@@ -353,9 +355,9 @@ def _block(part: Part, place: str, losses: Losses) -> Part | None:
 def _document_block(file: dict[str, Any], place: str, losses: Losses) -> Part:
     losses.lose_others(file, {"file_id", "file_data", "filename"}, f"{place}.file")
     if "file_id" in file:
-        source = {"type": "file", "file_id": file["file_id"]}
+        source = {"type": "file", "file_id": text_entry(file, "file_id", f"{place}.file")}
     else:
-        source = _source(text_entry(file, "file_data", f"{place}.file"), f"{place}.file")
+        source = _data_source(text_entry(file, "file_data", f"{place}.file"), f"{place}.file")
     title = {"title": file["filename"]} if file.get("filename") else {}
     return {"type": "document", "source": source, **title}
 
@@ -364,9 +366,13 @@ def _source(url: str, place: str) -> dict[str, Any]:
     """Return the source of an address, or of a data URL."""
     if not url.startswith("data:"):
         return {"type": "url", "url": url}
+    return _data_source(url, place)
+
+
+def _data_source(url: str, place: str) -> dict[str, Any]:
     data = _DATA_URL.fullmatch(url)
     if data is None:
-        raise UnfitRecordError(f"{place} holds a data URL without a type or base64")
+        raise UnfitRecordError(f"{place} holds no data URL with a type and base64")
     return {"type": "base64", "media_type": data[1], "data": data[2]}
 
 

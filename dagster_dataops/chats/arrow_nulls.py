@@ -39,7 +39,10 @@ def _pruned(value: Any) -> Any:
 
 
 def _tool(tool: dict[str, Any]) -> dict[str, Any]:
-    function = {key: one for key, one in tool["function"].items() if one is not None}
+    function = tool.get("function")
+    if not isinstance(function, dict):
+        return tool
+    function = {key: one for key, one in function.items() if one is not None}
     if isinstance(function.get("parameters"), dict):
         function["parameters"] = _schema(function["parameters"])
     return {**{key: one for key, one in tool.items() if one is not None}, "function": function}

@@ -22,6 +22,8 @@ def link_answers(
         UnfitRecordError: Two calls have one id, a result answers no call that is open, or a call
             is not answered before the next turn.
     """
+    if not any("tool_calls" in one or "tool_call_id" in one for one in messages):
+        return
     _check_ids(messages, place)
     if makes_ids:
         _make_ids(messages)
@@ -61,11 +63,10 @@ def _make_ids(messages: list[dict[str, Any]]) -> None:
     calls = [call for message in messages for call in message.get("tool_calls") or []]
     names = new_ids({call["id"] for call in calls if "id" in call})
     for call in calls:
-        name = next(names)
         if "id" not in call:
             rest = dict(call)
             call.clear()
-            call.update(id=name, **rest)
+            call.update(id=next(names), **rest)
 
 
 def new_ids(used: set[str]) -> Iterator[str]:

@@ -73,14 +73,14 @@ def joined(place: str, key: str) -> str:
 
 
 def json_list(value: object, place: str) -> object:
-    """Return a value that must be a list, or the value of its JSON text; an empty text is [].
+    """Return a value that must be a list, or the value of its JSON text; an empty text is null.
 
     Raises:
         UnfitRecordError: A text is no JSON.
     """
     if not isinstance(value, str):
         return value
-    return json_text_value(value, place) if value.strip() else []
+    return json_text_value(value, place) if value.strip() else None
 
 
 def json_text_value(text: str, place: str) -> Any:

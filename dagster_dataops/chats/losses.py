@@ -16,13 +16,13 @@ class Losses:
     Args:
         form: The name of the format that is written, for errors.
         on_loss: With ``error``, what the format cannot hold is an error of the record; with
-            ``drop`` it is left out.
+            ``drop`` it is left out. ``None`` is an error, too, where there is no such option.
 
     Attributes:
         counts: How often something was left out, by reason.
     """
 
-    def __init__(self, form: str, on_loss: OnLoss = "error") -> None:
+    def __init__(self, form: str, on_loss: OnLoss | None = None) -> None:
         self._form, self._on_loss = form, on_loss
         self.counts: Counter[str] = Counter()
 
@@ -36,14 +36,25 @@ class Losses:
         Raises:
             UnfitRecordError: Losses are errors.
         """
-        if self._on_loss == "error":
+        if self._on_loss != "drop":
             msg = f"{place}: {self._form} cannot hold {reason.replace('_', ' ')}"
-            raise UnfitRecordError(f"{msg}; set on_loss='drop' to leave it out and count it")
+            remedy = "; set on_loss='drop' to leave it out and count it"
+            raise UnfitRecordError(f"{msg}{remedy if self._on_loss else ''}")
         self.note(reason)
 
     def note(self, reason: str) -> None:
         """Count something that is of no use outside of its format, or made anew on the way back."""
         self.counts[reason if _WORDS.fullmatch(reason) else "other"] += 1
+
+    def check_rest(self, rest: object, before: object, place: str) -> None:
+        """Check that something is left of a content that was not empty.
+
+        Raises:
+            UnfitRecordError: Nothing is: an empty turn would say something else.
+        """
+        if before and not rest:
+            msg = f"{place}: {self._form} can hold nothing of it; drop the record"
+            raise UnfitRecordError(msg)
 
     def lose_others(self, value: dict[str, object], known: set[str], place: str) -> None:
         """Refuse, or count, the keys of a dict that are not known and not null."""

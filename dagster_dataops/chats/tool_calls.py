@@ -1,6 +1,7 @@
 """Calls of tools, and the schemas of tools, in normal form."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.chats.json_fields import (
@@ -104,3 +105,18 @@ def _check_type(value: dict[str, Any], place: str) -> None:
     kind = value.get("type")
     if kind is not None and kind != FUNCTION:
         raise UnfitRecordError(f"{place}.type is {kind!r}; it must be 'function'")
+
+
+def with_text_arguments(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message for a request: arguments that are objects become JSON texts."""
+    calls = message.get("tool_calls")
+    if not calls:
+        return dict(message)
+    return {**message, "tool_calls": [_with_text(call) for call in calls]}
+
+
+def _with_text(call: Call) -> Call:
+    function = call.get(FUNCTION)
+    if not isinstance(function, dict) or not isinstance(function.get("arguments"), dict):
+        return call
+    return {**call, FUNCTION: {**function, "arguments": json_text(function["arguments"])}}

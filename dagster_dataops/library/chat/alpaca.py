@@ -104,7 +104,9 @@ def _text(message: Message, place: str, losses: Losses) -> str:
     if isinstance(content, str):
         return content
     losses.lose(f"{place}.content", "parts")
-    return "".join(part["text"] for part in content if part["type"] == "text")
+    texts = [part["text"] for part in content if part["type"] == "text"]
+    losses.check_rest(texts, content, f"{place}.content")
+    return "".join(texts)
 
 
 def _in_turns(messages: list[Message]) -> list[str]:

@@ -49,8 +49,16 @@ _OF_OPENAI: Final = frozenset({"function_call", "refusal", "audio"})
 
 def format_of(record: Record) -> str | None:
     """Return the name of the format of a record; ``None`` if it is in none."""
+    form = _reader_of(record)
+    if form == MESSAGES and any(map(_is_of_openai, _listed(record))):
+        return "openai"  # which is read as any chat record
+    return form
+
+
+def _reader_of(record: Record) -> str | None:
+    """Return the format by which a record is read."""
     if _is_list(record, MESSAGES):
-        return _format_of_messages(record)
+        return "anthropic" if _is_anthropic(record) else MESSAGES
     if _is_list(record, CONVERSATIONS):
         return "sharegpt"
     if isinstance(record.get("instruction"), str):
@@ -67,23 +75,26 @@ def _is_list(record: Record, key: str) -> bool:
     return isinstance(value, list) or (isinstance(value, str) and value.lstrip()[:1] == "[")
 
 
-def _format_of_messages(record: Record) -> str:
+def _listed(record: Record) -> list[dict[str, Any]]:
+    """Return the messages that are dicts; none of a damaged text."""
     try:
         messages: Any = json_list(record[MESSAGES], MESSAGES)
     except UnfitRecordError:
-        return MESSAGES
-    found = [one for one in messages if isinstance(one, dict)]
+        return []
+    return [one for one in messages if isinstance(one, dict)]
+
+
+def _is_anthropic(record: Record) -> bool:
+    found = _listed(record)
     tools = record.get(TOOLS)
     listed = tools if isinstance(tools, list) else []
     schemas = any(isinstance(one, dict) and "input_schema" in one for one in listed)
     prompt = bool(record.get("system")) and not _begins_with_prompt(found)
-    if schemas or prompt or is_anthropic(found):
-        return "anthropic"
-    return "openai" if any(map(_is_of_openai, found)) else MESSAGES
+    return schemas or prompt or is_anthropic(found)
 
 
 def _begins_with_prompt(messages: list[dict[str, Any]]) -> bool:
-    return bool(messages) and messages[0].get("role") in {SYSTEM, DEVELOPER}
+    return bool(messages) and messages[0].get("role") in (SYSTEM, DEVELOPER)
 
 
 def _is_of_openai(message: Mapping[str, Any]) -> bool:
@@ -91,7 +102,8 @@ def _is_of_openai(message: Mapping[str, Any]) -> bool:
     if not _OF_OPENAI.isdisjoint(message) or message.get("role") == "function":
         return True
     calls = message.get("tool_calls")
-    functions = [one.get("function") for one in calls or [] if isinstance(one, dict)]
+    listed = calls if isinstance(calls, list) else []
+    functions = [one.get("function") for one in listed if isinstance(one, dict)]
     return any(isinstance(one, dict) and isinstance(one.get("arguments"), str) for one in functions)
 
 
@@ -112,7 +124,7 @@ def to_messages(
     Raises:
         UnfitRecordError: It has no conversation in this format, or a rule is broken.
     """
-    form = form or format_of(record)
+    form = form or _reader_of(record)
     if form is None:
         known = f"{MESSAGES}, {CONVERSATIONS}, instruction, or pairs such as question and answer"
         raise UnfitRecordError(f"the record has the keys {', '.join(record)}; expected {known}")
@@ -133,16 +145,12 @@ _Reading: TypeAlias = tuple[set[str], dict[str, Any]]
 
 
 def _read_messages(record: Record, losses: Losses) -> _Reading:
-    del losses
-    return {MESSAGES}, {MESSAGES: record.get(MESSAGES)}
-
-
-def _read_openai(record: Record, losses: Losses) -> _Reading:
-    keys, read = _read_messages(record, losses)
-    if record.get("functions") is not None:
-        check_free(record, TOOLS)
-        return {*keys, "functions"}, {**read, TOOLS: record["functions"]}
-    return keys, read
+    del losses  # a chat record holds all of it
+    messages = record.get(MESSAGES)
+    if record.get("functions") is None:
+        return {MESSAGES}, {MESSAGES: messages}
+    check_free(record, TOOLS)
+    return {MESSAGES, "functions"}, {MESSAGES: messages, TOOLS: record["functions"]}
 
 
 def _read_anthropic(record: Record, losses: Losses) -> _Reading:
@@ -151,8 +159,9 @@ def _read_anthropic(record: Record, losses: Losses) -> _Reading:
     for number, turn in enumerate(turns):
         messages += messages_of(turn, f"{MESSAGES}[{number}]", losses)
     read: dict[str, Any] = {MESSAGES: messages}
-    if record.get(TOOLS) is not None:
-        read[TOOLS] = tools_of(json_list(record[TOOLS], TOOLS), losses)
+    tools = json_list(record.get(TOOLS), TOOLS)
+    if tools is not None:
+        read[TOOLS] = tools_of(tools, losses)
     return {MESSAGES, "system", TOOLS}, read
 
 
@@ -183,7 +192,7 @@ def _renamed_turn(turn: dict[str, Any], place: str) -> dict[str, Any]:
 
 FORMATS: Final[dict[str, Callable[[Record, Losses], _Reading]]] = {
     "messages": _read_messages,
-    "openai": _read_openai,
+    "openai": _read_messages,
     "anthropic": _read_anthropic,
     "sharegpt": read_sharegpt,
     "alpaca": read_alpaca,
@@ -204,6 +213,7 @@ def write_openai(record: dict[str, Any], losses: Losses) -> Record:
             place = f"{MESSAGES}[{number}].content"
             found = (_openai_part(part, f"{place}[{i}]", losses) for i, part in enumerate(content))
             content = [part for part in found if part is not None]
+            losses.check_rest(content, message["content"], place)
         made.append({**message, "content": content})
     return {**record, MESSAGES: made}
 

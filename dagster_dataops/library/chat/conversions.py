@@ -15,7 +15,7 @@ from dagster_dataops.library.chat.conversation_formats import (
     write_anthropic,
     write_openai,
 )
-from dagster_dataops.library.chat.sharegpt import SystemPlace, write_sharegpt
+from dagster_dataops.library.chat.sharegpt import write_sharegpt
 from dagster_dataops.library.chat.turns import chat
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
@@ -210,22 +210,23 @@ class ToShareGPT(_Conversion, chat):
     Args:
         on_loss: Whether what cannot be held is an ``error`` of the record, or is left out and
             counted (``drop``).
-        system: Whether the first message of the system is a ``turn``, or the ``column`` of that
-            name. One that is a column already stays there.
+        split_system: Whether the first message of the system becomes the column ``system`` instead
+            of a turn. One that is a column already stays there.
     """
 
     _form = "ShareGPT"
-    added_later = frozenset({"on_loss", "system"})
+    added_later = frozenset({"on_loss", "split_system"})
 
     def __init__(
-        self, on_loss: OnLoss = "error", *, system: SystemPlace = "turn", **kwargs: Any
+        self, on_loss: OnLoss = "error", *, split_system: bool = False, **kwargs: Any
     ) -> None:
         super().__init__(on_loss, **kwargs)
-        self._system: SystemPlace = system
+        self._split_system = split_system
 
     @override
     def _converted(self, record: Record, losses: Losses) -> Record:
-        return write_sharegpt(to_messages(record, losses=losses), losses, self._system)
+        converted = to_messages(record, losses=losses)
+        return write_sharegpt(converted, losses, split_system=self._split_system)
 
 
 class ToAlpaca(_Conversion, chat):

@@ -5,7 +5,7 @@ A call of tools is a turn ``function_call`` whose value is the JSON text of ``{"
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from dagster_dataops.chats.call_links import new_ids
 from dagster_dataops.chats.chat_record import (
@@ -33,7 +33,6 @@ from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.records import Record
 
 CONVERSATIONS: Final = "conversations"
-SystemPlace: TypeAlias = Literal["turn", "column"]
 _CALL: Final = "function_call"
 _ROLE_OF: Final = {
     "human": USER,
@@ -65,16 +64,11 @@ def read_sharegpt(record: Record, losses: Losses) -> tuple[set[str], dict[str, A
     del losses  # a chat record holds all of it
     turns: Any = json_list(record.get(CONVERSATIONS), CONVERSATIONS)
     messages = [_message(turn, place) for turn, place in _placed(turns)]
-    keys = {CONVERSATIONS}
+    keys = {CONVERSATIONS}  # the tools are those of a chat record, perhaps as text
     if record.get("system"):
         messages.insert(0, {"role": SYSTEM, "content": text_entry(record, "system", "")})
         keys.add("system")
-    read: dict[str, Any] = {MESSAGES: messages}
-    if record.get(TOOLS) is not None:
-        keys.add(TOOLS)
-        if tools := json_list(record[TOOLS], TOOLS):
-            read[TOOLS] = tools
-    return keys, read
+    return keys, {MESSAGES: messages}
 
 
 def _placed(turns: object) -> Iterator[tuple[dict[str, Any], str]]:
@@ -123,13 +117,13 @@ def _call(found: object, place: str) -> Call:
     return {**name, "type": FUNCTION, FUNCTION: function}
 
 
-def write_sharegpt(record: dict[str, Any], losses: Losses, system: SystemPlace = "turn") -> Record:
+def write_sharegpt(record: dict[str, Any], losses: Losses, *, split_system: bool = False) -> Record:
     """Return a chat record in normal form as a record with ``conversations``.
 
     Args:
         record: The record.
         losses: What turns cannot hold.
-        system: Whether the first message of the system is a ``turn``, or the column ``system``.
+        split_system: Whether the first message of the system becomes the column ``system``.
 
     Raises:
         UnfitRecordError: A turn cannot hold a message, or a message has a key that turns use.
@@ -137,7 +131,8 @@ def write_sharegpt(record: dict[str, Any], losses: Losses, system: SystemPlace =
     rest: dict[str, Any] = {key: one for key, one in record.items() if key != MESSAGES}
     messages: list[Message] = record[MESSAGES]
     start = 0
-    if system == "column" and messages[0]["role"] in {SYSTEM, DEVELOPER} and not rest.get("system"):
+    begins = messages[0]["role"] in {SYSTEM, DEVELOPER}
+    if split_system and begins and not rest.get("system"):
         rest["system"] = _turn(messages[0], f"{MESSAGES}[0]", losses)["value"]
         start = 1
     elif rest.get("system"):
@@ -165,7 +160,8 @@ def _tools_text(tools: list[dict[str, Any]], losses: Losses) -> str:
 def _turn(message: Message, place: str, losses: Losses) -> dict[str, Any]:
     role = message["role"]
     name = message.get("from", _NAME_OF[role])
-    if "from" in message and (_ROLE_OF.get(name) != role or name == _NAME_OF[role]):
+    others = [known for known, of in _ROLE_OF.items() if of == role and known != _NAME_OF[role]]
+    if "from" in message and name not in others:
         raise UnfitRecordError(f"{place} has the role {role!r} and from={name!r}")
     if "value" in message:
         raise UnfitRecordError(f"{place} has the key 'value', which ShareGPT uses itself")
@@ -194,6 +190,7 @@ def _text(message: Message, place: str, losses: Losses) -> str | None:
             losses.lose(f"{place}.content[{position}]", part["type"])
         else:
             texts.append(part)
+    losses.check_rest(texts, content, f"{place}.content")
     if len(texts) > 1:
         losses.lose(f"{place}.content", "borders_of_texts")
     return plain_text(texts)

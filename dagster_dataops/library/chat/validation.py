@@ -104,6 +104,8 @@ def _sound(given: Any) -> tuple[str | None, list[Message]]:
 
 
 def _unanswered(messages: list[Message]) -> str | None:
+    if not any("tool_calls" in one for one in messages):
+        return None
     try:
         chat_messages(messages, _ANSWERED)
     except UnfitRecordError:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-from dagster_dataops.chats.chat_record import MESSAGES
+from dagster_dataops.chats.chat_record import MESSAGES, ChatRules
 from dagster_dataops.chats.losses import Losses
 from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place, UnfitValueError
 from dagster_dataops.datasets.exporters.json_lines import (
@@ -104,7 +104,8 @@ class ShareGPT(_Conversations, export):
     """Write conversations in the form of ShareGPT: ``conversations`` with ``from`` and ``value``.
 
     The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
-    are left out, except ``system`` and ``tools``. The names are ``human``, ``gpt``, ``system`` and
+    are left out, except ``system`` and ``tools``. What ``chat.ToShareGPT`` cannot hold fails the
+    export; ids of calls are left out. The names are ``human``, ``gpt``, ``system`` and
     ``observation``, or those of the input.
     """
 
@@ -119,15 +120,30 @@ class ShareGPT(_Conversations, export):
 
 
 class Messages(_Conversations, export):
-    """Write conversations as ``messages``, a list of objects with ``role`` and ``content``.
+    """Write conversations as chat records: ``messages``, objects with ``role`` and ``content``.
 
-    The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
-    are left out, except ``tools``.
+    The path, the formats that are read and the errors are as in ``export.Alpaca``, but tools, calls
+    and parts are written. Other columns are left out, except ``tools``, ``documents`` and
+    ``chat_template_kwargs``.
+
+    Args:
+        path: File that is written, relative to the root of the results unless absolute.
+        arguments: The form of the arguments of calls: an ``object``, as chat templates take them,
+            or JSON ``text``, as OpenAI does.
     """
+
+    added_later = frozenset({"arguments"})
+
+    def __init__(
+        self, path: PathLike, *, arguments: Literal["object", "text"] = "object", **kwargs: Any
+    ) -> None:
+        super().__init__(path, **kwargs)
+        self._rules = ChatRules(arguments=arguments)
 
     @override
     def converted(self, record: Record) -> Record:
-        return _selected(to_messages(record), MESSAGES, "tools")
+        converted = to_messages(record, rules=self._rules)
+        return _selected(converted, MESSAGES, "tools", "documents", "chat_template_kwargs")
 
 
 class ChatML(_Conversations, export):

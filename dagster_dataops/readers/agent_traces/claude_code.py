@@ -46,10 +46,10 @@ def _agent(line: Line, lines: list[Line]) -> str:
     if isinstance(line.get("agentId"), str):
         return str(line["agentId"])
     named = {one["uuid"]: one for one in lines if isinstance(one.get("uuid"), str)}
-    seen: set[Any] = set()
-    while line.get("uuid") not in seen:
-        seen.add(line.get("uuid"))
-        before = named.get(line.get("parentUuid") or "")
+    seen: set[str] = set()
+    while str(line.get("uuid")) not in seen:
+        seen.add(str(line.get("uuid")))
+        before = named.get(str(line.get("parentUuid")))
         if before is None or not before.get("isSidechain"):
             break
         line = before
@@ -100,8 +100,10 @@ def _of_branch(kept: list[Line], lines: list[Line]) -> list[Line]:
     names = branch(_until_last(kept, lines), "uuid", _PARENTS)
     if names is None:
         return kept
-    messages = {_message_id(line) for line in kept if line.get("uuid") in names} - {None}
-    with_calls = [one for one in kept if one.get("uuid") in names or _message_id(one) in messages]
+    messages = {_message_id(line) for line in kept if str(line.get("uuid")) in names} - {None}
+    with_calls = [
+        one for one in kept if str(one.get("uuid")) in names or _message_id(one) in messages
+    ]
     calls = {block["id"] for line in with_calls for block in _blocks(line, "tool_use", "id")}
     chosen = {id(line) for line in with_calls}
     return [

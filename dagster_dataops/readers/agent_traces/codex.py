@@ -7,9 +7,9 @@ from dagster_dataops.chats.chat_record import ASSISTANT, REASONING, SYSTEM, TOOL
 from dagster_dataops.readers.agent_traces.sessions import Line, Session, call_of
 
 HARNESS: Final = "codex"
-_TWICE: Final = frozenset({"event_msg", "turn_context"})  # events repeat the items
+_TWICE: Final = ("event_msg", "turn_context")  # events repeat the items
 _THOUGHTS: Final = "\n\n"
-_TEXTS: Final = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
+_TEXTS: Final = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 
 
 def codex_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
@@ -71,7 +71,7 @@ class _Reading:
         role, content = item.get("role"), self._content(item.get("content"))
         if role == ASSISTANT:
             turn = self._open_turn()
-            if turn["content"] is not None:
+            if turn["content"] is not None or "tool_calls" in turn:
                 self._turn = None
                 turn = self._open_turn()
             turn["content"] = content

@@ -31,13 +31,14 @@ def harness_of(lines: list[Line]) -> str | None:
 
 
 def _harness_of_line(line: Mapping[str, Any]) -> str | None:
-    kind, message = line.get("type"), line.get("message")
+    kind, message = str(line.get("type")), line.get("message")
     has_message = isinstance(message, dict) and "role" in message
     signs = {
         HERMES: isinstance(line.get("messages"), list) and {"id", "source"} <= line.keys(),
-        codex.HARNESS: isinstance(line.get("payload"), dict) and isinstance(kind, str),
+        codex.HARNESS: isinstance(line.get("payload"), dict) and "type" in line,
         DROID: kind == "session_start" and {"cwd", "version"} <= line.keys(),
-        claude_code.HARNESS: kind in {"user", "assistant"} and has_message,
+        claude_code.HARNESS: (kind in {"user", "assistant"} and has_message)
+        or (kind == "summary" and "leafUuid" in line),
         PI: (kind == "session" and "id" in line) or (kind == "message" and has_message),
     }
     return next((name for name, found in signs.items() if found), None)

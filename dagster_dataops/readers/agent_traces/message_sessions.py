@@ -36,7 +36,7 @@ def pi_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
             session.tell(started_at=line.get("timestamp"))
         elif line.get("type") != "message" or not isinstance(message, dict):
             session.left_out[str(line.get("type"))] += 1
-        elif names is not None and line.get("id") not in names:
+        elif names is not None and str(line.get("id")) not in names:
             session.left_out["abandoned"] += 1
         else:
             _add_pi_message(session, message)
@@ -71,7 +71,7 @@ def _pi_answer(session: Session, content: object) -> dict[str, Any]:
         for one in blocks
         if one.get("type") == "toolCall"
     ]
-    said = [one for one in blocks if one.get("type") not in {"thinking", "toolCall"}]
+    said = [one for one in blocks if one.get("type") not in ("thinking", "toolCall")]
     if isinstance(content, str) or said:
         made["content"] = _pi_content(session, content if isinstance(content, str) else said)
     if any(thoughts):
@@ -166,8 +166,8 @@ def _add_hermes_message(session: Session, message: dict[str, Any]) -> None:
     if reasoning:
         made[REASONING] = reasoning
     made.pop("tool_name", None)  # the call has it
-    calls = json_list(made.pop("tool_calls", None) or [], "tool_calls")
-    if listed := list_of_dicts("tool_calls", calls):
+    calls = json_list(made.pop("tool_calls", None), "tool_calls")
+    if listed := list_of_dicts("tool_calls", calls or []):
         made["tool_calls"] = [_hermes_call(call) for call in listed]
     session.messages.append(made)
 

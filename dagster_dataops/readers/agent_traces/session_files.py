@@ -126,7 +126,8 @@ def read_agent_traces(  # noqa: PLR0913 - the options of files
     ``session_id``, ``cwd``, ``model``, ``started_at`` and ``cli_version`` as far as the file has
     them, ``left_out`` (how many things are not in the messages, by reason) and ``torn`` (the last
     line is not complete, because the session is running). ``tools`` is there only if the file has
-    schemas. Results of tools stand behind their calls and have their names.
+    schemas. Results of tools stand behind their calls and have their names. Several texts of one
+    message are one text: of the assistant with an empty line between them, else on lines.
 
     The files are those of Claude Code (``~/.claude/projects``), Codex (``~/.codex/sessions``), Pi
     (``~/.pi/agent/sessions``), Droid (``~/.factory/sessions``) and exports of Hermes, one session

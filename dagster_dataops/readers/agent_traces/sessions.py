@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.chats.chat_record import ASSISTANT, REASONING, TOOL, ChatRules, chat_messages
-from dagster_dataops.chats.json_fields import json_text_value
+from dagster_dataops.chats.content_parts import plain_text
+from dagster_dataops.chats.json_fields import json_text_value, text_entry
 from dagster_dataops.chats.tool_calls import FUNCTION, Call
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.records import Record
@@ -51,18 +52,44 @@ class Session:
             for message in self.messages:
                 if message.pop(REASONING, None) is not None:
                     self.left_out["reasoning"] += 1
+        self._check()
         placed = list(self._with_results_behind_calls())
         spoken = [one for one in placed if _says_something(one)]
         if len(spoken) < len(placed):
             self.left_out["empty_turn"] += len(placed) - len(spoken)
         if not spoken:
             return
-        record: dict[str, Any] = {"messages": chat_messages(spoken, _RULES)}
+        record: dict[str, Any] = {"messages": self._joined(chat_messages(spoken, _RULES))}
         if self.tools is not None:
             record["tools"] = self.tools
+        self.left_out = +self.left_out  # without zeros
         if self.left_out:
             self.facts["left_out"] = dict(sorted(self.left_out.items()))
         yield {**record, "metadata": self.facts}
+
+    def _check(self) -> None:
+        for number, message in enumerate(self.messages):
+            place = f"messages[{number}]"
+            if text_entry(message, "role", place) == TOOL:
+                text_entry(message, "tool_call_id", place)
+            for position, call in enumerate(message.get("tool_calls", [])):
+                text_entry(call, "id", f"{place}.tool_calls[{position}]")
+
+    def _joined(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the messages; several texts of one and nothing else are one text."""
+        return [
+            {**one, "content": self._one_text(one["role"], one["content"])}
+            if isinstance(one["content"], list)
+            else one
+            for one in messages
+        ]
+
+    def _one_text(self, role: str, parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+        if plain_text(parts) is None:
+            return parts
+        self.left_out["borders_of_texts"] += len(parts) - 1
+        border = "\n\n" if role == ASSISTANT else "\n"
+        return border.join(part["text"] for part in parts)
 
     def _with_results_behind_calls(self) -> Iterator[dict[str, Any]]:
         """Yield the messages, each call's result behind its message, with the name of the call."""
@@ -86,7 +113,6 @@ class Session:
                 if (result := results.pop(call["id"], None)) is not None:
                     yield {**result, "name": call[FUNCTION]["name"]}
         self.left_out["result_without_call"] += len(results)
-        self.left_out = +self.left_out  # without zeros
 
 
 def _says_something(message: Mapping[str, Any]) -> bool:
@@ -127,7 +153,7 @@ def branch(lines: list[Line], key: str, parent_keys: tuple[str, ...]) -> set[str
         return None
     found: set[str] = set()
     name: Any = next(reversed(named))
-    while name in named and name not in found:
+    while isinstance(name, str) and name in named and name not in found:
         found.add(name)
         line = named[name]
         name = next((line[one] for one in parent_keys if line.get(one) is not None), None)

@@ -1,8 +1,17 @@
+import json
+
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from tests.each import each
 from tests.library.adversarial import HOSTILE, SCRIPTS
+
+USER = {"role": "user", "content": "a"}
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": {}}}
+AS_TEXT = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+CALLING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+USED = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
 
 ALPACA = {"instruction": "a", "output": "b", "id": 1}
 SHAREGPT = {
@@ -26,6 +35,111 @@ def test_the_format_is_detected() -> None:
     found = data.chat.Detect()([ALPACA, SHAREGPT, MESSAGES, {"prompt": "a", "response": "b"}, {}])
     names = [record["format"] for record in found]
     assert names == ["alpaca", "sharegpt", "messages", "prompt_response", None]
+
+
+@each(
+    "case",
+    [
+        ({"messages": [USER, CALLING]}, "messages"),
+        ({"messages": [USER, {**CALLING, "tool_calls": [AS_TEXT]}]}, "openai"),
+        ({"messages": [USER, {"role": "assistant", "function_call": {"name": "f"}}]}, "openai"),
+        ({"messages": [USER, {"role": "assistant", "content": [USED]}]}, "anthropic"),
+        ({"messages": [USER], "system": "s"}, "anthropic"),
+        ({"messages": [{"role": "system", "content": "s"}, USER], "system": "s"}, "messages"),
+        ({"messages": [USER], "tools": [{"name": "f", "input_schema": {}}]}, "anthropic"),
+        ({"messages": json.dumps([USER])}, "messages"),
+        ({"messages": "Hello"}, None),
+        ({"messages": "[", "question": "a", "answer": "b"}, "messages"),
+        ({"type": "user", "message": {"role": "user", "content": "a"}, "uuid": "b"}, "agent_trace"),
+        ({"type": "response_item", "payload": {}}, "agent_trace"),
+        ({"type": {}, "message": {"role": []}}, None),
+    ],
+)
+def test_formats_with_tools_are_told_apart(case) -> None:
+    record, expected = case
+    assert data.chat.Detect().forward(dict(record))["format"] == expected
+
+
+def test_a_line_of_a_session_is_read_by_its_reader() -> None:
+    line = {"type": "user", "message": {"role": "user", "content": "a"}}
+    with pytest.raises(UnfitRecordError, match="read_agent_traces"):
+        data.chat.ToMessages().forward(line)
+
+
+def test_turns_can_be_renamed_alone() -> None:
+    turns = [{"from": "bot", "value": ["a"], "more": 1}]
+    renamed = [{"role": "bot", "content": ["a"], "more": 1}]
+    rename = data.chat.ToMessages("from_value").forward
+    assert rename({"conversations": turns, "id": 1}) == {"messages": renamed, "id": 1}
+    assert rename({"chosen": turns, "rejected": renamed}) == {
+        "chosen": renamed,
+        "rejected": renamed,
+    }
+    for record, expected in (
+        ({"prompt": "a"}, "no list of turns"),
+        ({"prompt": [{"from": "a", "role": "b"}]}, r"prompt\[0\] has both"),
+        ({"prompt": [{"value": "b"}]}, r"prompt\[0\].role holds nothing"),
+    ):
+        with pytest.raises(UnfitRecordError, match=expected):
+            rename(record)
+
+
+def test_a_call_of_sharegpt_is_json() -> None:
+    for value, expected in (
+        ("tide()", r"conversations\[1\].value is no JSON"),
+        ("[]", "empty list of calls"),
+        ("[1]", "holds a number as a call"),
+        ('{"name": "f", "args": {}}', r"keys \['args'\]"),
+        ('{"arguments": {}}', r"conversations\[1\].value.name holds nothing"),
+        ('{"name": "f", "arguments": "["}', "function.arguments is no JSON"),
+    ):
+        turns = [{"from": "human", "value": "a"}, {"from": "function_call", "value": value}]
+        with pytest.raises(UnfitRecordError, match=expected):
+            data.chat.ToMessages().forward({"conversations": turns})
+
+
+def test_results_and_texts_of_a_user_of_anthropic_are_one_turn() -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAEC"}}
+    file = {
+        "type": "file",
+        "file": {"file_data": "data:application/pdf;base64,AA", "filename": "a"},
+    }
+    record = {
+        "messages": [
+            {"role": "system", "content": "s"},
+            {"role": "user", "content": [image, file]},
+            {**CALLING, "reasoning_content": "r"},
+            {"role": "tool", "tool_call_id": "c", "content": "1", "is_error": True},
+            {"role": "user", "content": "more"},
+        ],
+        "tools": [tool],
+        "id": 1,
+    }
+
+    converted = data.chat.ToAnthropic().forward(dict(record))
+
+    source = {"type": "base64", "media_type": "image/png", "data": "AAEC"}
+    document = {"type": "base64", "media_type": "application/pdf", "data": "AA"}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "1", "is_error": True}
+    assert converted == {
+        "id": 1,
+        "system": "s",
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "image", "source": source},
+                    {"type": "document", "source": document, "title": "a"},
+                ],
+            },
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "r"}, USED]},
+            {"role": "user", "content": [result, {"type": "text", "text": "more"}]},
+        ],
+    }
+    assert data.chat.ToMessages().forward(dict(converted)) == record
+    assert data.chat.ToAnthropic().forward(dict(converted)) == converted
 
 
 def test_a_format_may_be_demanded() -> None:

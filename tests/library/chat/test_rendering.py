@@ -130,8 +130,9 @@ def test_a_template_of_texts_refuses_what_it_cannot_show(template: str) -> None:
         ({"messages": [user, answer], "tools": [{"function": {"name": "a"}}]}, "has tools"),
         ({"messages": [user, answer], "documents": [{"title": "a"}]}, "has documents"),
     ):
-        with pytest.raises(UnfitRecordError, match=f"{found}.* cannot show"):
+        with pytest.raises(UnfitRecordError, match=f"{found}.* the template {template} cannot"):
             rendered(record, template=template)
+    assert rendered({"messages": [user, answer], "tools": []}, template=template)
 
 
 def test_a_call_that_a_template_leaves_out_is_an_error() -> None:
@@ -154,14 +155,14 @@ def test_what_a_template_leaves_out_is_counted(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "form"),
+    ("how", "form"),
     [
         ("| tojson", "object"),
         ("", "text"),  # an object would be written as Python does
     ],
 )
-def test_arguments_have_the_form_that_the_template_shows(shown: str, form: str) -> None:
-    template = SHOWING.replace("SHOWN", shown)
+def test_arguments_have_the_form_that_the_template_shows(how: str, form: str) -> None:
+    template = SHOWING.replace("SHOWN", how)
     texts = CALLING["messages"][1] | {
         "tool_calls": [CALL | {"function": {"name": "tide", "arguments": '{"port": "X"}'}}]
     }
