@@ -29,9 +29,9 @@ class EncodeChat(tokens):
     ``labels_key="labels"``, a list of the same length: the id of a token that is trained, -100 of
     another. Labels are not shifted: the model does that. The conversation stays.
 
-    The text is that of ``chat.Render`` with the same ``template``, such as one of Hugging Face. It is
-    encoded whole, without tokens that the template did not write. A token is trained if one of its
-    characters is: so a token that crosses a border is trained.
+    The text is that of ``chat.Render`` with the same ``template``, such as one of Hugging Face. It
+    is encoded whole, without tokens that the template did not write. A token is trained if one of
+    its characters is: so a token that crosses a border is trained.
 
     What the assistant wrote is found by ``mask``:
 

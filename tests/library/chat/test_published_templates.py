@@ -3,7 +3,8 @@
 The templates are those in the wheel of trl 1.16.0, which are not part of this repository. To run:
 
     pip download --no-deps trl==1.16.0
-    TRL_WHEEL=trl-1.16.0-py3-none-any.whl python -m pytest tests/library/chat/test_published_templates.py
+    export TRL_WHEEL=$PWD/trl-1.16.0-py3-none-any.whl
+    python -m pytest tests/library/chat/test_published_templates.py
 
 The conversations are ours, and random; of what transformers wrote there are digests.
 """
@@ -22,13 +23,8 @@ from dagster_dataops import data
 from dagster_dataops.errors import DataOpsError
 from tests.each import each
 
-CASES = [
-    json.loads(line)
-    for line in Path(__file__)
-    .with_name("published_templates.jsonl")
-    .read_text("utf-8")
-    .splitlines()
-]
+FILE = Path(__file__).with_name("published_templates.jsonl")
+CASES = [json.loads(line) for line in FILE.read_text("utf-8").strip().split("\n")]
 
 
 @pytest.fixture(scope="module")
