@@ -102,7 +102,7 @@ class TurnFinder:
         if messages[last]["role"] != "assistant":
             raise UnfitRecordError(f"{MESSAGES}[{last}] is not of the assistant; nothing to train")
         whole = self._renderer.render(record).text
-        return Rendered(whole, [Part(_shared(self._prompt(record, last), whole), len(whole), last)])
+        return Rendered(whole, [Part(self._start(record, last, whole), len(whole), last)])
 
     def _by_prefix(self, record: dict[str, Any]) -> Rendered:
         whole = self._renderer.render(record).text
@@ -123,13 +123,22 @@ class TurnFinder:
         end = self._end(until, whole)
         if end is None:
             raise _unsound(number, "has another text once later turns follow")
+        start = self._start(record, number, until)
+        if start >= end:
+            raise _unsound(number, "has no text of its own")
+        return Part(start, end, number)
+
+    def _start(self, record: dict[str, Any], number: int, until: str) -> int:
+        """Return where a turn begins in a text that ends with it.
+
+        The beginning of an answer may differ, such as ``<think>`` that the turn closes at once, but
+        not the turns before.
+        """
         prompt = self._prompt(record, number)
         start = _shared(prompt, until)
         if start < len(prompt) and start < len(self._renderer.render(_cut(record, number)).text):
             raise _unsound(number, "changes the text of the turns before it")
-        if start >= end:
-            raise _unsound(number, "has no text of its own")
-        return Part(start, end, number)
+        return start
 
     def _end(self, until: str, whole: str) -> int | None:
         """Return where a shorter text ends in the whole, without the token behind a last turn."""
@@ -190,6 +199,4 @@ def _shared(first: str, second: str) -> int:
 
 
 def _unsound(number: int | None, what: str) -> UnfitRecordError:
-    return UnfitRecordError(
-        f"{MESSAGES}[{number}] {what}, so mask='prefix' would be wrong; {_OTHERS}"
-    )
+    return UnfitRecordError(f"{MESSAGES}[{number}] {what}, so its mask would be wrong; {_OTHERS}")

@@ -189,6 +189,13 @@ def test_the_last_turn_alone() -> None:
         encoded(CHAT[:3], PLAIN, mask="final")
 
 
+def test_a_last_turn_that_changes_earlier_ones_is_refused() -> None:
+    counts = "{{ messages | length }}" + PLAIN
+    for options in ({"mask": "final"}, {"split_turns": True}):
+        with pytest.raises(UnfitRecordError, match="changes the text of the turns before it"):
+            encoded(template=counts, **options)
+
+
 def test_a_record_for_each_turn() -> None:
     thinking = [{**one, "reasoning_content": "r"} if one is ANSWER else one for one in CHAT]
     assert encoded(thinking, DROPS_REASONING, split_turns=True) == [
