@@ -26,7 +26,7 @@ def link_answers(
         return
     _check_ids(messages, place)
     if makes_ids:
-        _make_ids(messages)
+        make_ids(messages)
     open_calls: list[tuple[str, dict[str, Any]]] = []
     called = False
     for number, message in enumerate(messages):
@@ -59,7 +59,8 @@ def _check_ids(messages: list[dict[str, Any]], place: str) -> None:
                 known.add(name)
 
 
-def _make_ids(messages: list[dict[str, Any]]) -> None:
+def make_ids(messages: list[dict[str, Any]]) -> None:
+    """Give calls without an id one: ``call_1``, ``call_2`` through the record."""
     calls = [call for message in messages for call in message.get("tool_calls") or []]
     names = new_ids({call["id"] for call in calls if "id" in call})
     for call in calls:

@@ -45,6 +45,8 @@ def test_the_format_is_detected() -> None:
         ({"messages": [USER, {"role": "assistant", "function_call": {"name": "f"}}]}, "openai"),
         ({"messages": [USER, {"role": "assistant", "content": [USED]}]}, "anthropic"),
         ({"messages": [USER], "system": "s"}, "anthropic"),
+        ({"messages": [USER, CALLING], "system": "s"}, "messages"),
+        ({"messages": [USER], "system": {"cpu": 1}}, "messages"),
         ({"messages": [{"role": "system", "content": "s"}, USER], "system": "s"}, "messages"),
         ({"messages": [USER], "tools": [{"name": "f", "input_schema": {}}]}, "anthropic"),
         ({"messages": json.dumps([USER])}, "messages"),
@@ -64,6 +66,21 @@ def test_a_line_of_a_session_is_read_by_its_reader() -> None:
     line = {"type": "user", "message": {"role": "user", "content": "a"}}
     with pytest.raises(UnfitRecordError, match="read_agent_traces"):
         data.chat.ToMessages().forward(line)
+
+
+@each(
+    "calling",
+    [CALLING, {**CALLING, "tool_calls": [AS_TEXT]}, {"role": "assistant", "content": "b"}],
+)
+def test_a_prompt_beside_messages_is_their_first(calling) -> None:
+    for prompt in ("s", [{"type": "text", "text": "s"}]):
+        record = {"messages": [USER, calling], "system": prompt, "id": 1}
+        converted = data.chat.ToMessages().forward(dict(record))
+        assert converted["messages"][0] == {"role": "system", "content": "s"}
+        assert converted.keys() == {"messages", "id"}
+        assert data.chat.ToMessages("messages").forward(dict(record))["system"] == prompt
+    unrelated = {"messages": [USER, calling], "system": {"cpu": 1}}
+    assert data.chat.ToMessages().forward(dict(unrelated))["system"] == {"cpu": 1}
 
 
 def test_turns_can_be_renamed_alone() -> None:
