@@ -38,8 +38,8 @@ def link_answers(
         if open_calls and not keeps_unanswered:
             path, call = open_calls[0]
             name = call["function"]["name"]
-            msg = f"{path} calls {name!r} and has no answer before {at}; add its tool message"
-            raise UnfitRecordError(f"{msg}, or set unanswered='keep'")
+            msg = f"{path} calls {name!r} and has no answer before {at}"
+            raise UnfitRecordError(f"{msg}; add a message of the role 'tool', or drop the record")
         calls = message.get("tool_calls") or []
         called = bool(calls)
         open_calls = [(f"{at}.tool_calls[{i}]", call) for i, call in enumerate(calls)]

@@ -1,3 +1,4 @@
+import copy
 import json
 
 import pytest
@@ -178,3 +179,49 @@ def test_hostile_texts_stay_as_they_are(name: str) -> None:
         record = {"instruction": text, "input": text, "output": text}
         converted = getattr(data.chat, name)().forward(dict(record))
         assert data.chat.ToAlpaca().forward(converted) == record
+
+
+OPENAI = {
+    "messages": [
+        {"role": "developer", "content": "d"},
+        {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+        {**CALLING, "tool_calls": [AS_TEXT], "weight": 0},
+        {"role": "tool", "tool_call_id": "c", "content": "1"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "n"}], "name": "x"},
+    ],
+    "tools": [{"type": "function", "function": {"name": "f", "strict": True}}],
+    "parallel_tool_calls": False,
+}
+PICTURE = {"type": "image", "source": {"type": "url", "url": "https://x.invalid/a.png"}}
+ANTHROPIC = {
+    "model": "m",
+    "system": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+    "tools": [
+        {"name": "f", "description": "d", "strict": True, "input_schema": {"type": "object"}}
+    ],
+    "messages": [
+        {"role": "user", "content": [PICTURE, {"type": "text", "text": "a"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "b"}, USED]},
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c",
+                    "content": [PICTURE, {"type": "text", "text": "1"}],
+                    "is_error": False,
+                },
+                {"type": "document", "source": {"type": "file", "file_id": "f"}},
+            ],
+        },
+        {"role": "assistant", "content": "c"},
+    ],
+}
+
+
+@each("case", [("ToOpenAI", OPENAI), ("ToAnthropic", ANTHROPIC)])
+def test_a_request_comes_back_as_it_was(case) -> None:
+    name, request = case
+    messages = data.chat.ToMessages().forward(copy.deepcopy(request))
+    converted = getattr(data.chat, name)().forward(copy.deepcopy(messages))
+    assert converted == request
