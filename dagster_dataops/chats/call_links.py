@@ -26,7 +26,7 @@ def link_answers(
         return
     _check_ids(messages, place)
     if makes_ids:
-        _make_ids(messages)
+        make_ids(messages)
     open_calls: list[tuple[str, dict[str, Any]]] = []
     called = False
     for number, message in enumerate(messages):
@@ -38,8 +38,8 @@ def link_answers(
         if open_calls and not keeps_unanswered:
             path, call = open_calls[0]
             name = call["function"]["name"]
-            msg = f"{path} calls {name!r} and has no answer before {at}; add its tool message"
-            raise UnfitRecordError(f"{msg}, or set unanswered='keep'")
+            msg = f"{path} calls {name!r} and has no answer before {at}"
+            raise UnfitRecordError(f"{msg}; add a message of the role 'tool', or drop the record")
         calls = message.get("tool_calls") or []
         called = bool(calls)
         open_calls = [(f"{at}.tool_calls[{i}]", call) for i, call in enumerate(calls)]
@@ -59,7 +59,8 @@ def _check_ids(messages: list[dict[str, Any]], place: str) -> None:
                 known.add(name)
 
 
-def _make_ids(messages: list[dict[str, Any]]) -> None:
+def make_ids(messages: list[dict[str, Any]]) -> None:
+    """Give calls without an id one: ``call_1``, ``call_2`` through the record."""
     calls = [call for message in messages for call in message.get("tool_calls") or []]
     names = new_ids({call["id"] for call in calls if "id" in call})
     for call in calls:

@@ -23,6 +23,7 @@ from dagster_dataops.chats.chat_record import (
     DEVELOPER,
     MESSAGES,
     SYSTEM,
+    TOOL,
     TOOLS,
     USUAL,
     ChatRules,
@@ -50,9 +51,13 @@ _OF_OPENAI: Final = frozenset({"function_call", "refusal", "audio"})
 def format_of(record: Record) -> str | None:
     """Return the name of the format of a record; ``None`` if it is in none."""
     form = _reader_of(record)
-    if form == MESSAGES and any(map(_is_of_openai, _listed(record))):
-        return "openai"  # which is read as any chat record
-    return form
+    if form != MESSAGES:
+        return form
+    found = _listed(record)  # these forms are all read as chat records
+    if any(map(_is_of_openai, found)):
+        return "openai"
+    called = any("tool_calls" in one or one.get("role") == TOOL for one in found)
+    return "anthropic" if _has_prompt_beside(record) and not called else MESSAGES
 
 
 def _reader_of(record: Record) -> str | None:
@@ -89,12 +94,15 @@ def _is_anthropic(record: Record) -> bool:
     tools = record.get(TOOLS)
     listed = tools if isinstance(tools, list) else []
     schemas = any(isinstance(one, dict) and "input_schema" in one for one in listed)
-    prompt = bool(record.get("system")) and not _begins_with_prompt(found)
-    return schemas or prompt or is_anthropic(found)
+    return schemas or is_anthropic(found)
 
 
-def _begins_with_prompt(messages: list[dict[str, Any]]) -> bool:
-    return bool(messages) and messages[0].get("role") in (SYSTEM, DEVELOPER)
+def _has_prompt_beside(record: Record) -> bool:
+    """Return whether the column ``system`` has the prompt that the messages lack."""
+    if not record.get("system") or not isinstance(record["system"], (str, list)):
+        return False
+    found = _listed(record)
+    return bool(found) and found[0].get("role") not in (SYSTEM, DEVELOPER)
 
 
 def _is_of_openai(message: Mapping[str, Any]) -> bool:
@@ -124,6 +132,7 @@ def to_messages(
     Raises:
         UnfitRecordError: It has no conversation in this format, or a rule is broken.
     """
+    readers = FORMATS if form else _BY_FORM
     form = form or _reader_of(record)
     if form is None:
         known = f"{MESSAGES}, {CONVERSATIONS}, instruction, or pairs such as question and answer"
@@ -133,7 +142,7 @@ def to_messages(
         raise UnfitRecordError(f"{msg}; read such files by read_agent_traces")
     if form == FROM_VALUE:
         return _renamed(record)
-    keys, read = FORMATS[form](record, losses or Losses("a chat record"))
+    keys, read = readers[form](record, losses or Losses("a chat record"))
     if MESSAGES not in keys:
         check_free(record, MESSAGES)
     rest: dict[str, Any] = {key: value for key, value in record.items() if key not in keys}
@@ -151,6 +160,16 @@ def _read_messages(record: Record, losses: Losses) -> _Reading:
         return {MESSAGES}, {MESSAGES: messages}
     check_free(record, TOOLS)
     return {MESSAGES, "functions"}, {MESSAGES: messages, TOOLS: record["functions"]}
+
+
+def _read_with_prompt(record: Record, losses: Losses) -> _Reading:
+    """Read messages whose prompt may be in the column ``system``."""
+    keys, read = _read_messages(record, losses)
+    if not _has_prompt_beside(record):
+        return keys, read
+    messages: Any = json_list(record[MESSAGES], MESSAGES)
+    prompt = system_messages(record["system"], losses)
+    return {*keys, "system"}, {**read, MESSAGES: [*prompt, *messages]}
 
 
 def _read_anthropic(record: Record, losses: Losses) -> _Reading:
@@ -198,6 +217,7 @@ FORMATS: Final[dict[str, Callable[[Record, Losses], _Reading]]] = {
     "alpaca": read_alpaca,
     **{name: partial(read_pair, keys=keys) for name, keys in _PAIRS.items()},
 }
+_BY_FORM: Final = {**FORMATS, MESSAGES: _read_with_prompt}  # without a format that is named
 
 
 def write_openai(record: dict[str, Any], losses: Losses) -> Record:

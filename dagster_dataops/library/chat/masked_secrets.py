@@ -22,11 +22,11 @@ _BYTES: Final = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[\w+/=]*+\Z")
 class Secrets(chat):
     """Mask keys and tokens of well-known forms in all texts of a conversation.
 
-    Reads and writes ``messages`` and ``tools``: contents, parts, reasoning, results, and all texts
-    in the arguments of calls and in schemas, also keys of objects there. Names, roles, types and
-    ids of calls stay, and the bytes of images. The forms are those of ``pii.Secrets``. Arguments
-    that are JSON text are masked as text. ``metadata`` of `read_agent_traces` is masked, too. How
-    many were found is counted as ``secrets``.
+    Reads and writes ``messages``, ``tools`` and ``documents``: contents, parts, reasoning, results,
+    and all texts in the arguments of calls and in schemas, also keys of objects there. Names,
+    roles, types and ids of calls stay, and the bytes of images. The forms are those of
+    ``pii.Secrets``. Arguments that are JSON text are masked as text. ``metadata`` of
+    `read_agent_traces` is masked, too. How many were found is counted as ``secrets``.
 
     Args:
         replacement: The text that replaces a secret.
@@ -52,7 +52,7 @@ class Secrets(chat):
 
         messages = json_list(record.get(MESSAGES), MESSAGES)
         record[MESSAGES] = _mapped(list_of_dicts(MESSAGES, messages), masked, names=True)
-        for key in (TOOLS, "metadata"):
+        for key in (TOOLS, "documents", "metadata"):
             if key in record:
                 record[key] = _mapped(record[key], masked, names=key == TOOLS)
         if found and self._context is not None:

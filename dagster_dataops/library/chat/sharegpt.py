@@ -7,7 +7,7 @@ A call of tools is a turn ``function_call`` whose value is the JSON text of ``{"
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dagster_dataops.chats.call_links import new_ids
+from dagster_dataops.chats.call_links import make_ids, new_ids
 from dagster_dataops.chats.chat_record import (
     ASSISTANT,
     DEVELOPER,
@@ -64,6 +64,7 @@ def read_sharegpt(record: Record, losses: Losses) -> tuple[set[str], dict[str, A
     del losses  # a chat record holds all of it
     turns: Any = json_list(record.get(CONVERSATIONS), CONVERSATIONS)
     messages = [_message(turn, place) for turn, place in _placed(turns)]
+    make_ids([one for one in messages if one["content"] is None])  # others may hold anything
     keys = {CONVERSATIONS}  # the tools are those of a chat record, perhaps as text
     if record.get("system"):
         messages.insert(0, {"role": SYSTEM, "content": text_entry(record, "system", "")})
@@ -81,7 +82,8 @@ def _message(turn: dict[str, Any], place: str) -> Message:
     role = _ROLE_OF.get(name)
     if role is None:
         raise UnfitRecordError(f"{place}.from is {name!r}; use one of {', '.join(_ROLE_OF)}")
-    clashing = {"role", "content"} & turn.keys()
+    used = {"role", "content", "tool_calls"} if name == _CALL else {"role", "content"}
+    clashing = used & turn.keys()
     if clashing:
         raise UnfitRecordError(f"{place} has the keys of a message: {sorted(clashing)}")
     value = text_entry(turn, "value", place)

@@ -24,7 +24,7 @@ def codex_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
     for line in lines:
         payload = line.get("payload")
         if not isinstance(payload, dict):
-            reading.session.left_out[str(line.get("type"))] += 1
+            reading.add_bare(line)
         elif line.get("type") == "session_meta":
             reading.begin(payload)
         elif line.get("type") == "response_item":
@@ -57,6 +57,15 @@ class _Reading:
             prompt = payload.get("base_instructions")
             if isinstance(prompt, dict) and isinstance(prompt.get("text"), str):
                 self.session.messages.append({"role": SYSTEM, "content": prompt["text"]})
+
+    def add_bare(self, line: Line) -> None:
+        """Add a line of early versions: the first one is about the session, others are items."""
+        if "type" in line:
+            self.add(line)
+        elif "instructions" in line:
+            self.begin(line)
+        else:
+            self.session.left_out[str(line.get("record_type"))] += 1
 
     def add(self, item: dict[str, Any]) -> None:
         """Add an item of a response."""

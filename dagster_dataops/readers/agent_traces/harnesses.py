@@ -35,7 +35,8 @@ def _harness_of_line(line: Mapping[str, Any]) -> str | None:
     has_message = isinstance(message, dict) and "role" in message
     signs = {
         HERMES: isinstance(line.get("messages"), list) and {"id", "source"} <= line.keys(),
-        codex.HARNESS: isinstance(line.get("payload"), dict) and "type" in line,
+        codex.HARNESS: (isinstance(line.get("payload"), dict) and "type" in line)
+        or (kind == "message" and "role" in line and isinstance(line.get("content"), list)),
         DROID: kind == "session_start" and {"cwd", "version"} <= line.keys(),
         claude_code.HARNESS: (kind in {"user", "assistant"} and has_message)
         or (kind == "summary" and "leafUuid" in line),

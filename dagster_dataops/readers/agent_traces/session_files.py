@@ -143,8 +143,9 @@ def read_agent_traces(  # noqa: PLR0913 - the options of files
         path: A folder, a list of files or a pattern, also as URLs; see `read_jsonl`.
         harness: ``claude_code``, ``codex``, ``pi``, ``droid`` or ``hermes``; by default the one
             that the first lines tell.
-        sidechains: Whether the talk of other agents in a file of Claude Code is left out
-            (``drop``), or becomes ``records`` of their own, with ``metadata.sidechain``.
+        sidechains: Whether the talk of other agents of Claude Code, in a file of the session or in
+            one of its own, is left out (``drop``), or becomes ``records``, with
+            ``metadata.sidechain``.
         reasoning: Whether messages keep their ``reasoning_content``.
         pattern: The files to keep. It is matched against the whole path.
         compression: See `read_jsonl`.

@@ -1,3 +1,4 @@
+import copy
 import json
 
 import pytest
@@ -45,6 +46,8 @@ def test_the_format_is_detected() -> None:
         ({"messages": [USER, {"role": "assistant", "function_call": {"name": "f"}}]}, "openai"),
         ({"messages": [USER, {"role": "assistant", "content": [USED]}]}, "anthropic"),
         ({"messages": [USER], "system": "s"}, "anthropic"),
+        ({"messages": [USER, CALLING], "system": "s"}, "messages"),
+        ({"messages": [USER], "system": {"cpu": 1}}, "messages"),
         ({"messages": [{"role": "system", "content": "s"}, USER], "system": "s"}, "messages"),
         ({"messages": [USER], "tools": [{"name": "f", "input_schema": {}}]}, "anthropic"),
         ({"messages": json.dumps([USER])}, "messages"),
@@ -64,6 +67,21 @@ def test_a_line_of_a_session_is_read_by_its_reader() -> None:
     line = {"type": "user", "message": {"role": "user", "content": "a"}}
     with pytest.raises(UnfitRecordError, match="read_agent_traces"):
         data.chat.ToMessages().forward(line)
+
+
+@each(
+    "calling",
+    [CALLING, {**CALLING, "tool_calls": [AS_TEXT]}, {"role": "assistant", "content": "b"}],
+)
+def test_a_prompt_beside_messages_is_their_first(calling) -> None:
+    for prompt in ("s", [{"type": "text", "text": "s"}]):
+        record = {"messages": [USER, calling], "system": prompt, "id": 1}
+        converted = data.chat.ToMessages().forward(dict(record))
+        assert converted["messages"][0] == {"role": "system", "content": "s"}
+        assert converted.keys() == {"messages", "id"}
+        assert data.chat.ToMessages("messages").forward(dict(record))["system"] == prompt
+    unrelated = {"messages": [USER, calling], "system": {"cpu": 1}}
+    assert data.chat.ToMessages().forward(dict(unrelated))["system"] == {"cpu": 1}
 
 
 def test_turns_can_be_renamed_alone() -> None:
@@ -161,3 +179,49 @@ def test_hostile_texts_stay_as_they_are(name: str) -> None:
         record = {"instruction": text, "input": text, "output": text}
         converted = getattr(data.chat, name)().forward(dict(record))
         assert data.chat.ToAlpaca().forward(converted) == record
+
+
+OPENAI = {
+    "messages": [
+        {"role": "developer", "content": "d"},
+        {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+        {**CALLING, "tool_calls": [AS_TEXT], "weight": 0},
+        {"role": "tool", "tool_call_id": "c", "content": "1"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "n"}], "name": "x"},
+    ],
+    "tools": [{"type": "function", "function": {"name": "f", "strict": True}}],
+    "parallel_tool_calls": False,
+}
+PICTURE = {"type": "image", "source": {"type": "url", "url": "https://x.invalid/a.png"}}
+ANTHROPIC = {
+    "model": "m",
+    "system": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+    "tools": [
+        {"name": "f", "description": "d", "strict": True, "input_schema": {"type": "object"}}
+    ],
+    "messages": [
+        {"role": "user", "content": [PICTURE, {"type": "text", "text": "a"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "b"}, USED]},
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c",
+                    "content": [PICTURE, {"type": "text", "text": "1"}],
+                    "is_error": False,
+                },
+                {"type": "document", "source": {"type": "file", "file_id": "f"}},
+            ],
+        },
+        {"role": "assistant", "content": "c"},
+    ],
+}
+
+
+@each("case", [("ToOpenAI", OPENAI), ("ToAnthropic", ANTHROPIC)])
+def test_a_request_comes_back_as_it_was(case) -> None:
+    name, request = case
+    messages = data.chat.ToMessages().forward(copy.deepcopy(request))
+    converted = getattr(data.chat, name)().forward(copy.deepcopy(messages))
+    assert converted == request

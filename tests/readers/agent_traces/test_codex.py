@@ -60,6 +60,24 @@ def test_the_items_of_a_session_are_turns(tmp_path: Path) -> None:
     }
 
 
+def test_items_of_early_versions_stand_alone(tmp_path: Path) -> None:
+    (record,) = read(
+        tmp_path / "rollout-1.jsonl",
+        {"id": "c-1", "timestamp": "2025-05-01T00:00:00Z", "instructions": None},
+        {"record_type": "state"},
+        said("user", "List.")["payload"],
+        item("function_call", name="shell", arguments="{}", call_id="c1")["payload"],
+        item("function_call_output", call_id="c1", output="a")["payload"],
+    )
+    assert [one["role"] for one in record["messages"]] == ["user", "assistant", "tool"]
+    assert record["metadata"] == {
+        "harness": "codex",
+        "session_id": "c-1",
+        "started_at": "2025-05-01T00:00:00Z",
+        "left_out": {"state": 1},
+    }
+
+
 def test_shells_searches_images_and_odd_arguments(tmp_path: Path) -> None:
     image = {"type": "input_image", "image_url": "data:image/png;base64,AAEC"}
     (record,) = read(
