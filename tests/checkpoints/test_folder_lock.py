@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.checkpoints import folder_lock
-from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.errors import FolderLockedError, StorageError
 from tests.faults.crashing import in_child
+from tests.nodes import FolderLock
 from tests.subprocesses import killed_at_exit
 
 _HOLD = """

@@ -13,15 +13,10 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops import JsonlDataset, RunReport
 from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import Line
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
-from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import Progress, ProgressState
 from dagster_dataops.execution.records import span_loop
@@ -31,12 +26,12 @@ from dagster_dataops.execution.records.calling import CallEach
 from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.record_failures import Outcome
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.run_report import RunContext, RunReport
-from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workers import scheduler
 from dagster_dataops.execution.workplaces import collector, range_worker, single
-from dagster_dataops.foundation.concurrency.background import background, deleting
 from dagster_dataops.operators.outcomes.record_context import Tally
+from dagster_dataops.workplaces import WorkList
+from tests.journals import Checkpoint, Line, RunFingerprint, fresh
+from tests.nodes import NodeFolder, OperatorExecutor, RunContext, background, deleting
 
 MODES = ("single", "thread", "async", "process")
 GROUP = "data.engine_tests"

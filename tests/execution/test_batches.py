@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import OperatorContext, config, data, data_register
-from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import OperatorContext, StopRun, config, data, data_register
 from dagster_dataops.errors import OperatorOptionError, RecordError, RunStoppedError
-from dagster_dataops.operators.outcomes.record_context import StopRun
 from tests.execution.helpers import (
     MODES,
     SMALL,
@@ -26,6 +23,7 @@ from tests.execution.helpers import (
     without_traceback,
     write_input,
 )
+from tests.nodes import Manifest, ResumePolicy
 
 data_register.new_group("batches")
 Records = list[dict[str, Any]]

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops import StopRun, chain, data, data_register, pipeline
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import (
     AbsentColumnError,
     DatasetOperatorError,
@@ -33,6 +32,7 @@ from tests.execution.helpers import (
     second_thread,
     write_input,
 )
+from tests.nodes import ResumePolicy
 
 CALLS: list[int] = []
 

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
 from dagster_dataops.execution.runners import record_runner
@@ -22,6 +21,7 @@ from tests.execution.helpers import (
     turn_around,
     write_input,
 )
+from tests.nodes import ResumePolicy
 
 _RECORDS = plan(["keep", "fail", "drop", "expand"] * 5)
 _CALLS: list[object] = []

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import data, data_register
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import Lazy, data, data_register
 from dagster_dataops.training.filestores.folder_store import FolderStore
-from dagster_dataops.training.filestores.lazy_files import Lazy
 from tests.execution.helpers import error_rows, node, run, write_input
+from tests.nodes import ResumePolicy
 
 data_register.new_group("packing_tests")
 Records = list[dict[str, Any]]

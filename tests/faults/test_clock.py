@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.folder.manifest import published
-from dagster_dataops.checkpoints.folder_lock import FolderLock
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import FolderLockedError
 from tests.execution.helpers import (
     MODES,
@@ -23,6 +20,7 @@ from tests.execution.helpers import (
     run,
     write_input,
 )
+from tests.nodes import FolderLock, ResumePolicy, published
 
 _HOUR = 3600.0
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from tests.faults.corruption import (
     MODES,
     Campaign,
@@ -13,6 +12,7 @@ from tests.faults.corruption import (
     flip_bits,
     flip_heads,
 )
+from tests.nodes import CheckpointContent
 
 
 @pytest.fixture

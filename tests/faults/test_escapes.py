@@ -12,22 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dagster_dataops
-from dagster_dataops import config
+from dagster_dataops import Selector, config, pipeline
 from dagster_dataops.assets.runtime.asset_paths import folder_of
-from dagster_dataops.checkpoints.checkpoint import Checkpoint, existing, fresh
-from dagster_dataops.checkpoints.folder.manifest import published
-from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import (
     OperatorDefinitionError,
     PipelineDefinitionError,
     StorageError,
 )
-from dagster_dataops.foundation.selectors.selector import Selector
-from dagster_dataops.pipelines.pipeline import pipeline
 from tests.examples import at_most
 from tests.execution.helpers import (
     expected_results,
@@ -38,6 +31,8 @@ from tests.execution.helpers import (
     run,
     write_input,
 )
+from tests.journals import Checkpoint, RunFingerprint, fresh
+from tests.nodes import FolderLock, draft_of, existing, published
 from tests.registries import OperatorRegistry
 
 _SOURCES = sorted(Path(dagster_dataops.__file__).parent.rglob("*.py"))

@@ -11,17 +11,12 @@ from typing import Annotated, Any
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder_lock import FolderLock
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import JsonlDataset, Operational, RunReport
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, StorageError
 from dagster_dataops.execution import ticker
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
-from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.foundation.concurrency.fork_safety import may_fork
-from dagster_dataops.foundation.hashing.operational import Operational
 from tests.execution.helpers import (
     MODES,
     SMALL,
@@ -35,6 +30,7 @@ from tests.execution.helpers import (
 )
 from tests.faults.crashing import wait_until
 from tests.faults.failing import failing, small_disk
+from tests.nodes import FolderLock, ResumePolicy, existing
 
 _COUNT = 30
 _RECORDS = [{"n": n, "text": "x" * 300} for n in range(_COUNT)]

@@ -11,12 +11,12 @@ from typing import Final
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.records import decode
 from tests.execution.helpers import lines, node, run, write_input
 from tests.faults.crashing import Script
+from tests.journals import content_interval, iterate_lines
+from tests.nodes import CheckpointContent
 from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow

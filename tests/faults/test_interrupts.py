@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.folder_lock import FolderLock
 from tests.execution.helpers import act, lines, node, plan, write_input
 from tests.execution.helpers import run as run_here
 from tests.faults.crashing import HANG_SECONDS, Script, alive, alive_in_session, wait_until
 from tests.faults.warm_starts import StartedProcess
+from tests.nodes import FolderLock
 from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints.folder.manifest import load_result
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import load_result
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, WorkerError
 from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
@@ -24,6 +23,7 @@ from tests.faults.crashing import (
     in_child,
     wait_until,
 )
+from tests.nodes import ResumePolicy
 from tests.subprocesses import killed_at_exit
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FolderLockedError
 from tests.execution.helpers import lines, node, run, write_input
 from tests.faults.crashing import HANG_SECONDS, Script, alive, wait_until
+from tests.nodes import FolderLock
 from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow

@@ -14,13 +14,11 @@ import pytest
 from typing_extensions import override
 
 from dagster_dataops import DataPipeline, config, read_sequence
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import OutageError
-from dagster_dataops.execution.runners.given_stream import given_stream
 from tests.execution import helpers
 from tests.execution.helpers import MODES, error_rows, lines, node, write_input
+from tests.nodes import NodeFolder, ResumePolicy, given_stream
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,6 @@ from typing import Any
 import psutil
 import pytest
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import WorkerError
 from tests.execution.helpers import (
@@ -33,6 +32,7 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.faults.crashing import HANG_SECONDS, Script, alive, children_of, wait_until
+from tests.nodes import ResumePolicy
 from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow

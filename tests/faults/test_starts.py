@@ -12,9 +12,9 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.workplaces import processes
-from dagster_dataops.foundation.concurrency.background import background
 from tests.execution.helpers import lines, node, run, second_thread, write_input
 from tests.faults.crashing import HANG_SECONDS, children_of
+from tests.nodes import background
 
 _COUNT = 2000
 _METHODS = ("fork", "spawn", "forkserver")

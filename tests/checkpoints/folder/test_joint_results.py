@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from dagster_dataops import load_result
 from dagster_dataops.checkpoints.folder.joint_results import check_together
-from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.checkpoints.publish import commit
 from dagster_dataops.errors import InputError
 from tests.execution.helpers import act, node, plan, run, write_input

@@ -4,9 +4,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest, load_result, published
+from dagster_dataops import load_result
 from dagster_dataops.errors import ResultMissingError
 from tests.execution.helpers import act, expected_results, node, plan, run, write_input
+from tests.nodes import Manifest, published
 
 _RECORDS = plan(["keep", "drop", "fail", "expand"])
 

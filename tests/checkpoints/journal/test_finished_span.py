@@ -1,7 +1,7 @@
 import xxhash
 
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
-from dagster_dataops.checkpoints.journal.segments import checksum
+from tests.journals import checksum
 
 
 def _settled(output: bytes, errors: bytes, source: memoryview | None = None) -> FinishedSpan:

@@ -2,16 +2,8 @@ import random
 
 import pytest
 
-from dagster_dataops.checkpoints.journal.frames import (
-    FrameKind,
-    JournalFrame,
-    frame,
-    json_frame,
-    read_frames,
-    read_spans,
-    spans_frame,
-)
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
+from dagster_dataops.checkpoints.journal.frames import JournalFrame, json_frame, read_spans
+from tests.journals import FrameKind, Span, SpansEntry, frame, read_frames, spans_frame
 
 _SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(12)]
 _FRAMES = [

@@ -1,17 +1,20 @@
 from pathlib import Path
 
-from dagster_dataops.checkpoints.journal.frames import FrameKind, frame, spans_frame
-from dagster_dataops.checkpoints.journal.journal_reader import (
-    AttemptEntry,
-    StagesEntry,
-    read_journal,
-    read_positions,
-)
-from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
+from dagster_dataops.checkpoints.journal.journal_reader import AttemptEntry, StagesEntry
 from dagster_dataops.checkpoints.journal.positions import NOTHING, Position
-from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.operators.outcomes.dispositions import dropped_for, emitting
+from tests.journals import (
+    FrameKind,
+    JournalWriter,
+    Span,
+    SpansEntry,
+    frame,
+    read_journal,
+    read_positions,
+    spans_frame,
+)
 
 _PLACE_BYTES = 17  # segment, offset, number of spans, whether notes precede
 _SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(3)]

@@ -4,10 +4,8 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.checkpoints.journal import journal_writer
-from dagster_dataops.checkpoints.journal.frames import FrameKind, frame, spans_frame
-from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.errors import StorageError
+from tests.journals import FrameKind, JournalWriter, Span, SpansEntry, frame, spans_frame
 
 _SPANS = [Span(n * 10, 10, 1, 1, 0, 0, 5, 0, n, n) for n in range(12)]
 _FRAMES = [

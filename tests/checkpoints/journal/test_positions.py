@@ -4,8 +4,6 @@ from pathlib import Path
 
 import xxhash
 
-from dagster_dataops.checkpoints.journal.journal_reader import read_positions
-from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import (
     NOTHING,
     Extent,
@@ -13,6 +11,7 @@ from dagster_dataops.checkpoints.journal.positions import (
     intact,
     without_stages,
 )
+from tests.journals import JournalWriter, read_positions
 
 STAGES = [{"stage": "read_jsonl", "options": "1"}]
 

@@ -2,9 +2,7 @@ import random
 from pathlib import Path
 
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader, joined_outputs
-from dagster_dataops.checkpoints.journal.segments import SegmentWriter, checksum, segment_path
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
-from dagster_dataops.checkpoints.journal.span_table import SpanTable
+from tests.journals import SegmentWriter, Span, SpansEntry, SpanTable, checksum, segment_path
 
 
 def _segments(folder: Path, sizes: list[int]) -> list[bytes]:

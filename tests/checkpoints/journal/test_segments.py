@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.journal.segments import SegmentWriter, checksum, segment_path
 from dagster_dataops.errors import StorageError
+from tests.journals import SegmentWriter, checksum, segment_path
 
 
 def test_appended_bytes_are_at_the_returned_offset(tmp_path: Path) -> None:

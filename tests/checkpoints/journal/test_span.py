@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry, columns_of, pack, unpack
-from dagster_dataops.datasets.lines import Interval
+from dagster_dataops.checkpoints.journal.span import columns_of, pack, unpack
+from dagster_dataops.workplaces import Interval
+from tests.journals import JournalWriter, Span, SpansEntry
+from tests.nodes import CheckpointContent
 
 _COUNT = st.integers(0, 2**32 - 1)
 _BYTES = st.integers(0, 2**64 - 1)

@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.journal.journal_reader import read_journal
-from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes, joined
 from dagster_dataops.operators.outcomes.dispositions import (
     USUAL,
@@ -18,6 +15,7 @@ from dagster_dataops.operators.outcomes.dispositions import (
     dropped_for,
     emitting,
 )
+from tests.journals import JournalWriter, Span, SpansEntry, read_journal
 
 _DISPOSITIONS = st.one_of(
     st.integers(0, 400).map(emitting),

@@ -3,9 +3,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
-from dagster_dataops.checkpoints.journal.span_table import SpanTable
-from dagster_dataops.datasets.lines import Interval
+from dagster_dataops.workplaces import Interval
+from tests.journals import Span, SpansEntry, SpanTable
 
 
 def span(start: int, length: int, records: int = 1, output: int = 10, check: int = 0) -> Span:

@@ -2,13 +2,8 @@
 
 from pathlib import Path
 
-from dagster_dataops.checkpoints.journal.frames import spans_frame
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
-from dagster_dataops.checkpoints.journal.stored_outcomes import (
-    StoredOutcome,
-    line_digest,
-    outcomes_in,
-)
+from dagster_dataops.checkpoints.journal.stored_outcomes import StoredOutcome, outcomes_in
+from tests.journals import Span, SpansEntry, line_digest, spans_frame
 
 _DIGESTS = [line_digest(b"%d" % number) for number in range(4)]
 

@@ -7,8 +7,8 @@ import pytest
 from dagster_dataops.checkpoints.publish import cleanup
 from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
 from dagster_dataops.errors import StorageError
-from dagster_dataops.foundation.concurrency.background import background, deleting
 from tests.execution.helpers import node
+from tests.nodes import background, deleting
 
 
 def _with_checkpoints(path: Path, count: int = 2) -> None:

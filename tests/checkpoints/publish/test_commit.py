@@ -7,16 +7,10 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
+from dagster_dataops import JsonlDataset, Operator, load_result
 from dagster_dataops.checkpoints.publish import commit
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
-from dagster_dataops.foundation.concurrency.background import background, deleting
-from dagster_dataops.operators.definition.operator import Operator
 from tests.execution.helpers import (
     act,
     error_rows,
@@ -29,6 +23,15 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.faults.crashing import DyingAfter, in_child
+from tests.nodes import (
+    CheckpointContent,
+    NodeFolder,
+    ResumePolicy,
+    background,
+    deleting,
+    draft_of,
+    published,
+)
 
 _OLD = plan(["keep", "fail", "expand", "keep"])
 _NEW = plan(["expand", "drop", "replace", "fail", "fail", "keep", "expand"])

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import (
-    CheckpointContent,
-)
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.execution.runners import record_runner
@@ -26,6 +23,7 @@ from tests.execution.helpers import (
     run,
     write_input,
 )
+from tests.nodes import CheckpointContent
 
 _RECORDS = plan(random.Random(2).choices(["keep", "expand", "drop", "fail", "replace"], k=60))
 
@@ -61,7 +59,7 @@ def _flip(path: Path, chance: random.Random) -> None:
 def test_flipped_bits_in_journal_and_segments_never_reach_the_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, seed: int
 ) -> None:
-    from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+    from tests.nodes import ResumePolicy
 
     chance = random.Random(f"{mode}{seed}")
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
@@ -79,7 +77,7 @@ def test_flipped_bits_in_journal_and_segments_never_reach_the_result(
 def test_lost_segments_are_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, damage: str
 ) -> None:
-    from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+    from tests.nodes import ResumePolicy
 
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     checkpoint = _settled_but_unpublished(tmp_path, monkeypatch, mode, dataset)
@@ -97,8 +95,8 @@ def test_spans_done_again_replace_the_damaged_ones_after_another_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dagster_dataops.checkpoints.publish.compose import compose
-    from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
     from dagster_dataops.execution.runners import record_runner
+    from tests.nodes import ResumePolicy
 
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     checkpoint = _settled_but_unpublished(tmp_path, monkeypatch, "single", dataset)

@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.checkpoints.publish.funnel import funnel
 from dagster_dataops.operators.outcomes.dispositions import disposition
+from tests.journals import SpanTable
 
 
 def table(records: int, failed: int = 0, **counts: Any) -> SpanTable:

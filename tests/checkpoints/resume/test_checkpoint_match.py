@@ -8,16 +8,11 @@ from typing import Annotated, Any
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
-from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.foundation.hashing.file_digests import content_digest
-from dagster_dataops.foundation.hashing.operational import Operational
+from dagster_dataops import Operational, RunReport
 from dagster_dataops.operators.definition.spec import Invocation
 from tests.execution.helpers import TINY, cut_by, lines, node, run, write_input
+from tests.journals import Checkpoint, RunFingerprint, Span, SpansEntry, checksum, fresh
+from tests.nodes import ResumePolicy, content_digest
 from tests.registries import OperatorRegistry
 
 _RECORDS = [{"n": n} for n in range(20)]

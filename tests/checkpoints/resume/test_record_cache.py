@@ -14,19 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent, existing
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
+from dagster_dataops import JsonlDataset, RunReport, load_result
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
-from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.segments import SegmentWriter
-from dagster_dataops.checkpoints.journal.span import SpansEntry
-from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest
 from dagster_dataops.checkpoints.resume import record_cache
 from dagster_dataops.checkpoints.resume.record_cache import RecordCache
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.start_decision import OutcomeSource
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import (
     OperatorOptionError,
@@ -35,7 +28,6 @@ from dagster_dataops.errors import (
     RunStoppedError,
     StorageError,
 )
-from dagster_dataops.execution.run_report import RunReport
 from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
@@ -52,6 +44,8 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.faults.crashing import DyingAfter, in_child
+from tests.journals import Checkpoint, JournalWriter, SegmentWriter, SpansEntry, line_digest
+from tests.nodes import CheckpointContent, NodeFolder, ResumePolicy, existing, published
 
 _KINDS = ("keep", "replace", "expand", "drop", "fail")
 Rows = list[dict[str, Any]]

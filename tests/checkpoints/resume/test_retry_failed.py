@@ -17,20 +17,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder.manifest import Manifest, published
+from dagster_dataops import JsonlDataset, RunReport
 from dagster_dataops.checkpoints.journal import kept_journal
 from dagster_dataops.checkpoints.publish import commit
 from dagster_dataops.checkpoints.resume import seeded_checkpoint
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets import writer
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import RetryRefusedError, RunStoppedError, StorageError
-from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.workplaces import range_worker
-from dagster_dataops.foundation.hashing.file_digests import content_digest
 from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
@@ -48,6 +42,8 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.faults.crashing import in_child
+from tests.journals import content_interval, iterate_lines
+from tests.nodes import Manifest, ResumePolicy, content_digest, existing, published
 from tests.registries import OperatorRegistry
 
 RETRY = ResumePolicy.FAILED_RECORDS

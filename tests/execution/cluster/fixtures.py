@@ -12,12 +12,9 @@ from typing import Any
 
 import psutil
 
-from dagster_dataops import data
+from dagster_dataops import Drop, JsonlDataset, LocalCluster, OperatorContext, RunReport, data
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution.cluster.local_cluster import LocalCluster, SubprocessAgents
-from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
+from dagster_dataops.execution.cluster.local_cluster import SubprocessAgents
 from tests.execution.helpers import Listener, node, run, write_input
 
 

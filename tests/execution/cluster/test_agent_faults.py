@@ -10,7 +10,6 @@ from typing import Any
 import psutil
 import pytest
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import RecordError, RunStoppedError
 from dagster_dataops.execution.leases import head
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
@@ -27,6 +26,7 @@ from tests.execution.cluster.fixtures import (
 from tests.execution.cluster.kill_campaign import campaign
 from tests.execution.helpers import error_rows, node, run
 from tests.faults.crashing import wait_until
+from tests.nodes import ResumePolicy
 
 _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
 

@@ -10,11 +10,9 @@ from typing import Any
 import psutil
 import pytest
 
-from dagster_dataops import data
+from dagster_dataops import LocalCluster, RayCluster, data
 from dagster_dataops.errors import ClusterError, ConfigurationError, MissingExtraError
 from dagster_dataops.execution.cluster import ray_cluster
-from dagster_dataops.execution.cluster.local_cluster import LocalCluster
-from dagster_dataops.execution.cluster.ray_cluster import RayCluster
 from dagster_dataops.execution.leases import head
 from tests.execution.cluster.fixtures import Meanwhile, both, family, input_of, works
 from tests.execution.helpers import error_rows, node, run

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.execution.cluster.ray_cluster import RayCluster
+from dagster_dataops import RayCluster
 from dagster_dataops.execution.leases import head
 from tests.execution.cluster.fixtures import Meanwhile, both, input_of, works
 from tests.faults.crashing import wait_until

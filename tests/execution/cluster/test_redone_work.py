@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
+from dagster_dataops.workplaces import Interval
 from tests.execution.cluster.fixtures import Meanwhile, Watched, both, input_of, kill_one, logs
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from dagster_dataops import LocalCluster
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.durable_files import draft_of
-from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import (
     ClusterError,
     EnvironmentDiffersError,
@@ -29,11 +28,12 @@ from dagster_dataops.execution.agent_pool import (
     SpanBatch,
 )
 from dagster_dataops.execution.agents.agent import Agent
-from dagster_dataops.execution.cluster.local_cluster import LocalCluster
 from dagster_dataops.execution.leases import head
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.operators.pickling import receive
+from dagster_dataops.workplaces import Interval
 from tests.execution.helpers import act, lines, node, operator_for, plan, run, write_input
+from tests.nodes import draft_of
 
 
 class _Fake:

@@ -2,8 +2,8 @@ import random
 
 import pytest
 
-from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.execution.leases.interval_set import IntervalSet
+from dagster_dataops.workplaces import Interval
 
 
 def _positions(intervals: IntervalSet) -> set[int]:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.datasets.batches import BatchStarts
-from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
+from dagster_dataops.workplaces import Interval
 
 _LINE = 10
 

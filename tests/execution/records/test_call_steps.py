@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 from dagster_dataops import To, data, data_register
-from dagster_dataops.datasets.lines import Line
 from dagster_dataops.execution.records.calling import calling_once
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.span_draft import Finished, span_of
+from tests.journals import Line
 
 data_register.new_group("batched")
 Records = list[dict[str, Any]]

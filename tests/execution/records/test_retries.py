@@ -9,18 +9,16 @@ from typing import Any, Final
 
 import pytest
 
+from dagster_dataops import To, trace
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.lines import Line
 from dagster_dataops.errors import RecordError, RunStoppedError, UnencodableError
 from dagster_dataops.execution.records.async_calling import async_callers
 from dagster_dataops.execution.records.calling import calling_each, calling_once
 from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.execution.records.retries import PauseEnded, Retries, matches
 from dagster_dataops.operators.options.settings import ExecutionSettings
-from dagster_dataops.operators.outcomes.named_outputs import To
 from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import ContractError
-from dagster_dataops.pipelines.tracing.tracer import trace
 from tests.execution.helpers import (
     MODES,
     Listener,
@@ -32,6 +30,7 @@ from tests.execution.helpers import (
     run,
     write_input,
 )
+from tests.journals import Line
 
 _GROUP = "data.retrying"
 

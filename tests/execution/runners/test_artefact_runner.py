@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops import data_register, load_artefact
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import data_register, load_artefact, load_result
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.errors import (
     DatasetOperatorError,
@@ -25,9 +23,9 @@ from dagster_dataops.errors import (
     StorageError,
 )
 from dagster_dataops.execution import ticker
-from dagster_dataops.foundation.concurrency.background import deleting
 from tests.execution.helpers import Listener, error_rows, node, run, write_input
 from tests.faults.failing import failing
+from tests.nodes import NodeFolder, ResumePolicy, deleting, published
 
 group = data_register.new_group("artefact_runner_tests")
 RECORDS = [{"n": n} for n in range(10)]

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops import data
-from dagster_dataops.checkpoints.folder.manifest import load_result
+from dagster_dataops import data, load_result
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import (
     DatasetOperatorError,

@@ -8,17 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.checkpoints.journal.segments import segment_path
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import Drop, JsonlDataset, OperatorContext
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DatasetOperatorError, InputError, RecordError, RunStoppedError
 from dagster_dataops.execution import ticker
 from dagster_dataops.execution.runners import selection_runner
-from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
 from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
@@ -33,6 +28,8 @@ from tests.execution.helpers import (
     without_traceback,
     write_input,
 )
+from tests.journals import segment_path
+from tests.nodes import Manifest, ResumePolicy, existing
 
 group: Any = data_register.new_group("selecting_tests")
 

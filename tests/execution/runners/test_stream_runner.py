@@ -10,10 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.journal.journal_reader import read_positions
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import DataPipeline, RunReport, read_jsonl, read_sequence
 from dagster_dataops.errors import (
     FolderLockedError,
     RunStoppedError,
@@ -21,14 +18,18 @@ from dagster_dataops.errors import (
     StreamItemError,
     StreamSourceError,
 )
-from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.progress import Quiet
-from dagster_dataops.execution.run_report import RunContext, RunReport
-from dagster_dataops.execution.runners.given_stream import given_stream
-from dagster_dataops.streams.data_pipeline import DataPipeline
-from dagster_dataops.streams.factories import read_jsonl, read_sequence
-from dagster_dataops.streams.operations import Operations
+from dagster_dataops.testing import Operations
 from tests.execution.helpers import lines, node, write_input
+from tests.journals import read_positions
+from tests.nodes import (
+    NodeFolder,
+    OperatorExecutor,
+    ResumePolicy,
+    RunContext,
+    existing,
+    given_stream,
+)
 
 COUNT = 400
 ROWS = [{"n": n, "text": f"é {n}"} for n in range(COUNT)]

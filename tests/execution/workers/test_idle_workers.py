@@ -10,13 +10,13 @@ from typing import Any
 import psutil
 import pytest
 
+from dagster_dataops import RunReport
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError
-from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.workers.idle_workers import idle_workers
-from dagster_dataops.foundation.concurrency.background import background, deleting
 from tests.execution.helpers import node, run, second_thread, write_input
 from tests.faults.crashing import Script, alive, in_child, wait_until
+from tests.nodes import background, deleting
 from tests.subprocesses import killed_at_exit
 
 _MODULE = """

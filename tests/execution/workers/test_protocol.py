@@ -3,9 +3,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.execution.workers import protocol
 from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
+from tests.journals import Span
 
 _LARGE = st.integers(0, 2**64 - 1)
 _SMALL = st.integers(0, 2**32 - 1)

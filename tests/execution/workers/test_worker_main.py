@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints.journal.segments import segment_path
-from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.workers import protocol
 from dagster_dataops.execution.workers.parent_death import end_with_parent
@@ -17,6 +15,7 @@ from dagster_dataops.execution.workers.signals import Termination
 from dagster_dataops.execution.workers.worker_main import Assignment, serve
 from tests.execution.helpers import act, expected_results, plan, write_input
 from tests.faults.crashing import in_child
+from tests.journals import Span, segment_path
 
 _RECORDS = plan(["keep", "expand", "fail", "drop"])
 

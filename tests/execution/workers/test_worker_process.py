@@ -6,8 +6,8 @@ from multiprocessing.connection import Pipe
 
 import pytest
 
-from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.execution.workers.worker_process import WorkerProcess
+from tests.journals import Span
 
 
 def _span(start: int, length: int) -> Span:

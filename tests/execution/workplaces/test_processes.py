@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
 from dagster_dataops.execution.workers import worker_pool
@@ -31,6 +30,7 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.faults.crashing import children_of, wait_until
+from tests.nodes import ResumePolicy
 
 _GROUP = "data.process_tests"
 HOW = pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError
 from tests.execution.helpers import error_rows, lines, node, run, write_input
 from tests.faults.crashing import HANG_SECONDS
+from tests.nodes import ResumePolicy
 
 _GROUP = "data.thread_tests"
 
