@@ -97,13 +97,7 @@ def hint_of_list(operator: Operator) -> str:
 
 
 class _Call:
-    """One call of a dataset operator.
-
-    Args:
-        attempt: The attempt.
-        drafts: Receives the result and the lines that are not records.
-        function: Returns the elements of the result for the inputs.
-    """
+    """One call of a dataset operator."""
 
     def __init__(
         self, attempt: NodeAttempt, drafts: DraftWriter, function: Callable[..., Any]

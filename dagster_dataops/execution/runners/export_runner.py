@@ -101,11 +101,7 @@ def _read_through(records: ExportRecords) -> None:
 
 
 class _Writer:
-    """The `Exporter` that an export operator is.
-
-    Args:
-        operator: The operator.
-    """
+    """The `Exporter` that an export operator is."""
 
     def __init__(self, operator: Operator) -> None:
         self.format = str(getattr(operator, "format", operator.__dataops__.spec.name.lower()))
@@ -118,13 +114,7 @@ class _Writer:
 
 
 class _Records(ExportRecords):
-    """The records of an input. Lines that are not records are reported by the first reading only.
-
-    Args:
-        dataset: The input.
-        columns: The declared types of columns.
-        first: The first reading.
-    """
+    """The records of an input; the first reading alone reports lines that are not records."""
 
     def __init__(
         self, dataset: JsonlDataset, columns: Mapping[str, Any], first: Iterator[Record]

@@ -80,9 +80,6 @@ class SelectionRunner(RecordRunner):
 class _Selection:
     """Writes the lines of kept records.
 
-    Args:
-        sink: Of the operator's sketches, all journaled.
-
     Attributes:
         tally: The number of records by disposition, of an operator with ``change``.
         examples: The first records that ``change`` dropped for each reason.
@@ -151,11 +148,6 @@ def _sketches(sink: CheckpointSink, reader: SegmentReader) -> Iterator[Iterator[
 class _Verdicts:
     """Checks the verdicts that ``keep`` yields.
 
-    Args:
-        sink: Of the operator's sketches.
-        sketches: The settled sketches in input order.
-        scratch: An empty folder for files of ``keep``.
-
     Attributes:
         change: ``change`` of the operator; ``None`` if all verdicts are bools.
     """
@@ -203,12 +195,7 @@ class _Verdicts:
 
 
 class _Lines:
-    """Makes the lines of the result.
-
-    Args:
-        sink: Of the operator's sketches.
-        verdicts: The verdicts, with ``change``.
-    """
+    """Makes the lines of the result."""
 
     def __init__(self, sink: CheckpointSink, verdicts: _Verdicts) -> None:
         self.ours = sink.work.dataset.canonical
@@ -270,16 +257,7 @@ def _copy(
     made: _Lines,
     results: JsonlWriter,
 ) -> Iterator[_ResultBlock]:
-    """Write the lines of kept records, and yield each block of the input.
-
-    Args:
-        sink: Of the operator's sketches.
-        source: The input.
-        failed: Byte positions of the failed records, in rising order.
-        verdicts: The verdicts.
-        made: Makes the lines.
-        results: Takes them.
-    """
+    """Write the lines of kept records, and yield each block; ``failed`` are rising positions."""
     for start, block in line_blocks(source, sink.work.content, _BLOCK_BYTES):
         lines = _sketched(split_lines(block), start, start + len(block), failed)
         if not made.ours:
@@ -300,11 +278,7 @@ def _span(start: int, length: int, emitted: Sequence[int], output: bytes) -> Spa
         records=len(emitted),
         emitted=sum(emitted),
         dropped=emitted.count(0),
-        failed=0,
         output_bytes=len(output),
-        error_bytes=0,
-        input_check=0,
-        output_check=0,
     )
 
 

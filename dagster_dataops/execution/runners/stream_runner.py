@@ -176,14 +176,7 @@ class StreamRunner(Runner):
 
 
 class _StreamWriter:
-    """Writes the rest of a stream to its checkpoint.
-
-    Args:
-        name: The name of the operator, for errors.
-        stream: The stream, at the position where it continues.
-        checkpoint: Receives the items.
-        flush_seconds: Seconds of finished work that a power failure may cost.
-    """
+    """Writes the rest of a stream to its checkpoint."""
 
     def __init__(
         self,

@@ -81,12 +81,7 @@ def range_worker(
 
 
 def _refused(users: Sequence[threading.Thread], interval: object) -> str:
-    """Return why a worker does not run a range; empty if it may.
-
-    Args:
-        users: The thread of the worker; empty after its block.
-        interval: The range.
-    """
+    """Return why a worker does not run a range; empty if it may."""
     if not users:
         return "a range came after the block of its range_worker; run ranges inside the block"
     if threading.current_thread() is not users[0]:

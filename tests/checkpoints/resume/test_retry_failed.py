@@ -21,6 +21,7 @@ from dagster_dataops import JsonlDataset, RunReport
 from dagster_dataops.checkpoints.journal import kept_journal
 from dagster_dataops.checkpoints.publish import commit
 from dagster_dataops.checkpoints.resume import seeded_checkpoint
+from dagster_dataops.checkpoints.resume.seeded_checkpoint import seeded_by_result
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets import writer
 from dagster_dataops.errors import RetryRefusedError, RunStoppedError, StorageError
@@ -839,3 +840,15 @@ def test_an_interrupted_publication_is_finished_before_a_retry(
     assert fixable.calls == [3]
     assert report.notes[0].startswith("finished publishing the result of run cut")
     assert report.notes[1].startswith("retrying 1 failed record of run cut")
+
+
+def test_a_new_checkpoint_removes_those_whose_making_was_cut_short(tmp_path: Path) -> None:
+    folder = node(tmp_path)
+    for name in ("1", "2"):
+        (folder.checkpoints / name).mkdir(parents=True)
+        (folder.checkpoints / name / "segment-00001.jsonl").write_bytes(b"{}\n")
+    (folder.checkpoints / "2" / "journal").touch()
+    folder.result.write_bytes(b"{}\n")
+    folder.kept.touch()
+    new = seeded_by_result(folder).folder
+    assert sorted(folder.checkpoints.iterdir()) == [folder.checkpoints / "2", new]

@@ -183,7 +183,7 @@ def test_an_interrupt_during_a_pause_is_raised_and_keeps_earlier_records() -> No
         output = bytearray()
         stretch = settle(iter([b'{"n":1}', b'{"n":0}']), output, math.inf)
         assert bytes(output) == b'{"n":1}\n'
-        assert (stretch.settled, stretch.line, stretch.failure) == (1, b'{"n":0}', None)
+        assert (stretch.finished, stretch.line, stretch.failure) == (1, b'{"n":0}', None)
         assert isinstance(stretch.interrupt, Stop)
         with pytest.raises(Stop):
             call_one(settle, b'{"n":0}')
@@ -228,7 +228,7 @@ def test_lines_after_a_record_tried_again_are_not_lost() -> None:
         output, source = bytearray(), iter([b'{"n":%d}' % n for n in range(5)])
         settled = 0
         while settled < 5:
-            settled += settle(source, output, math.inf).settled
+            settled += settle(source, output, math.inf).finished
     assert seen == [0, 1, 2, 2, 3, 4]
     assert bytes(output) == lines({"n": n} for n in range(5))
 

@@ -1,12 +1,15 @@
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from multiprocessing.connection import Pipe
 
 import pytest
 
+from dagster_dataops.execution.workers.heartbeat import Heartbeat
 from dagster_dataops.execution.workers.worker_process import WorkerProcess
+from tests.faults.crashing import in_child
 from tests.journals import Span
 
 
@@ -104,3 +107,60 @@ def test_nothing_is_left_open_once_a_handle_is_closed(worker: WorkerProcess) -> 
     for number in numbers:
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(number)
+
+
+def test_no_worker_is_busy_at_first() -> None:
+    heartbeat = Heartbeat()
+    assert heartbeat.read() == (0, 0.0)
+    heartbeat.close()
+
+
+def test_a_call_is_announced_while_it_runs() -> None:
+    heartbeat = Heartbeat()
+    heartbeat.announce(1234)
+    before = time.monotonic()
+    offset, since = heartbeat.around(lambda record: heartbeat.read())({})  # type: ignore[misc]
+    assert offset == 1234
+    assert before <= since <= time.monotonic()
+    assert heartbeat.read() == (1234, 0.0)
+    heartbeat.close()
+
+
+def test_a_call_that_raises_is_over() -> None:
+    heartbeat = Heartbeat()
+
+    def fail(record: object) -> object:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        heartbeat.around(fail)({})
+    assert heartbeat.read()[1] == 0.0
+    heartbeat.close()
+
+
+def test_another_process_reads_the_announced_position(tmp_path: object) -> None:
+    heartbeat = Heartbeat()
+
+    def tell() -> None:
+        mine = Heartbeat(heartbeat.descriptor)
+        mine.announce(1 << 40)
+        mine.around(lambda record: os._exit(0))({})
+
+    assert in_child(tell) == 0
+    offset, since = heartbeat.read()
+    assert offset == 1 << 40
+    assert 0 < since <= time.monotonic()
+    heartbeat.close()
+
+
+def test_closing_releases_the_memory() -> None:
+    heartbeat = Heartbeat()
+    heartbeat.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(heartbeat.descriptor)
+
+
+def test_a_program_that_an_operator_starts_does_not_inherit_it() -> None:
+    heartbeat = Heartbeat()
+    assert not os.get_inheritable(heartbeat.descriptor)
+    heartbeat.close()
