@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.errors import StorageError
-from tests.journals import Checkpoint, RunFingerprint, Span, SpansEntry, checksum, fresh
+from tests.journals import FORMAT, Checkpoint, RunFingerprint, Span, SpansEntry, checksum, fresh
 from tests.nodes import background, existing
 
 _FINGERPRINT = RunFingerprint(FORMAT, "a.b", "options", "code", "input")

@@ -18,20 +18,25 @@ from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt
-from dagster_dataops.execution.progress import Progress, ProgressState
+from dagster_dataops.execution.progress import Progress
 from dagster_dataops.execution.records import span_loop
 from dagster_dataops.execution.records.async_calling import async_callers
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.calling import CallEach
 from dagster_dataops.execution.records.calls import Calls
-from dagster_dataops.execution.records.record_failures import Outcome
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.workers import scheduler
 from dagster_dataops.execution.workplaces import collector, range_worker, single
-from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.workplaces import WorkList
+from tests.execution.engine import CallEach, Outcome, Tally
 from tests.journals import Checkpoint, Line, RunFingerprint, fresh
-from tests.nodes import NodeFolder, OperatorExecutor, RunContext, background, deleting
+from tests.nodes import (
+    NodeFolder,
+    OperatorExecutor,
+    ProgressState,
+    RunContext,
+    background,
+    deleting,
+)
 
 MODES = ("single", "thread", "async", "process")
 GROUP = "data.engine_tests"

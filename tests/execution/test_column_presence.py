@@ -20,7 +20,6 @@ from dagster_dataops.errors import (
     RunStoppedError,
 )
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
-from dagster_dataops.operators.outcomes.record_context import count_tables
 from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
@@ -32,7 +31,7 @@ from tests.execution.helpers import (
     second_thread,
     write_input,
 )
-from tests.nodes import ResumePolicy
+from tests.nodes import ResumePolicy, count_tables
 
 CALLS: list[int] = []
 
@@ -230,8 +229,7 @@ def test_a_chain_names_the_part_that_lacked_a_column(tmp_path: Path, mode: str) 
 
 
 def test_options_that_a_launch_changes_count(tmp_path: Path) -> None:
-    from dagster_dataops.operators.definition.operator import reconfigured
-    from dagster_dataops.operators.options.settings import ExecutionSettings
+    from tests.nodes import ExecutionSettings, reconfigured
 
     dataset = write_input(tmp_path / "input.jsonl", half())
     made = chain(data.text.Normalize(input_key="txet"), data.presence.mark(column="m"))

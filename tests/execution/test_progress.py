@@ -6,14 +6,9 @@ import pytest
 
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution import progress, ticker
-from dagster_dataops.execution.progress import (
-    ConsoleProgress,
-    LogPace,
-    ProgressState,
-    Quiet,
-    duration,
-)
+from dagster_dataops.execution.progress import ConsoleProgress, LogPace, duration
 from dagster_dataops.execution.ticker import Ticker
+from tests.nodes import ProgressState, Quiet
 
 
 def _state(records: int = 50, failed: int = 0, total: int | None = 200) -> ProgressState:

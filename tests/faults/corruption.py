@@ -29,7 +29,6 @@ if __name__ == "__main__":
 from dagster_dataops import JsonlDataset, RunReport
 from dagster_dataops.checkpoints.journal.frames import read_spans
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.foundation.concurrency.fork_safety import may_fork
 from tests.execution.helpers import (
     SMALL,
@@ -46,7 +45,7 @@ from tests.execution.helpers import (
 )
 from tests.faults.crashing import wait_until
 from tests.journals import FrameKind, frame, read_frames, segment_path
-from tests.nodes import CheckpointContent, ResumePolicy
+from tests.nodes import CheckpointContent, ProgressState, ResumePolicy
 
 MODES: Final = ("process", "thread", "async", "single")
 CUTS: Final = {"single spans": TINY, "small spans": SMALL, "merged spans": USUAL}

@@ -15,7 +15,6 @@ import dagster_dataops
 from dagster_dataops import Selector, config, pipeline
 from dagster_dataops.assets.runtime.asset_paths import folder_of
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import (
     OperatorDefinitionError,
     PipelineDefinitionError,
@@ -32,7 +31,7 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.journals import Checkpoint, RunFingerprint, fresh
-from tests.nodes import FolderLock, draft_of, existing, published
+from tests.nodes import FolderLock, draft_of, existing, published, write_records
 from tests.registries import OperatorRegistry
 
 _SOURCES = sorted(Path(dagster_dataops.__file__).parent.rglob("*.py"))

@@ -11,11 +11,10 @@ from typing import Any, Final
 import pytest
 
 from dagster_dataops import DataPipeline, RunReport, read_sequence
-from dagster_dataops.checkpoints.journal.positions import Position
 from dagster_dataops.errors import StorageError
 from tests.execution.helpers import error_rows, lines, node
 from tests.faults.cases import cases
-from tests.journals import read_positions
+from tests.journals import Position, read_positions
 from tests.nodes import OperatorExecutor, ResumePolicy, RunContext, given_stream
 
 _COUNT: Final = 12

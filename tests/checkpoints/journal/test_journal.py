@@ -11,13 +11,7 @@ from dagster_dataops.checkpoints.journal import journal_writer
 from dagster_dataops.checkpoints.journal.frames import JournalFrame, json_frame, read_spans
 from dagster_dataops.checkpoints.journal.journal_reader import AttemptEntry, StagesEntry
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
-from dagster_dataops.checkpoints.journal.positions import (
-    NOTHING,
-    Extent,
-    Position,
-    intact,
-    without_stages,
-)
+from dagster_dataops.checkpoints.journal.positions import NOTHING, Extent, intact, without_stages
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import StoredOutcome, outcomes_in
@@ -26,6 +20,7 @@ from dagster_dataops.operators.outcomes.dispositions import dropped_for, emittin
 from tests.journals import (
     FrameKind,
     JournalWriter,
+    Position,
     Span,
     SpansEntry,
     frame,

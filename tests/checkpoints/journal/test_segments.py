@@ -7,10 +7,17 @@ from pathlib import Path
 import pytest
 import xxhash
 
-from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader, joined_outputs
 from dagster_dataops.errors import StorageError
-from tests.journals import SegmentWriter, Span, SpansEntry, SpanTable, checksum, segment_path
+from tests.journals import (
+    FinishedSpan,
+    SegmentWriter,
+    Span,
+    SpansEntry,
+    SpanTable,
+    checksum,
+    segment_path,
+)
 
 
 def test_appended_bytes_are_at_the_returned_offset(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from dagster_dataops import JsonlDataset, Operator, load_result
 from dagster_dataops.checkpoints.publish import commit
-from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
 from tests.execution.helpers import (
     act,
@@ -25,6 +24,7 @@ from tests.execution.helpers import (
 from tests.faults.crashing import DyingAfter, in_child
 from tests.nodes import (
     CheckpointContent,
+    JsonlWriter,
     NodeFolder,
     ResumePolicy,
     background,

@@ -14,7 +14,6 @@ from dagster_dataops.checkpoints.publish import cleanup
 from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.funnel import funnel
-from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
 from dagster_dataops.execution.runners import record_runner
 from dagster_dataops.operators.outcomes.dispositions import disposition
@@ -32,7 +31,7 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.journals import SpanTable
-from tests.nodes import CheckpointContent, background, deleting
+from tests.nodes import CheckpointContent, JsonlWriter, background, deleting
 
 _RECORDS = plan(random.Random(2).choices(["keep", "expand", "drop", "fail", "replace"], k=60))
 

@@ -15,7 +15,7 @@ from dagster_dataops import DataPipelineBuilder, StopRun, To, load_result, trace
 from dagster_dataops.checkpoints.folder import run_fingerprint
 from dagster_dataops.checkpoints.folder.manifest import other_format
 from dagster_dataops.checkpoints.journal import journal_writer
-from dagster_dataops.checkpoints.journal.frames import FORMAT, json_frame
+from dagster_dataops.checkpoints.journal.frames import json_frame
 from dagster_dataops.checkpoints.journal.journal_reader import (
     READERS,
     AttemptEntry,
@@ -26,7 +26,7 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import NewerVersionError, RetryRefusedError, TraceError
 from tests.execution.helpers import node, run, write_input
-from tests.journals import FrameKind, frame, read_frames, read_journal, spans_frame
+from tests.journals import FORMAT, FrameKind, frame, read_frames, read_journal, spans_frame
 from tests.nodes import Manifest, NodeFolder, ResumePolicy, draft_of, existing
 from tests.object_stores import FakeStore, machine
 

@@ -389,7 +389,7 @@ def test_a_checkpoint_that_lost_its_fingerprint_is_not_used(
 
 
 def test_records_given_as_a_list_resume_by_their_digest(tmp_path: Path, registry, calls) -> None:
-    from dagster_dataops.datasets.writer import write_records
+    from tests.nodes import write_records
 
     path = tmp_path / "list.jsonl"
     _interrupt(_operator(registry), write_records(path, _RECORDS, "list"), tmp_path, 12)

@@ -15,12 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops import JsonlDataset, RunReport, load_result
-from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.resume import record_cache
 from dagster_dataops.checkpoints.resume.record_cache import RecordCache
 from dagster_dataops.checkpoints.resume.start_decision import OutcomeSource
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import (
     OperatorOptionError,
     OutageError,
@@ -44,8 +42,22 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.faults.crashing import DyingAfter, in_child
-from tests.journals import Checkpoint, JournalWriter, SegmentWriter, SpansEntry, line_digest
-from tests.nodes import CheckpointContent, NodeFolder, ResumePolicy, existing, published
+from tests.journals import (
+    Checkpoint,
+    FinishedSpan,
+    JournalWriter,
+    SegmentWriter,
+    SpansEntry,
+    line_digest,
+)
+from tests.nodes import (
+    CheckpointContent,
+    NodeFolder,
+    ResumePolicy,
+    existing,
+    published,
+    write_records,
+)
 
 _KINDS = ("keep", "replace", "expand", "drop", "fail")
 Rows = list[dict[str, Any]]

@@ -12,7 +12,6 @@ import pytest
 
 from dagster_dataops.errors import RecordError, RunStoppedError
 from dagster_dataops.execution.leases import head
-from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
 from tests.execution.cluster.fixtures import (
     Cuttable,
     Meanwhile,
@@ -24,6 +23,7 @@ from tests.execution.cluster.fixtures import (
     works,
 )
 from tests.execution.cluster.kill_campaign import campaign
+from tests.execution.engine import LeaseSchedule
 from tests.execution.helpers import error_rows, node, run
 from tests.faults.crashing import wait_until
 from tests.nodes import ResumePolicy

@@ -16,7 +16,6 @@ from dagster_dataops.errors import (
     OperatorOptionError,
 )
 from dagster_dataops.execution.leases.head import Head
-from dagster_dataops.operators.outcomes.record_context import count_tables
 from tests.execution.cluster.fixtures import (
     Beside,
     Counting,
@@ -27,7 +26,7 @@ from tests.execution.cluster.fixtures import (
     works,
 )
 from tests.execution.helpers import act_async, node, plan, run, turn_around, write_input
-from tests.nodes import ResumePolicy
+from tests.nodes import ResumePolicy, count_tables
 from tests.object_stores import FakeStore, machine
 
 _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
 from dagster_dataops.workplaces import Interval
 from tests.execution.cluster.fixtures import Meanwhile, Watched, both, input_of, kill_one, logs
+from tests.execution.engine import LeaseSchedule
 
 
 @pytest.fixture

@@ -27,11 +27,9 @@ from dagster_dataops.execution.agent_pool import (
     Said,
     SpanBatch,
 )
-from dagster_dataops.execution.agents.agent import Agent
 from dagster_dataops.execution.leases import head
-from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.operators.pickling import receive
 from dagster_dataops.workplaces import Interval
+from tests.execution.engine import Agent, Failure, receive
 from tests.execution.helpers import act, lines, node, operator_for, plan, run, write_input
 from tests.nodes import draft_of
 

@@ -6,8 +6,8 @@ import pytest
 
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.execution.leases.interval_set import IntervalSet
-from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
 from dagster_dataops.workplaces import Interval
+from tests.execution.engine import LeaseSchedule
 
 _LINE = 10
 

@@ -13,12 +13,9 @@ from dagster_dataops import To, trace
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError, UnencodableError
 from dagster_dataops.execution.records.async_calling import async_callers
-from dagster_dataops.execution.records.calling import calling_each, calling_once
-from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.execution.records.retries import PauseEnded, Retries, matches
-from dagster_dataops.operators.options.settings import ExecutionSettings
-from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import ContractError
+from tests.execution.engine import Failure, Outcome, Tally, calling_each, calling_once
 from tests.execution.helpers import (
     MODES,
     Listener,
@@ -31,6 +28,7 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.journals import Line
+from tests.nodes import ExecutionSettings
 
 _GROUP = "data.retrying"
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import data_register, load_artefact, load_result
-from dagster_dataops.datasets.artefact import held
 from dagster_dataops.errors import (
     DatasetOperatorError,
     OperatorDefinitionError,
@@ -25,7 +24,7 @@ from dagster_dataops.errors import (
 from dagster_dataops.execution import ticker
 from tests.execution.helpers import Listener, error_rows, node, run, write_input
 from tests.faults.failing import failing
-from tests.nodes import NodeFolder, ResumePolicy, deleting, published
+from tests.nodes import NodeFolder, ResumePolicy, deleting, held, published
 
 group = data_register.new_group("artefact_runner_tests")
 RECORDS = [{"n": n} for n in range(10)]

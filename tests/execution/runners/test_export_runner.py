@@ -23,12 +23,18 @@ from dagster_dataops.errors import (
     RunStoppedError,
     StorageError,
 )
-from dagster_dataops.operators.definition.operator import exporting, reconfigured
-from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.operators.definition.operator import exporting
 from tests.datasets.exporters.folders import names_in
 from tests.execution.helpers import error_rows, node, run, write_input
 from tests.faults.failing import failing
-from tests.nodes import NodeFolder, OperatorExecutor, ResumePolicy, RunContext
+from tests.nodes import (
+    ExecutionSettings,
+    NodeFolder,
+    OperatorExecutor,
+    ResumePolicy,
+    RunContext,
+    reconfigured,
+)
 
 group = data_register.new_group("export_runner_tests")
 RECORDS = [{"n": n} for n in range(10)]

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from dagster_dataops import Drop, JsonlDataset, OperatorContext
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DatasetOperatorError, InputError, RecordError, RunStoppedError
 from dagster_dataops.execution import ticker
 from dagster_dataops.execution.runners import selection_runner
@@ -29,7 +28,7 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.journals import segment_path
-from tests.nodes import Manifest, ResumePolicy, existing
+from tests.nodes import Manifest, ResumePolicy, existing, write_records
 
 group: Any = data_register.new_group("selecting_tests")
 

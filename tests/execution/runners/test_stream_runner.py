@@ -18,13 +18,13 @@ from dagster_dataops.errors import (
     StreamItemError,
     StreamSourceError,
 )
-from dagster_dataops.execution.progress import Quiet
 from dagster_dataops.testing import Operations
 from tests.execution.helpers import lines, node, write_input
 from tests.journals import read_positions
 from tests.nodes import (
     NodeFolder,
     OperatorExecutor,
+    Quiet,
     ResumePolicy,
     RunContext,
     existing,

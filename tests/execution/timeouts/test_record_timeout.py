@@ -15,12 +15,9 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.records.record_failures import timed_out
 from dagster_dataops.execution.timeouts import event_loop, record_timeout
-from dagster_dataops.execution.timeouts.record_timeout import (
-    RecordTimeout,
-    Stuck,
-    TooManyStuckError,
-)
+from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit
+from tests.execution.engine import RecordTimeout
 from tests.execution.helpers import error_rows, lines, node, run, write_input
 from tests.execution.timeouts.hanging import (
     GROUP,

@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.records.calling import calling_each
-from dagster_dataops.execution.timeouts.record_timeout import (
-    RecordTimeout,
-)
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
+from tests.execution.engine import RecordTimeout, calling_each
 from tests.execution.helpers import Listener, call_one, error_rows, node, run, write_input
 from tests.execution.timeouts.hanging import GROUP, hangs
 

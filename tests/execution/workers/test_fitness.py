@@ -16,10 +16,9 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import StorageError
-from dagster_dataops.execution.records.calling import Stretch
-from dagster_dataops.execution.records.record_failures import failure_of
 from dagster_dataops.execution.workers.fitness import Fitness
 from tests.each import each
+from tests.execution.engine import Stretch, failure_of
 from tests.execution.helpers import error_rows, node, run, write_input
 
 _COUNT: Final = 40

@@ -9,9 +9,7 @@ import psutil
 import pytest
 
 from dagster_dataops.execution.workers import fork_server
-from dagster_dataops.execution.workers.protocol import Kind
-from dagster_dataops.execution.workers.worker_main import Assignment
-from dagster_dataops.execution.workers.worker_pool import WorkerPool
+from tests.execution.engine import Assignment, Kind, WorkerPool
 from tests.execution.helpers import (
     act,
     expected_results,

@@ -13,7 +13,7 @@ import pytest
 from dagster_dataops import RunReport
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError
-from dagster_dataops.execution.workers.idle_workers import idle_workers
+from tests.execution.engine import idle_workers
 from tests.execution.helpers import node, run, second_thread, write_input
 from tests.faults.crashing import Script, alive, in_child, wait_until
 from tests.nodes import background, deleting

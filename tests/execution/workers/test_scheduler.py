@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.execution.workers.protocol import Mode, Range
 from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.workplaces import Interval
+from tests.execution.engine import Mode, Range
 
 
 @contextmanager

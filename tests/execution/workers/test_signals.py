@@ -5,15 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from dagster_dataops.execution.records.calling import Stretch
 from dagster_dataops.execution.workers import parent_death, signals
 from dagster_dataops.execution.workers.parent_death import end_with_parent
-from dagster_dataops.execution.workers.signals import (
-    Terminated,
-    Termination,
-    set_signals,
-    signals_held_back,
-)
+from dagster_dataops.execution.workers.signals import Terminated, set_signals, signals_held_back
+from tests.execution.engine import Stretch, Termination
 from tests.faults.crashing import in_child
 
 

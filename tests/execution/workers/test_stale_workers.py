@@ -12,8 +12,7 @@ import pytest
 
 from dagster_dataops.execution.workers import protocol, worker_main
 from dagster_dataops.execution.workers.loaded_modules import LoadedModules
-from dagster_dataops.execution.workers.protocol import Kind
-from dagster_dataops.execution.workers.signals import Termination
+from tests.execution.engine import Kind, Termination
 
 _MODULE = "stale_code"
 

@@ -5,11 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.execution.workers.idle_workers import idle_workers
-from dagster_dataops.execution.workers.protocol import Kind
-from dagster_dataops.execution.workers.worker_main import Assignment
-from dagster_dataops.execution.workers.worker_pool import WorkerPool
-from dagster_dataops.execution.workers.worker_process import WorkerProcess
+from tests.execution.engine import Assignment, Kind, WorkerPool, WorkerProcess, idle_workers
 from tests.execution.helpers import act, plan, second_thread, write_input
 from tests.faults.crashing import alive
 

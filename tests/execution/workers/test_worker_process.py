@@ -8,7 +8,7 @@ from multiprocessing.connection import Pipe
 import pytest
 
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
-from dagster_dataops.execution.workers.worker_process import WorkerProcess
+from tests.execution.engine import WorkerProcess
 from tests.faults.crashing import in_child
 from tests.journals import Span
 
