@@ -16,6 +16,7 @@ import pytest
 from dagster_dataops import JsonlDataset, RunReport
 from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.data import data_register
+from dagster_dataops.execution import ticker
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import Progress
@@ -229,6 +230,12 @@ def cut_by(patch: pytest.MonkeyPatch, sizes: SpanSizes) -> None:
     patch.setattr(scheduler, "_MIN_BYTES", min(sizes.range_bytes, 64 << 10))
     patch.setattr(collector, "_PERIOD_SECONDS", sizes.drain_seconds)
     patch.setattr(collector, "_BURST_SECONDS", 0.0)
+
+
+def look_at_every_tick(patch: pytest.MonkeyPatch) -> None:
+    """Make runs sync, show progress and look for a stop request at every chance."""
+    patch.setattr(ticker, "_TICK_SECONDS", 0.0)
+    patch.setattr(ticker, "_STOP_CHECK_SECONDS", 0.0)
 
 
 class Listener(Progress):

@@ -14,7 +14,6 @@ import pytest
 from dagster_dataops import JsonlDataset, Operational, RunReport
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import InputError, StorageError
-from dagster_dataops.execution import ticker
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.foundation.concurrency.fork_safety import may_fork
 from tests.execution.helpers import (
@@ -23,6 +22,7 @@ from tests.execution.helpers import (
     cut_by,
     error_rows,
     lines,
+    look_at_every_tick,
     node,
     run,
     turn_around,
@@ -144,7 +144,7 @@ _WHILE_SETTLING = {
 def test_a_disk_that_refuses_while_records_settle_costs_no_settled_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, mode: str
 ) -> None:
-    monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)  # sync whenever something settled
+    look_at_every_tick(monkeypatch)
     runs = _Runs(tmp_path, mode)
     if "synced" in fault:
         _HOOKS.seconds = 0.02  # long enough for a sync beside the work to be seen to have failed
@@ -221,7 +221,7 @@ def test_a_sync_that_fails_at_the_very_end_publishes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Linux reports lost pages once: a second sync of the draft, the same file, would succeed."""
-    monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)
+    look_at_every_tick(monkeypatch)
     runs = _Runs(tmp_path, "single")
 
     def slow_failure(descriptor: int) -> None:
@@ -427,7 +427,7 @@ def test_a_failed_sync_before_composition_gives_no_result(
         real(descriptor)
 
     with monkeypatch.context() as patch, pytest.raises(StorageError, match="Input/output error"):
-        patch.setattr(ticker, "_TICK_SECONDS", 0.0)
+        look_at_every_tick(patch)
         patch.setattr(CheckpointSink, "check_complete", checked)
         patch.setattr(os, "fdatasync", refuse)
         runs.attempt("first")

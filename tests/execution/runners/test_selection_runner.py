@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from dagster_dataops import Drop, JsonlDataset, OperatorContext
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DatasetOperatorError, InputError, RecordError, RunStoppedError
-from dagster_dataops.execution import ticker
 from dagster_dataops.execution.runners import selection_runner
 from tests.examples import at_most
 from tests.execution.helpers import (
@@ -22,6 +21,7 @@ from tests.execution.helpers import (
     cut_by,
     error_rows,
     lines,
+    look_at_every_tick,
     node,
     run,
     without_traceback,
@@ -253,8 +253,7 @@ def test_an_interrupt_of_keep_is_raised_and_leaves_the_sketches(tmp_path: Path, 
 
 
 def test_keep_can_be_stopped(tmp_path: Path, numbered, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)
-    monkeypatch.setattr(ticker, "_STOP_CHECK_SECONDS", 0.0)
+    look_at_every_tick(monkeypatch)
     reasons: list[str | None] = [None]
 
     def stopping(sketches, scratch):

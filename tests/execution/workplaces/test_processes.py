@@ -225,22 +225,6 @@ def test_an_input_that_changes_under_way_is_refused(tmp_path: Path, mode: str) -
     assert not node(tmp_path).result.exists()
 
 
-def test_records_left_undone_are_never_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dagster_dataops.execution.workplaces import processes, single
-
-    def forgets(attempt: Any, work: Any, sink: Any) -> None:
-        work.open = work.open[1:]
-        single.run(attempt, work, sink)
-
-    monkeypatch.setattr(processes, "run", forgets)
-    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 5))
-    with pytest.raises(WorkerError, match="not processed: 5 records"):
-        run(act(), dataset, node(tmp_path))
-    assert not node(tmp_path).result.exists()
-
-
 def test_standard_output_of_forked_workers_is_written_once(tmp_path: Path, run_python) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(4)])
     code = """

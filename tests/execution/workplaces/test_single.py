@@ -5,8 +5,9 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError
-from dagster_dataops.execution.workplaces import single
 from tests.execution.helpers import (
+    TINY,
+    cut_by,
     lines,
     node,
     run,
@@ -49,7 +50,7 @@ def test_small_ranges_cover_the_whole_input(
     def same(record):
         return record
 
-    monkeypatch.setattr(single, "_RANGE_BYTES", 10)
+    cut_by(monkeypatch, TINY)
     records = [{"n": n} for n in range(20)]
     dataset = write_input(tmp_path / "input.jsonl", records)
     sink = sink_for(same(_concurrency_mode="single"), dataset, node(tmp_path))
@@ -63,7 +64,7 @@ def test_a_stop_keeps_settled_records(tmp_path: Path, monkeypatch: pytest.Monkey
     def same_again(record):
         return record
 
-    monkeypatch.setattr(single, "_RANGE_BYTES", 10)
+    cut_by(monkeypatch, TINY)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(20)])
     operator = same_again(_concurrency_mode="single")
     sink = sink_for(operator, dataset, node(tmp_path), should_stop=lambda: "told to")
