@@ -12,6 +12,7 @@ from dagster_dataops.checkpoints.folder.manifest import (
     write_result,
 )
 from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.checkpoints.publish import commit
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.durable_files import draft_of
@@ -39,6 +40,7 @@ __all__ = [
     "ResumePolicy",
     "RunContext",
     "background",
+    "commit",
     "content_digest",
     "count_tables",
     "deleting",

@@ -15,12 +15,14 @@ from dagster_dataops.execution.records.calling import (
 from dagster_dataops.execution.records.record_failures import Failure, Outcome, failure_of
 from dagster_dataops.execution.records.span_draft import Finished
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout
+from dagster_dataops.execution.workers import fork_server, protocol, worker_main, worker_pool
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
 from dagster_dataops.execution.workers.signals import Termination
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
 from dagster_dataops.execution.workers.worker_process import WorkerProcess
+from dagster_dataops.execution.workplaces import processes
 from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.pickling import receive
 
@@ -46,6 +48,11 @@ __all__ = [
     "calling_each",
     "calling_once",
     "failure_of",
+    "fork_server",
     "idle_workers",
+    "processes",
+    "protocol",
     "receive",
+    "worker_main",
+    "worker_pool",
 ]

@@ -19,7 +19,6 @@ from dagster_dataops.errors import (
     OutageError,
     RunStoppedError,
 )
-from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
@@ -87,7 +86,7 @@ def half(number: int = 60) -> list[dict[str, Any]]:
 
 
 def lacking(report: Any) -> dict[str, float]:
-    return count_tables(report.manifest.counts).get(MISSING_TABLE, {})
+    return count_tables(report.manifest.counts).get("missing_columns", {})
 
 
 def mode_of(mode: str) -> Any:

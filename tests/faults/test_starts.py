@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.workplaces import processes
+from tests.execution.engine import processes
 from tests.execution.helpers import lines, node, run, second_thread, write_input
 from tests.faults.crashing import HANG_SECONDS, children_of
 from tests.nodes import background

@@ -11,7 +11,7 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import WorkerError
-from dagster_dataops.execution.workers import fork_server, worker_main, worker_pool
+from tests.execution.engine import fork_server, worker_main, worker_pool
 from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
 from tests.faults.crashing import wait_until
 from tests.journals import SegmentWriter

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from dagster_dataops import JsonlDataset, Operator, load_result
-from dagster_dataops.checkpoints.publish import commit
 from dagster_dataops.errors import StorageError
 from tests.execution.helpers import (
     act,
@@ -28,6 +27,7 @@ from tests.nodes import (
     NodeFolder,
     ResumePolicy,
     background,
+    commit,
     deleting,
     draft_of,
     published,

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from dagster_dataops import JsonlDataset, RunReport
 from dagster_dataops.checkpoints.journal import kept_journal
-from dagster_dataops.checkpoints.publish import commit
 from dagster_dataops.checkpoints.resume import seeded_checkpoint
 from dagster_dataops.checkpoints.resume.seeded_checkpoint import seeded_by_result
 from dagster_dataops.data import data_register
@@ -44,7 +43,7 @@ from tests.execution.helpers import (
 )
 from tests.faults.crashing import in_child
 from tests.journals import content_interval, iterate_lines
-from tests.nodes import Manifest, ResumePolicy, content_digest, existing, published
+from tests.nodes import Manifest, ResumePolicy, commit, content_digest, existing, published
 from tests.registries import OperatorRegistry
 
 RETRY = ResumePolicy.FAILED_RECORDS

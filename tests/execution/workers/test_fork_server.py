@@ -8,8 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dagster_dataops.execution.workers import fork_server
-from tests.execution.engine import Assignment, Kind, WorkerPool
+from tests.execution.engine import Assignment, Kind, WorkerPool, fork_server
 from tests.execution.helpers import (
     act,
     expected_results,

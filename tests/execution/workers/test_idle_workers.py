@@ -331,7 +331,7 @@ def test_idle_workers_end_with_their_parents_exit(tmp_path: Path) -> None:
 
 
 def test_an_idle_worker_ends_after_a_while(tmp_path: Path) -> None:
-    from dagster_dataops.execution.workers import worker_main
+    from tests.execution.engine import worker_main
 
     assert 10_000 <= worker_main._IDLE_MS <= 600_000
     code = "from dagster_dataops.execution.workers import worker_main\nworker_main._IDLE_MS = 100\n"

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.execution.workers import protocol, worker_main
 from dagster_dataops.execution.workers.loaded_modules import LoadedModules
-from tests.execution.engine import Kind, Termination
+from tests.execution.engine import Kind, Termination, protocol, worker_main
 
 _MODULE = "stale_code"
 

@@ -10,10 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.execution.workers import protocol
 from dagster_dataops.execution.workers.parent_death import end_with_parent
 from dagster_dataops.execution.workers.worker_main import serve
-from tests.execution.engine import STOP, Assignment, Failure, Kind, Mode, Range, Termination
+from tests.execution.engine import (
+    STOP,
+    Assignment,
+    Failure,
+    Kind,
+    Mode,
+    Range,
+    Termination,
+    protocol,
+)
 from tests.execution.helpers import act, expected_results, plan, write_input
 from tests.faults.crashing import in_child
 from tests.journals import Span, segment_path

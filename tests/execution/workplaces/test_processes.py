@@ -12,7 +12,7 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
-from dagster_dataops.execution.workers import worker_pool
+from tests.execution.engine import worker_pool
 from tests.execution.helpers import (
     SMALL,
     TINY,
