@@ -195,26 +195,16 @@ _AFTER_THE_LAST_WORD = {
 }
 
 
+@pytest.mark.parametrize("earlier", [{"first"}, set()], ids=["a retry", "a new run"])
 @pytest.mark.parametrize("fault", _AFTER_THE_LAST_WORD)
-def test_a_publication_interrupted_by_the_disk_is_finished_by_a_retry(
-    tmp_path: Path, fault: str
+def test_a_publication_interrupted_by_the_disk_is_finished_without_a_call(
+    tmp_path: Path, fault: str, earlier: set[str]
 ) -> None:
     runs = _Runs(tmp_path, "single")
     call, names, number = _AFTER_THE_LAST_WORD[fault]
     with failing(call, names, number), pytest.raises((StorageError, OSError)):
         runs.attempt("first")
-    runs.check_the_next_attempt(earlier_runs=frozenset({"first"}))
-
-
-@pytest.mark.parametrize("fault", _AFTER_THE_LAST_WORD)
-def test_a_publication_interrupted_by_the_disk_repeats_no_call_in_a_new_run(
-    tmp_path: Path, fault: str
-) -> None:
-    runs = _Runs(tmp_path, "single")
-    call, names, number = _AFTER_THE_LAST_WORD[fault]
-    with failing(call, names, number), pytest.raises((StorageError, OSError)):
-        runs.attempt("first")
-    runs.check_the_next_attempt()
+    runs.check_the_next_attempt(earlier_runs=frozenset(earlier))
 
 
 def test_a_sync_that_fails_at_the_very_end_publishes_nothing(

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +35,6 @@ def poisonous(record):
             ctypes.string_at(0)
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
-        case "term":
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(5)
     return {"n": record["n"]}
 
 
@@ -58,18 +54,6 @@ def _check_only_the_poisonous_are_missing(path: Path, poison: dict[int, str], co
     for row in rows:
         assert row["input"] == {"n": row["index"], "poison": poison[row["index"]]}
         assert row["line"] == row["index"] + 1
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
-@pytest.mark.parametrize("poison", ["exit", "segfault", "kill"])
-def test_a_record_that_kills_its_worker_is_the_only_one_to_fail(
-    tmp_path: Path, poison: str, spawned: bool
-) -> None:
-    dataset = _poisoned(tmp_path, {77: poison})
-    with second_thread(spawned):
-        run(poisonous(), dataset, node(tmp_path))
-    _check_only_the_poisonous_are_missing(tmp_path, {77: poison}, 400)
 
 
 @pytest.mark.slow

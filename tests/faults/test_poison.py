@@ -21,7 +21,6 @@ import psutil
 import pytest
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import WorkerError
 from tests.execution.helpers import (
     MODES,
     error_rows,
@@ -235,7 +234,11 @@ def _no_process_is_left() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("what", "how"), [*((what, "forked") for what in KILLERS), ("segfault", "spawned")]
+    ("what", "how"),
+    [
+        *((what, "forked") for what in KILLERS),
+        *((what, "spawned") for what in ("segfault", "exit_at_once", "killed_for_memory")),
+    ],
 )
 def test_only_the_record_that_kills_its_process_is_in_the_error_file(
     tmp_path: Path, what: str, how: str
@@ -244,15 +247,6 @@ def test_only_the_record_that_kills_its_process_is_in_the_error_file(
     with second_thread(how == "spawned"):
         run(_operator("process", what), dataset, node(tmp_path))
     _assert_only_the_poison_failed(tmp_path, "WorkerDied")
-
-
-def test_many_killers_among_many_records_cost_only_themselves(tmp_path: Path) -> None:
-    poisoned = (0, 1, 30, 31, 32, 77, 99)
-    records = _records(*poisoned, count=100)
-    dataset = write_input(tmp_path / "input.jsonl", records)
-    run(_operator("process", "exit_at_once"), dataset, node(tmp_path))
-    assert node(tmp_path).result.read_bytes() == lines(r for r in records if not r["poison"])
-    assert [row["index"] for row in error_rows(node(tmp_path))] == list(poisoned)
 
 
 def test_a_worker_out_of_memory_fails_the_record(tmp_path: Path) -> None:
@@ -550,24 +544,3 @@ def test_if_a_record_ends_the_whole_process_the_next_attempt_resumes(
 
 
 # -- dying at start-up
-
-
-def test_a_module_that_cannot_be_imported_in_a_worker_is_an_error_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "only_at_home.py").write_text(
-        "import os\n"
-        f"if os.getpid() != {os.getpid()}:\n"
-        "    raise ImportError('only at home')\n"
-        "from dagster_dataops import data_register\n\n"
-        "@data_register('data.only_at_home', _max_workers=2)\n"
-        "def step(record):\n"
-        "    return record\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    import only_at_home  # type: ignore[import-not-found]
-
-    dataset = write_input(tmp_path / "input.jsonl", _records())
-    with second_thread(True), pytest.raises(WorkerError, match="only at home"):
-        run(only_at_home.step(), dataset, node(tmp_path))
-    assert not node(tmp_path).result.exists()

@@ -281,19 +281,6 @@ def test_a_run_that_resumes_nothing_names_no_run(tmp_path: Path, registry, calls
     assert (manifest.resumed, manifest.resumed_from) == (0, [])
 
 
-def test_a_checkpoint_of_another_format_is_not_used(
-    tmp_path: Path, registry, calls, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dagster_dataops.checkpoints.folder import run_fingerprint
-
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
-    with monkeypatch.context() as patch:
-        patch.setattr(run_fingerprint, "FORMAT", "0-middle")
-        _interrupt(_operator(registry), dataset, tmp_path, 12)
-    report = _go_on(_operator(registry), dataset, tmp_path)
-    assert "of run killed has format 0-middle; this version reads" in report.notes[0]
-
-
 def test_a_checkpoint_of_another_format_stays_until_the_new_result_is_published(
     tmp_path: Path, registry, calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +295,7 @@ def test_a_checkpoint_of_another_format_stays_until_the_new_result_is_published(
     _interrupt(_operator(registry), dataset, tmp_path, 6, resume=ResumePolicy.ACROSS_CODE)
     assert kept.read_bytes() == before
     report = _go_on(_operator(registry), dataset, tmp_path)
+    assert "of run killed has format 2-little; this version reads" in report.notes[0]
     assert report.manifest.resumed == 6
     assert node(tmp_path).result.read_bytes() == _expected()
 
