@@ -7,6 +7,7 @@ import signal
 import time
 from collections import deque
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
@@ -106,11 +107,30 @@ class WorkerProcess:
         self.overdue: Overdue | None = None
         self.unfit = ""
         self.journaled_to = 0
+        self._busy_before = 0.0
 
     def mark_ready(self) -> None:
         """Record that the worker is ready."""
         self.ready = True
         self.ready_at = time.monotonic()
+        self._busy_before = self._busy_seconds()
+
+    @property
+    def demand(self) -> float:
+        """The share of a core that it has needed since it was ready, waiting for a core included.
+
+        About 1 for an operator that computes, 0 for one that waits; 0 if unknown.
+        """
+        seconds = time.monotonic() - self.ready_at
+        return (self._busy_seconds() - self._busy_before) / seconds if seconds > 0 else 0.0
+
+    def _busy_seconds(self) -> float:
+        """Return the seconds that its main thread has run or waited for a core."""
+        try:
+            ran, waited, _ = Path(f"/proc/{self.pid}/schedstat").read_text("ascii").split()
+        except (OSError, ValueError):
+            return 0.0
+        return (int(ran) + int(waited)) / 1e9
 
     @property
     def descriptors(self) -> list[int]:

@@ -49,6 +49,8 @@ _DEATHS: Final = 3
 _START_CHECK_SECONDS: Final = 0.01
 _FORK_SECONDS: Final = 0.05
 _SPAWN_SECONDS: Final = 0.3
+_COMPUTING_DEMAND: Final = 0.4  # of a core
+_LITTLE_GAIN: Final = 10
 _MOST_STILLBORN: Final = 3
 _GRACE_SECONDS: Final = 1.0
 _LAST_MESSAGES_SECONDS: Final = 1.0  # for all workers together
@@ -146,7 +148,7 @@ class _Run:
         workers, seconds = self._pool.workers, self._start_seconds()
         while self._missing:
             starting = sum(not worker.ready for worker in workers)
-            price = seconds * (1 + starting // usable_cores())  # they share the cores
+            price = seconds * self._start_factor(starting)
             if max(left / len(workers), at_work) <= price:
                 return
             if not self._scheduler.has_more_than(starting):
@@ -160,6 +162,17 @@ class _Run:
             return _FORK_SECONDS
         least = _FORK_SECONDS if fork_server.running() else _SPAWN_SECONDS
         return max(least, self._pool.start_seconds)
+
+    def _start_factor(self, starting: int) -> float:
+        """Return the factor by which another start may take longer than a single one.
+
+        Workers that start together share the cores. If computing workers use all cores, another
+        worker gains little, and pays off only in long runs.
+        """
+        workers, cores = self._pool.workers, usable_cores()
+        demand = max(worker.demand for worker in workers)
+        computing = len(workers) >= cores and demand > _COMPUTING_DEMAND
+        return (1 + starting // cores) * (_LITTLE_GAIN if computing else 1)
 
     def _start_worker(self) -> None:
         name, bucket = facts_of_location(self._work.dataset.location)
