@@ -244,8 +244,8 @@ def _report(attempt: NodeAttempt, manifest: Manifest) -> RunReport:
     if not manifest.outputs:
         return whole
     outputs = {
-        name: _report_of(attempt, f"{folder.name}.{name}", place, own)
-        for name, (place, own) in manifest.parts(folder).items()
+        name: _report_of(attempt, f"{folder.name}.{name}", place, facts)
+        for name, (place, facts) in manifest.parts(folder).items()
     }
     return replace(whole, outputs=outputs)
 

@@ -1,4 +1,4 @@
-"""WorkList: what is open: intervals of one input whose records have no outcome yet."""
+"""WorkList: the intervals of one input whose records have no outcome yet."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ class Orders(NamedTuple):
 
 
 class WorkList:
-    """What is open: intervals of one input, in order.
+    """The open intervals of one input, in order: their records have no outcome yet.
 
     Args:
         operator: The operator.
@@ -68,7 +68,7 @@ class WorkList:
         return Orders([])
 
     def finish(self, start: int, end: int) -> None:
-        """Take notice that all records in bytes [start, end) have outcomes."""
+        """Record that all records in bytes [start, end) have outcomes."""
 
     def batch_starts(self, source: Readable) -> BatchStarts | None:
         """Return where ranges may begin if the operator takes batches; otherwise ``None``.

@@ -191,6 +191,11 @@ def run(
         deleting.finish()
 
 
+def run_over(path: Path, operator: Any, records: Iterable[object], **context: Any) -> RunReport:
+    """Run one operator over the records of a new input, both below ``path``."""
+    return run(operator, write_input(path / "input.jsonl", records), node(path), **context)
+
+
 def error_rows(folder: NodeFolder) -> list[dict[str, Any]]:
     """Return the rows of the error file; none if there is no such file."""
     if not folder.errors.exists():

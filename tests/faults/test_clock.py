@@ -18,6 +18,7 @@ from tests.execution.helpers import (
     operator_for,
     plan,
     run,
+    run_over,
     write_input,
 )
 from tests.nodes import FolderLock, ResumePolicy, published
@@ -42,12 +43,9 @@ def jumping(monkeypatch: pytest.MonkeyPatch) -> Iterator[random.Random]:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_jumping_clock_changes_nothing(tmp_path: Path, jumping, mode: str) -> None:
     records = plan(["keep", "expand", "fail", "drop"] * 20)
-    dataset = write_input(tmp_path / "input.jsonl", records)
     with pytest.MonkeyPatch.context() as patch:
         cut_by(patch, SMALL)
-        report = run(
-            operator_for(mode, 2), dataset, node(tmp_path), run="first", flush_seconds=0.01
-        )
+        report = run_over(tmp_path, operator_for(mode, 2), records, run="first", flush_seconds=0.01)
     assert node(tmp_path).result.read_bytes() == expected_results(records)
     assert 0 <= report.seconds < _HOUR
     assert 0 <= report.manifest.seconds < _HOUR

@@ -13,7 +13,15 @@ import pytest
 from dagster_dataops import load_result
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, WorkerError
-from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
+from tests.execution.helpers import (
+    error_rows,
+    lines,
+    node,
+    run,
+    run_over,
+    second_thread,
+    write_input,
+)
 from tests.faults.crashing import (
     HANG_SECONDS,
     Script,
@@ -148,14 +156,12 @@ def test_a_worker_that_cannot_load_the_operator_is_an_error_at_once(
     monkeypatch.syspath_prepend(str(tmp_path))
     module = importlib.import_module(name)
     monkeypatch.setenv("IN_WORKER", "1")
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}] * 10)
     with second_thread(True), pytest.raises(WorkerError, match=reason):
-        run(module.keep(_max_workers=3), dataset, node(tmp_path))
+        run_over(tmp_path, module.keep(_max_workers=3), [{"n": 1}] * 10)
 
 
 def test_a_run_that_dies_leaves_the_previous_result_readable(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}, {"n": 2}])
-    run(poisonous(_concurrency_mode="single"), dataset, node(tmp_path))
+    run_over(tmp_path, poisonous(_concurrency_mode="single"), [{"n": 1}, {"n": 2}])
     poisoned = write_input(tmp_path / "other.jsonl", [{"n": 3}, {"n": 4, "poison": "exit"}])
     single = poisonous(_concurrency_mode="single")
     assert in_child(lambda: run(single, poisoned, node(tmp_path), run="dead")) == 3

@@ -17,7 +17,7 @@ from dagster_dataops import DataPipeline, config, read_sequence
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import OutageError
 from tests.execution import helpers
-from tests.execution.helpers import MODES, error_rows, lines, node, write_input
+from tests.execution.helpers import MODES, error_rows, lines, node, run_over, write_input
 from tests.nodes import NodeFolder, ResumePolicy, given_stream
 
 pytestmark = pytest.mark.slow
@@ -256,8 +256,7 @@ def test_records_that_are_all_dropped_have_not_failed(tmp_path: Path) -> None:
     def drop(record):
         return []
 
-    dataset = write_input(tmp_path / "input.jsonl", numbered(5))
-    report = run(drop(), dataset, node(tmp_path))
+    report = run_over(tmp_path, drop(), numbered(5))
     assert (report.manifest.dropped, report.manifest.failed) == (5, 0)
 
 

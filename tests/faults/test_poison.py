@@ -27,6 +27,7 @@ from tests.execution.helpers import (
     lines,
     node,
     run,
+    run_over,
     second_thread,
     write_input,
 )
@@ -243,15 +244,13 @@ def _no_process_is_left() -> Iterator[None]:
 def test_only_the_record_that_kills_its_process_is_in_the_error_file(
     tmp_path: Path, what: str, how: str
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     with second_thread(how == "spawned"):
-        run(_operator("process", what), dataset, node(tmp_path))
+        run_over(tmp_path, _operator("process", what), _records(_POISONED))
     _assert_only_the_poison_failed(tmp_path, "WorkerDied")
 
 
 def test_a_worker_out_of_memory_fails_the_record(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
-    run(_operator("process", "memory"), dataset, node(tmp_path))
+    run_over(tmp_path, _operator("process", "memory"), _records(_POISONED))
     # It lowers the limit itself, so its worker is replaced.
     _assert_only_the_poison_failed(tmp_path, "WorkerDied")
     (row,) = error_rows(node(tmp_path))
@@ -261,8 +260,7 @@ def test_a_worker_out_of_memory_fails_the_record(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", RUDE)
 def test_disturbances_in_a_worker_process_cost_no_record(tmp_path: Path, what: str) -> None:
     records = _records(_POISONED)
-    dataset = write_input(tmp_path / "input.jsonl", records)
-    run(_operator("process", what), dataset, node(tmp_path))
+    run_over(tmp_path, _operator("process", what), records)
     records[_POISONED]["survived"] = True
     assert node(tmp_path).result.read_bytes() == lines(records)
     assert not error_rows(node(tmp_path))
@@ -283,9 +281,8 @@ def test_any_exception_fails_only_its_record(tmp_path: Path, mode: str, limited:
     records = [{"n": n, "poison": False, "what": what} for n, what in enumerate([*expected] * 6)]
     for record in records[2 * len(expected) : 3 * len(expected)]:
         record["poison"] = True
-    dataset = write_input(tmp_path / "input.jsonl", records)
     settings = {"_timeout": 30} if limited else {}
-    run(_operator(mode, "", **settings), dataset, node(tmp_path))
+    run_over(tmp_path, _operator(mode, "", **settings), records)
     well = [record for record in records if not record["poison"]]
     assert node(tmp_path).result.read_bytes() == lines(well)
     found = [(row["input"]["what"], row["exception"]) for row in error_rows(node(tmp_path))]
@@ -341,14 +338,13 @@ def _after(seconds: float) -> Callable[[], str | None]:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.timeout(method="thread")
 def test_only_the_hanging_record_fails(tmp_path: Path, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     operator = hang_async if mode == "async" else hang
     _RELEASE.clear()
     try:
-        run(
+        run_over(
+            tmp_path,
             operator(_timeout=1.5, _concurrency_mode=mode),
-            dataset,
-            node(tmp_path),
+            _records(_POISONED),
             should_stop=_after(HANG_SECONDS),
         )
     finally:
@@ -357,9 +353,8 @@ def test_only_the_hanging_record_fails(tmp_path: Path, mode: str) -> None:
 
 
 def test_only_the_record_that_blocks_the_interpreter_fails_in_process_mode(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     late = _after(HANG_SECONDS)
-    run(hold_the_interpreter(_timeout=1.5), dataset, node(tmp_path), should_stop=late)
+    run_over(tmp_path, hold_the_interpreter(_timeout=1.5), _records(_POISONED), should_stop=late)
     _assert_only_the_poison_failed(tmp_path, "RecordTimeout", "hold_the_interpreter")
 
 
@@ -453,8 +448,7 @@ def swell(record):
 
 @pytest.mark.parametrize("mode", ["process", "thread"])
 def test_an_enormous_result_is_published(tmp_path: Path, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _records(1, count=3))
-    run(swell(_concurrency_mode=mode), dataset, node(tmp_path))
+    run_over(tmp_path, swell(_concurrency_mode=mode), _records(1, count=3))
     with node(tmp_path).result.open("rb") as file:
         sizes = [len(line) for line in file]
     assert len(sizes) == 3

@@ -30,7 +30,7 @@ def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
     with storage(folder.kept, "read the file"):
         journal = folder.kept.read_bytes()
     with storage(new, "sync"):
-        sync_folder(new)  # a journal whose segment has no name would lose records
+        sync_folder(new)  # after a power loss the journal must not name a missing segment
     write_durably(new / "journal", journal)
     content = CheckpointContent.read(new)
     content.retries = True

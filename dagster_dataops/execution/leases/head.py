@@ -51,7 +51,7 @@ class Head:
     """Runs the open records of an attempt by agents.
 
     Args:
-        sink: Where outcomes go.
+        sink: Receives the finished spans.
         cluster: The machines of the agents.
     """
 

@@ -79,9 +79,9 @@ class LeaseSchedule:
         if not self._open.covers(start, end):
             return False
         self._open.remove(start, end)
-        own = self._held_by(agent)
-        if own.covers(start, end):  # the usual case
-            own.remove(start, end)
+        held_here = self._held_by(agent)
+        if held_here.covers(start, end):  # the usual case
+            held_here.remove(start, end)
             return True
         self._free.remove(start, end)
         for held in self._leased.values():

@@ -87,7 +87,7 @@ def calling_each(
     retries: Retries | None = None,
     tally: Tally | None = None,
 ) -> Iterator[CallEach]:
-    """Yield the function that calls an operator for lines in this thread; open it before.
+    """Open an operator, and yield the function that calls it for lines in this thread.
 
     Args:
         operator: A record operator that takes one record. An ``async def`` operator runs in its own
@@ -163,8 +163,8 @@ def _opened_call(operator: Operator, around: Around | None, tally: Tally) -> Ite
         return forward if watch is None else watch.around(forward)
 
     if not operator.__dataops__.spec.asynchronous:
-        with opened(operator, run_alone, context) as own:
-            yield counted(record_function(own, context, times, watch))
+        with opened(operator, run_alone, context) as opened_operator:
+            yield counted(record_function(opened_operator, context, times, watch))
         return
     from dagster_dataops.execution.records.async_calling import calls_in_a_loop  # slow to import
 

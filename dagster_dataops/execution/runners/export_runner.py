@@ -68,14 +68,14 @@ class ExportRunner(DatasetRunner):
     def function(self, attempt: NodeAttempt) -> Callable[..., Any]:
         """Return a function of the records that writes the export and returns its listing."""
 
-        def listed(given: Iterator[Record]) -> list[Record]:
-            records = _Records(attempt.inputs[0], attempt.operator.__dataops__.columns, given)
+        def listed(first: Iterator[Record]) -> list[Record]:
+            records = _Records(attempt.inputs[0], attempt.operator.__dataops__.columns, first)
             if self._current is None:
-                made = self._write(records)
-                self._rows = made.rows
+                export = self._write(records)
+                self._rows = export.rows
                 if records.unread and attempt.operator.__dataops__.keys_read():
                     _read_through(records)  # counts those that lack a column
-                return made.files
+                return export.files
             if attempt.inputs[0].rows is None:
                 _read_through(records)  # counts them, and finds lines that are not records
             return self._current.files

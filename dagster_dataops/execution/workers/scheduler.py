@@ -77,7 +77,7 @@ class Scheduler:
         self._limit_ranges()
 
     def take_rest(self) -> list[Interval]:
-        """Remove and return the intervals that no worker was given; ranges of the dead remain."""
+        """Remove and return the intervals that no worker was given; those of dead workers stay."""
         rest = list(self._gaps)
         self._gaps.clear()
         self._left -= sum(end - start for start, end in rest)
@@ -167,36 +167,36 @@ class Scheduler:
         self._gaps.appendleft(gap)
         self._left += gap.end - gap.start
 
-    def give_back(self, given: Range) -> None:
+    def give_back(self, order: Range) -> None:
         """Put a range first in the queue."""
-        if given.start < given.end:
-            patience = _PATIENCE_SECONDS if given.mode is Mode.NORMAL else given.patience
-            self._returned.appendleft(given._replace(patience=patience))
+        if order.start < order.end:
+            patience = _PATIENCE_SECONDS if order.mode is Mode.NORMAL else order.patience
+            self._returned.appendleft(order._replace(patience=patience))
 
-    def give_back_after_death(self, given: Range, journaled_to: int) -> Range | None:
+    def give_back_after_death(self, order: Range, journaled_to: int) -> Range | None:
         """Put the range of a dead worker back, in smaller parts after each death.
 
         Args:
-            given: The range that the worker was processing.
+            order: The range that the worker was processing.
             journaled_to: The byte up to which it is settled.
 
         Returns:
             The range of a record that has killed its worker for the third time, the last time
             alone; ``None`` if there is none yet.
         """
-        start = max(given.start, journaled_to)
-        if start >= given.end:
+        start = max(order.start, journaled_to)
+        if start >= order.end:
             return None
-        if given.mode is Mode.NORMAL:
+        if order.mode is Mode.NORMAL:
             # Only the batch that was being processed is divided.
-            most = self._cut(start + (1 if self._batches else self._most), given.end)
-            if most < given.end:
-                self.put_back(Interval(most, given.end))
+            most = self._cut(start + (1 if self._batches else self._most), order.end)
+            if most < order.end:
+                self.put_back(Interval(most, order.end))
             self.give_back(Range(start, most, Mode.CAREFUL))
             return None
-        suspect_end = next_line_start(self._descriptor, start + 1, given.end)
-        if given.mode is Mode.ALONE:
+        suspect_end = next_line_start(self._descriptor, start + 1, order.end)
+        if order.mode is Mode.ALONE:
             return Range(start, suspect_end, Mode.ALONE)
-        self.give_back(Range(suspect_end, given.end))
+        self.give_back(Range(suspect_end, order.end))
         self.give_back(Range(start, suspect_end, Mode.ALONE))
         return None

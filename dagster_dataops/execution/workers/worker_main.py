@@ -176,8 +176,8 @@ class _Worker:
 
     def _made_loop(self, assignment: Assignment, means: _Means) -> RangeLoop:
         calls = replace(means.calls, call=self._termination.during(means.calls.call))
-        made = BatchLoop if calls.operator.__dataops__.spec.batch else SpanLoop
-        return made(
+        kind = BatchLoop if calls.operator.__dataops__.spec.batch else SpanLoop
+        return kind(
             calls,
             self._input,
             self._write,

@@ -10,7 +10,7 @@ import pytest
 
 from dagster_dataops import Operational, RunReport
 from dagster_dataops.operators.definition.spec import Invocation
-from tests.execution.helpers import TINY, cut_by, lines, node, run, write_input
+from tests.execution.helpers import TINY, cut_by, lines, node, run, run_over, write_input
 from tests.journals import Checkpoint, RunFingerprint, Span, SpansEntry, checksum, fresh
 from tests.nodes import ResumePolicy, content_digest
 from tests.registries import OperatorRegistry
@@ -276,8 +276,7 @@ def test_a_resumed_run_names_the_runs_that_settled_its_records(
 
 
 def test_a_run_that_resumes_nothing_names_no_run(tmp_path: Path, registry, calls) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
-    manifest = run(_operator(registry), dataset, node(tmp_path)).manifest
+    manifest = run_over(tmp_path, _operator(registry), _RECORDS).manifest
     assert (manifest.resumed, manifest.resumed_from) == (0, [])
 
 

@@ -38,6 +38,7 @@ from tests.execution.helpers import (
     lines,
     node,
     run,
+    run_over,
     turn_around,
     write_input,
 )
@@ -768,8 +769,11 @@ def test_several_inputs_gathered_into_one_are_recognized(tmp_path: Path) -> None
 
 
 def test_an_error_file_row_has_no_internal_fields(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1, "do": "fail", "text": ""}])
-    run(act(_concurrency_mode="single", _stop_after_failures=0), dataset, node(tmp_path))
+    run_over(
+        tmp_path,
+        act(_concurrency_mode="single", _stop_after_failures=0),
+        [{"n": 1, "do": "fail", "text": ""}],
+    )
     (row,) = error_rows(node(tmp_path))
     names = "index path line operator exception message traceback attempts input"
     assert list(row) == names.split()

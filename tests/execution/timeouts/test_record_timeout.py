@@ -18,7 +18,7 @@ from dagster_dataops.execution.timeouts import event_loop, record_timeout
 from dagster_dataops.execution.timeouts.record_timeout import Stuck, TooManyStuckError
 from dagster_dataops.execution.timeouts.thread_calls import CallLimit
 from tests.execution.engine import RecordTimeout
-from tests.execution.helpers import error_rows, lines, node, run, write_input
+from tests.execution.helpers import error_rows, lines, node, run, run_over, write_input
 from tests.execution.timeouts.hanging import (
     GROUP,
     LIMIT,
@@ -51,8 +51,7 @@ def test_only_the_records_that_hang_fail(tmp_path: Path, mode: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
 def test_a_timeout_is_a_failed_attempt(tmp_path: Path, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", numbered(1, count=3))
-    run(hanging_in(mode, _retries=2, _backoff=0), dataset, node(tmp_path))
+    run_over(tmp_path, hanging_in(mode, _retries=2, _backoff=0), numbered(1, count=3))
     (row,) = error_rows(node(tmp_path))
     assert (row["exception"], row["attempts"]) == ("RecordTimeout", 3)
 
@@ -63,17 +62,15 @@ def test_a_timeout_is_a_failed_attempt(tmp_path: Path, mode: str) -> None:
 def test_a_timeout_is_retried_on_request(
     tmp_path: Path, mode: str, retry_on: str, tries: int
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", numbered(0, count=1))
     operator = hanging_in(mode, _retries=1, _backoff=0, _retry_on=retry_on)
-    run(operator, dataset, node(tmp_path))
+    run_over(tmp_path, operator, numbered(0, count=1))
     (row,) = error_rows(node(tmp_path))
     assert row["attempts"] == tries
 
 
 @pytest.mark.parametrize("mode", ["single", "thread"])
 def test_an_async_operator_keeps_its_limit_in_other_modes(tmp_path: Path, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", numbered(1, count=4))
-    run(hangs_async(_concurrency_mode=mode), dataset, node(tmp_path))
+    run_over(tmp_path, hangs_async(_concurrency_mode=mode), numbered(1, count=4))
     (row,) = error_rows(node(tmp_path))
     assert (row["index"], row["exception"]) == (1, "RecordTimeout")
 
@@ -89,8 +86,7 @@ def test_a_timeout_contains_a_remedy_and_pickles() -> None:
 
 @pytest.mark.parametrize("mode", ["single", "thread"])
 def test_the_error_row_shows_where_the_call_hung(tmp_path: Path, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", numbered(0, count=1))
-    run(hanging_in(mode), dataset, node(tmp_path))
+    run_over(tmp_path, hanging_in(mode), numbered(0, count=1))
     (row,) = error_rows(node(tmp_path))
     assert "in hangs" in row["traceback"]
     assert "RELEASE.wait(30)" in row["traceback"]
@@ -186,9 +182,8 @@ def test_too_many_calls_left_behind_end_the_run_in_words(
                 continue
 
     operator = never_async() if mode == "async" else never(_concurrency_mode=mode)
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(50)])
     with pytest.raises(RunStoppedError, match="6 calls are running long after .*'process'"):
-        run(operator, dataset, node(tmp_path))
+        run_over(tmp_path, operator, [{"n": n} for n in range(50)])
 
 
 def test_calls_that_return_are_no_longer_counted_as_stuck(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from tests.execution.helpers import (
     lines,
     node,
     plan,
-    run,
+    run_over,
     second_thread,
     write_input,
 )
@@ -96,9 +96,8 @@ def test_where_no_server_can_be_had_workers_are_fresh_interpreters(
     monkeypatch.setattr(fork_server, "_BOOT", "raise SystemExit(3)")
     monkeypatch.setattr(fork_server._kept, "server", None)
     records = plan(["keep", "drop", "keep"])
-    dataset = write_input(tmp_path / "input.jsonl", records)
     with second_thread(True):
-        run(act(_concurrency_mode="process"), dataset, node(tmp_path))
+        run_over(tmp_path, act(_concurrency_mode="process"), records)
     assert not fork_server.running()
     assert node(tmp_path).result.read_bytes() == expected_results(records)
 

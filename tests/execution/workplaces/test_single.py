@@ -11,6 +11,7 @@ from tests.execution.helpers import (
     lines,
     node,
     run,
+    run_over,
     run_single,
     settled_output,
     sink_for,
@@ -36,9 +37,8 @@ def test_the_error_of_a_failing_step_has_its_cause(tmp_path: Path) -> None:
     def divide(record):
         return {"n": 1 / record["n"]}
 
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}, {"n": 0}])
     with pytest.raises(RecordError, match="on record 1 .*line 2.*ZeroDivisionError") as caught:
-        run(divide(), dataset, node(tmp_path))
+        run_over(tmp_path, divide(), [{"n": 1}, {"n": 0}])
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert "1 / record" in "".join(caught.value.traceback_text)
 
