@@ -306,14 +306,7 @@ def _words(entry: Entry | None) -> str:
     return f"{entry.operation.name.lower()} {Path(entry.target or entry.path).name}"
 
 
-def _disturb(
-    bench: Bench,
-    tally: Tally,
-    draw: Draw,
-    faults: list[Fault],
-    *,
-    reads: bool,
-) -> None:
+def _disturb(bench: Bench, tally: Tally, draw: Draw, faults: list[Fault], *, reads: bool) -> None:
     bench.reset()
     bench.child(lambda scenario: scenario.disturbed(), reads=reads)
     tally.calls = bench.control.count

@@ -77,9 +77,7 @@ def test_files_of_assets_and_partitions_of_any_name_are_below_the_root(
 
 @settings(max_examples=at_most(100))
 @given(_NAMES)
-def test_names_of_operators_groups_pipelines_and_nodes_are_plain_or_refused(
-    name: str,
-) -> None:
+def test_names_of_operators_groups_pipelines_and_nodes_are_plain_or_refused(name: str) -> None:
     registry = OperatorRegistry(print)
 
     def keep(record: dict[str, object]) -> None:

@@ -290,9 +290,7 @@ def test_a_folder_removed_under_the_run_is_a_storage_error(tmp_path: Path, mode:
     assert runs.check_the_next_attempt() == set()
 
 
-def test_a_run_whose_folder_was_replaced_publishes_nothing_into_the_new_one(
-    tmp_path: Path,
-) -> None:
+def test_a_run_whose_folder_was_replaced_publishes_nothing_into_the_new_one(tmp_path: Path) -> None:
     runs = _Runs(tmp_path, "single")
 
     def replace() -> None:

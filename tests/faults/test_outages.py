@@ -260,9 +260,7 @@ def test_records_that_are_all_dropped_have_not_failed(tmp_path: Path) -> None:
     assert (report.manifest.dropped, report.manifest.failed) == (5, 0)
 
 
-def test_a_single_failing_record_keeps_the_result_of_the_earlier_input(
-    endpoint: Endpoint,
-) -> None:
+def test_a_single_failing_record_keeps_the_result_of_the_earlier_input(endpoint: Endpoint) -> None:
     operator = endpoint.operator("single")
     run(operator, write_input(endpoint.home / "input.jsonl", numbered(1)), endpoint.folder)
     good = endpoint.published()
@@ -449,9 +447,7 @@ def test_a_call_in_plain_python_raises_and_resumes_with_resume(endpoint: Endpoin
         assert [record["n"] for record in operator(numbered(5))] == list(range(5))
 
 
-def test_the_error_names_the_last_of_consecutive_failures(
-    endpoint: Endpoint,
-) -> None:
+def test_the_error_names_the_last_of_consecutive_failures(endpoint: Endpoint) -> None:
     dataset = write_input(endpoint.home / "input.jsonl", numbered(300))
     endpoint.down()
     for mode in MODES:

@@ -158,9 +158,7 @@ def test_every_entry_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert read_positions(tmp_path / "journal") == (_READ_STAGES, [_AT_ONE])
 
 
-def test_digests_and_notes_of_damaged_spans_are_not_those_of_the_next_spans(
-    tmp_path: Path,
-) -> None:
+def test_digests_and_notes_of_damaged_spans_are_not_those_of_the_next_spans(tmp_path: Path) -> None:
     """A span without output lies at the same place as the next one."""
     empty, full = Span(0, 10, 1, 0, 1, 0, 0, 0, 0, 0), Span(10, 10, 1, 2, 0, 0, 5, 0, 1, 1)
     notes = [SpanNotes.of(1, [(0, one)], {}) for one in (dropped_for("short"), emitting(2))]
@@ -308,9 +306,7 @@ def test_a_state_may_hold_values_that_orjson_cannot_encode(tmp_path: Path) -> No
     assert found.state_of(STAGES) == state
 
 
-def test_positions_count_if_the_segment_is_unchanged_before_them(
-    tmp_path: Path,
-) -> None:
+def test_positions_count_if_the_segment_is_unchanged_before_them(tmp_path: Path) -> None:
     segment = tmp_path / "segment"
     taken = [position(b"one\n", 1), position(b"one\ntwo\n", 2), position(b"one\ntwo\nthree\n", 3)]
     segment.write_bytes(b"one\ntwo\nthree\nand half a li")
@@ -332,9 +328,7 @@ def test_of_positions_behind_the_same_bytes_the_last_comes_first(tmp_path: Path)
     ]
 
 
-def test_positions_count_if_the_quarantine_file_is_unchanged_before_them(
-    tmp_path: Path,
-) -> None:
+def test_positions_count_if_the_quarantine_file_is_unchanged_before_them(tmp_path: Path) -> None:
     segment, quarantine = tmp_path / "segment", tmp_path / "quarantine"
     segment.write_bytes(b"one\ntwo\nthree\n")
     kept = [NOTHING, *(Extent(len(text), xxhash.xxh3_128(text).digest()) for text in (b"a", b"ab"))]

@@ -172,9 +172,7 @@ def test_a_dataset_operator_killed_while_publishing_leaves_a_whole_result(
     assert not folder.checkpoints.exists()
 
 
-def test_a_manifests_draft_without_its_result_does_not_cost_the_checkpoint(
-    tmp_path: Path,
-) -> None:
+def test_a_manifests_draft_without_its_result_does_not_cost_the_checkpoint(tmp_path: Path) -> None:
     """A power loss may keep the name of a later file and lose that of an earlier one."""
     folder = _start(tmp_path)
     dataset = write_input(tmp_path / "new.jsonl", _NEW)
@@ -266,9 +264,7 @@ def test_a_death_while_publishing_the_same_bytes_again_leaves_the_result(
     assert not list(folder.path.glob(".*.draft"))
 
 
-def test_an_interrupted_publication_is_finished_by_the_next_run(
-    tmp_path: Path,
-) -> None:
+def test_an_interrupted_publication_is_finished_by_the_next_run(tmp_path: Path) -> None:
     folder = _start(tmp_path)
     dataset = write_input(tmp_path / "new.jsonl", _NEW)
     _killed("before the renames", act(_concurrency_mode="single"), dataset, folder)

@@ -438,9 +438,7 @@ def test_changed_code_is_logged_and_keeps_successful_records(fixable: Fixable) -
     assert Manifest.load(fixable.folder.manifest) == report.manifest
 
 
-def test_changed_options_are_logged_and_apply_only_to_failed_records(
-    fixable: Fixable,
-) -> None:
+def test_changed_options_are_logged_and_apply_only_to_failed_records(fixable: Fixable) -> None:
     fixable.run([3, 7], ResumePolicy.AUTO)
     report = fixable.run([], factor=10)
     assert fixable.result() == [0, 1, 2, 30, 4, 5, 6, 70, 8, 9]
@@ -632,9 +630,7 @@ def test_a_record_unfinished_elsewhere_is_not_used_and_the_note_reports_it(
     assert fixable.calls == [3]
 
 
-def test_an_unfinished_run_over_a_newer_input_is_resumed(
-    fixable: Fixable,
-) -> None:
+def test_an_unfinished_run_over_a_newer_input_is_resumed(fixable: Fixable) -> None:
     fixable.run([3], ResumePolicy.AUTO, run="first")
     fixable.dataset = write_input(fixable.dataset.path, [{"n": n} for n in range(20, 30)])
     fixable.stopped([24], ResumePolicy.AUTO, run="unfinished")
@@ -830,9 +826,7 @@ def test_a_selection_operator_is_refused_only_after_publication(
         run(Longest(), dataset, folder, run="third", resume=RETRY)
 
 
-def test_an_interrupted_publication_is_finished_before_a_retry(
-    fixable: Fixable,
-) -> None:
+def test_an_interrupted_publication_is_finished_before_a_retry(fixable: Fixable) -> None:
     def die() -> None:
         patch = pytest.MonkeyPatch()
         patch.setattr(commit, "_finish", lambda *_: os._exit(1))

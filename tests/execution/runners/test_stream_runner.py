@@ -198,9 +198,7 @@ def test_damaged_output_is_made_again(tmp_path: Path) -> None:
     assert second.calls == list(range(report.manifest.resumed, COUNT))
 
 
-def test_items_after_the_resumed_position_are_not_part_of_the_result(
-    tmp_path: Path,
-) -> None:
+def test_items_after_the_resumed_position_are_not_part_of_the_result(tmp_path: Path) -> None:
     """A killed run writes items that it does not settle, and a loss of power may leave anything."""
     interrupted(tmp_path, read_sequence(ROWS).map(Working(stop_at=300)))
     (segment,) = node(tmp_path).checkpoints.glob("*/segment-*")
@@ -309,9 +307,7 @@ def test_quarantined_items_are_beside_the_result(tmp_path: Path) -> None:
     assert report.error_path == node(tmp_path).errors
 
 
-def test_quarantined_items_survive_interruptions_without_duplicates(
-    tmp_path: Path,
-) -> None:
+def test_quarantined_items_survive_interruptions_without_duplicates(tmp_path: Path) -> None:
     def stream(stop_at: int | None) -> DataPipeline:
         worked = read_sequence(ROWS).map(failing).map(Working(stop_at))
         return worked.and_return(on_error="quarantine")

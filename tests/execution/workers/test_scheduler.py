@@ -196,9 +196,7 @@ def _try(schedule: Scheduler, content: bytes, done: int, seconds: float) -> None
     schedule.measured(done - 10, seconds)
 
 
-def test_a_lone_worker_gets_a_rest_shorter_than_a_worker_start(
-    tmp_path: Path,
-) -> None:
+def test_a_lone_worker_gets_a_rest_shorter_than_a_worker_start(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 8) as schedule:
         _try(schedule, content, 3000, 0.008)

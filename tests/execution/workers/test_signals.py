@@ -165,9 +165,7 @@ def test_a_process_lives_as_long_as_the_pipe_to_its_parent() -> None:
     os.close(writer)
 
 
-def test_where_the_kernel_does_not_signal_a_thread_watches(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_the_kernel_does_not_signal_a_thread_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parent_death, "_F_SETSIG", None)
     child, writer = _bound(lambda: time.sleep(60))
     os.close(writer)

@@ -87,9 +87,7 @@ def test_spans_with_failed_records_are_settled_once_and_undamaged(
     assert [row["index"] for row in error_rows(node(tmp_path))] == expected_failures(records)
 
 
-def test_an_operator_that_cannot_be_sent_is_a_worker_error_with_a_remedy(
-    tmp_path: Path,
-) -> None:
+def test_an_operator_that_cannot_be_sent_is_a_worker_error_with_a_remedy(tmp_path: Path) -> None:
     @data_register(_GROUP)
     def locked(record, lock=None):
         return record
