@@ -2,6 +2,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from dagster_dataops import RunReport
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError
-from tests.execution.engine import idle_workers
+from tests.execution.engine import idle_workers, processes
 from tests.execution.helpers import node, run, second_thread, write_input
 from tests.faults.crashing import Script, alive, in_child, wait_until
 from tests.nodes import background, deleting
@@ -160,6 +161,16 @@ def test_an_operator_can_request_fresh_workers(tmp_path: Path, kept: Any) -> Non
     assert len(shared | own | again) == 3
     assert not alive(own | again)
     assert _workers(_run(tmp_path, kept.tell())) == shared
+
+
+def test_a_fresh_worker_ends_as_soon_as_its_run_is_over(
+    tmp_path: Path, kept: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_GRACE_SECONDS", 60.0)
+    began = time.monotonic()
+    worker = _workers(_run(tmp_path, kept.tell(_fresh_workers=True)))
+    assert time.monotonic() - began < 50
+    assert not alive(worker)
 
 
 def test_a_worker_whose_module_was_edited_is_replaced(tmp_path: Path, kept: Any) -> None:

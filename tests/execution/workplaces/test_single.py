@@ -8,12 +8,10 @@ from dagster_dataops.errors import RecordError, RunStoppedError
 from tests.execution.helpers import (
     TINY,
     cut_by,
-    lines,
     node,
     run,
     run_over,
     run_single,
-    settled_output,
     sink_for,
     write_input,
 )
@@ -41,22 +39,6 @@ def test_the_error_of_a_failing_step_has_its_cause(tmp_path: Path) -> None:
         run_over(tmp_path, divide(), [{"n": 1}, {"n": 0}])
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert "1 / record" in "".join(caught.value.traceback_text)
-
-
-def test_small_ranges_cover_the_whole_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @data_register(_GROUP)
-    def same(record):
-        return record
-
-    cut_by(monkeypatch, TINY)
-    records = [{"n": n} for n in range(20)]
-    dataset = write_input(tmp_path / "input.jsonl", records)
-    sink = sink_for(same(_concurrency_mode="single"), dataset, node(tmp_path))
-    run_single(sink)
-    assert b"".join(settled_output(sink)) == lines(records)
-    sink.checkpoint.close()
 
 
 def test_a_stop_keeps_settled_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
