@@ -91,11 +91,8 @@ class CheckpointSink(Sink):
         Raises:
             InputError: The file was replaced or changed while it was read.
         """
-        (stamp,), now, read_ns = (
-            self.attempt.stamps,
-            self.work.dataset.stamp(),
-            self.attempt.read_ns,
-        )
+        (stamp,), read_ns = self.attempt.stamps, self.attempt.read_ns
+        now = self.work.dataset.stamp()
         compared = self.work.checks_input and now.resembles(stamp)
         if compared and (now != stamp or stamp.hides_changes(read_ns)):
             if holds_settled(self.work.dataset, self.checkpoint.table):

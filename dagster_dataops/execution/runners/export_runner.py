@@ -4,6 +4,7 @@ The draft of the export is complete before that of the result. It replaces the e
 both are on disk, and then the result is published.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -74,10 +75,10 @@ class ExportRunner(DatasetRunner):
                 export = self._write(records)
                 self._rows = export.rows
                 if records.unread and attempt.operator.__dataops__.keys_read():
-                    _read_through(records)  # counts those that lack a column
+                    deque(records, 0)  # counts those that lack a column
                 return export.files
             if attempt.inputs[0].rows is None:
-                _read_through(records)  # counts them, and finds lines that are not records
+                deque(records, 0)  # counts them, and finds lines that are not records
             return self._current.files
 
         return listed
@@ -93,11 +94,6 @@ class ExportRunner(DatasetRunner):
         made_from = " ".join(map(str, self.fingerprint.to_json().values()))
         made_from += columns_text(attempt.operator.__dataops__.columns)
         return Delivery(self._writer, target, folder.receipt, made_from)
-
-
-def _read_through(records: ExportRecords) -> None:
-    for _ in records:
-        pass
 
 
 class _Writer:

@@ -10,7 +10,7 @@ may follow quick ones: a worker whose range takes too long returns the lines tha
 from collections import deque
 from typing import Final
 
-from dagster_dataops.datasets.batches import BatchStarts
+from dagster_dataops.datasets.batches import BatchStarts, next_cut
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.workers.protocol import Mode, Range
 from dagster_dataops.foundation.places.object_file import ObjectFile
@@ -128,17 +128,11 @@ class Scheduler:
             size = self._left
         if self._batches is not None and self._batches.at_or_after(start, end) > start:
             size = 1  # the rest of a batch alone: batches are counted from the start of a range
-        cut = self._cut(min(start + size, end), end)
+        cut = next_cut(self._descriptor, min(start + size, end), end, self._batches)
         if cut < end:
             self._gaps.appendleft(Interval(cut, end))
         self._left -= cut - start
         return Range(start, cut, patience=patience)
-
-    def _cut(self, position: int, end: int) -> int:
-        """Return the first place in [position, end] at which a range may begin, or ``end``."""
-        if self._batches is not None:
-            return self._batches.at_or_after(position, end)
-        return next_line_start(self._descriptor, position, end)
 
     def _is_brief(self) -> bool:
         """Return whether one worker will finish before another one could start."""
@@ -189,7 +183,8 @@ class Scheduler:
             return None
         if order.mode is Mode.NORMAL:
             # Only the batch that was being processed is divided.
-            most = self._cut(start + (1 if self._batches else self._most), order.end)
+            most = start + (1 if self._batches else self._most)
+            most = next_cut(self._descriptor, most, order.end, self._batches)
             if most < order.end:
                 self.put_back(Interval(most, order.end))
             self.give_back(Range(start, most, Mode.CAREFUL))

@@ -191,13 +191,11 @@ class _Run:
         if self._ending or not worker.ready:
             return
         depth = 1 if worker.late else self._scheduler.depth
-        while len(worker.ranges) < depth and (order := self._take()):
+        sharing = len(self._pool.workers)
+        while len(worker.ranges) < depth and (order := self._scheduler.take(sharing)):
             worker.ranges.append(order)
             with suppress(OSError):
                 worker.connection.send_bytes(protocol.pack_range(order))
-
-    def _take(self) -> Range | None:
-        return self._scheduler.take(len(self._pool.workers))
 
     def _listen(self, seconds: float) -> None:
         for worker, has_message in self._pool.wait_for_messages(seconds).items():

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from dagster_dataops import JsonlDataset, RunReport
 from dagster_dataops.checkpoints.journal import kept_journal
-from dagster_dataops.checkpoints.resume import seeded_checkpoint
-from dagster_dataops.checkpoints.resume.seeded_checkpoint import seeded_by_result
+from dagster_dataops.checkpoints.resume import retry_failed
+from dagster_dataops.checkpoints.resume.retry_failed import seeded_by_result
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets import writer
 from dagster_dataops.errors import RetryRefusedError, RunStoppedError, StorageError
@@ -718,7 +718,7 @@ def test_a_retry_killed_while_it_is_prepared_is_prepared_again(tmp_path: Path) -
 
     def die() -> None:
         patch = pytest.MonkeyPatch()
-        patch.setattr(seeded_checkpoint, "write_durably", lambda *_: os._exit(1))
+        patch.setattr(retry_failed, "write_durably", lambda *_: os._exit(1))
         rounds.run()
 
     assert in_child(die) == 1

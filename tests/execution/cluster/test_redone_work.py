@@ -18,9 +18,9 @@ def revoked(monkeypatch: pytest.MonkeyPatch) -> list[Interval]:
     found: list[Interval] = []
     revoke = LeaseSchedule.revoke
 
-    def noted(schedule: LeaseSchedule, agent: Hashable) -> int:
+    def noted(schedule: LeaseSchedule, agent: Hashable) -> None:
         found.extend(Interval(*part) for part in schedule._held_by(agent))
-        return revoke(schedule, agent)
+        revoke(schedule, agent)
 
     monkeypatch.setattr(LeaseSchedule, "revoke", noted)
     return found
