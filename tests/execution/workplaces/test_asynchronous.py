@@ -67,13 +67,3 @@ def test_a_failure_ends_the_step_and_cancels_calls_in_flight(tmp_path: Path) -> 
     report = run(fixed(), dataset, node(tmp_path), resume=ResumePolicy.ACROSS_CODE)
     assert report.manifest.resumed == 2
     assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(10))
-
-
-def test_no_thread_is_left_after_a_run(tmp_path: Path) -> None:
-    @data_register(_GROUP)
-    async def quick(record):
-        await asyncio.sleep(0)
-
-    before = set(threading.enumerate())
-    run(quick(), write_input(tmp_path / "input.jsonl", [{"n": 1}] * 40), node(tmp_path))
-    assert set(threading.enumerate()) <= before
