@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import load_result
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, WorkerError
 from tests.execution.helpers import (
@@ -27,10 +26,8 @@ from tests.faults.crashing import (
     Script,
     alive,
     alive_in_session,
-    in_child,
     wait_until,
 )
-from tests.nodes import ResumePolicy
 from tests.subprocesses import killed_at_exit
 
 
@@ -158,16 +155,6 @@ def test_a_worker_that_cannot_load_the_operator_is_an_error_at_once(
     monkeypatch.setenv("IN_WORKER", "1")
     with second_thread(True), pytest.raises(WorkerError, match=reason):
         run_over(tmp_path, module.keep(_max_workers=3), [{"n": 1}] * 10)
-
-
-def test_a_run_that_dies_leaves_the_previous_result_readable(tmp_path: Path) -> None:
-    run_over(tmp_path, poisonous(_concurrency_mode="single"), [{"n": 1}, {"n": 2}])
-    poisoned = write_input(tmp_path / "other.jsonl", [{"n": 3}, {"n": 4, "poison": "exit"}])
-    single = poisonous(_concurrency_mode="single")
-    assert in_child(lambda: run(single, poisoned, node(tmp_path), run="dead")) == 3
-    assert load_result(node(tmp_path)).read() == [{"n": 1}, {"n": 2}]
-    report = run(poisonous(), poisoned, node(tmp_path), resume=ResumePolicy.AUTO)
-    assert report.manifest.failed == 1
 
 
 _MAPPING = """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
+from dagster_dataops.errors import RecordError, RunStoppedError, WorkerError
 from tests.execution.engine import worker_pool
 from tests.execution.helpers import (
     SMALL,
@@ -200,23 +200,6 @@ def test_a_stop_ends_the_workers_and_keeps_their_finished_records(
     report = run(act(_max_workers=2), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
     assert report.manifest.rows_in == 500
     assert set(children_of(os.getpid())) == before
-
-
-@pytest.mark.parametrize("mode", ["single", "thread", "process"])
-def test_an_input_that_changes_under_way_is_refused(tmp_path: Path, mode: str) -> None:
-    path = tmp_path / "input.jsonl"
-
-    @data_register(_GROUP, _concurrency_mode=mode, _max_workers=2)
-    def meddle(record):
-        if record["n"] == 5:
-            with path.open("ab") as file:
-                file.write(b'{"n":99}\n')
-        return record
-
-    dataset = write_input(path, [{"n": n} for n in range(20)])
-    with pytest.raises(InputError, match="changed while it was being processed"):
-        run(meddle(), dataset, node(tmp_path))
-    assert not node(tmp_path).result.exists()
 
 
 def test_standard_output_of_forked_workers_is_written_once(tmp_path: Path, run_python) -> None:
