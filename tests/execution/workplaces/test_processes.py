@@ -12,7 +12,7 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError, WorkerError
-from tests.execution.engine import worker_pool
+from tests.execution.engine import idle_workers, worker_pool
 from tests.execution.helpers import (
     SMALL,
     TINY,
@@ -139,6 +139,7 @@ def test_no_descriptor_is_left_after_a_run(tmp_path: Path) -> None:
     folder = Path("/proc/self/fd")
     if not folder.exists():
         pytest.skip("needs /proc")
+    idle_workers.end()  # those of earlier tests, which may end meanwhile
     for mode in ("process", "thread", "single"):
         run(act(_max_workers=3, _concurrency_mode=mode), dataset, node(tmp_path, "warm"))
         before = len(list(folder.iterdir()))
