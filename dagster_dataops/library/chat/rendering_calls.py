@@ -64,21 +64,29 @@ def shown_form(template: ChatTemplate, names: Mapping[str, Any]) -> str:
 
 
 def _shows(template: ChatTemplate, names: Mapping[str, Any], arguments: Any) -> bool:
-    function = {"name": "probe", "arguments": arguments}
-    call = {"id": "call00001", "type": "function", "function": function}
-    messages = [
-        {"role": "user", "content": "a"},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "content": "b", "tool_call_id": "call00001", "name": "probe"},
-    ]
-    probe = {"tools": None, "documents": None, "add_generation_prompt": False}
-    for count in (3, 2):  # some templates know no results
+    probe = {**names, "tools": None, "documents": None, "add_generation_prompt": False}
+    for messages in _probes(arguments):
         try:
-            text = template.render({**names, **probe, "messages": messages[:count]}).text
+            text = template.render({**probe, "messages": messages}).text
         except UnfitRecordError:
             continue
         return "probe_value" in text and not any(wrong in text for wrong in _WRONG)
     return False
+
+
+def _probes(arguments: Any) -> Iterator[list[Message]]:
+    """Yield conversations with a call: some templates know no results, or take parts alone."""
+    function = {"name": "probe", "arguments": arguments}
+    call = {"id": "call00001", "type": "function", "function": function}
+    turns = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "b", "tool_call_id": "call00001", "name": "probe"},
+    ]
+    parts = [{**one, "content": [{"type": "text", "text": one["content"]}]} for one in turns]
+    for messages in (turns, parts):
+        yield messages
+        yield messages[:2]
 
 
 def lost(messages: list[Message], text: str) -> list[tuple[str, str]]:

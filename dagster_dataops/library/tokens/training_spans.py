@@ -73,9 +73,19 @@ class TurnFinder:
         try:
             self._by_prefix({MESSAGES: _PROBE})
         except UnfitRecordError as error:
-            msg = f"the template does not tell what the assistant writes: {error}"
-            raise DefinitionError(msg if _OTHERS in msg else f"{msg}; {_OTHERS}") from None
+            if not self._takes_parts():
+                msg = f"the template does not tell what the assistant writes: {error}"
+                raise DefinitionError(msg if _OTHERS in msg else f"{msg}; {_OTHERS}") from None
         return "prefix"
+
+    def _takes_parts(self) -> bool:
+        """Return whether prefixes fit a template that takes lists of parts alone."""
+        parts = [{**one, "content": [{"type": "text", "text": one["content"]}]} for one in _PROBE]
+        try:
+            self._by_prefix({MESSAGES: parts})
+        except UnfitRecordError:
+            return False
+        return True
 
     def _by_generation(self, record: dict[str, Any]) -> Rendered:
         rendered = self._renderer.render(record)

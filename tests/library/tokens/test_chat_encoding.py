@@ -163,6 +163,15 @@ def test_a_template_whose_beginnings_change_is_refused() -> None:
         encoded(template=counts)
 
 
+def test_a_template_that_takes_parts_alone_is_probed_with_parts() -> None:
+    parts = PLAIN.replace("m.content", "m.content[0]['text'] + ''")
+    chat = [{**one, "content": [{"type": "text", "text": one["content"]}]} for one in CHAT]
+
+    assert encoded(chat, parts).endswith("<assistant>[[No.</>]]")
+    with pytest.raises(DefinitionError, match="does not tell what the assistant writes"):
+        encoded(chat, parts.replace("'text'", "'texts'"))
+
+
 def test_equal_texts_do_not_hide_that_a_beginning_changes() -> None:
     same = {"role": "assistant", "content": "b", "reasoning_content": "r"}
     with pytest.raises(UnfitRecordError, match=r"messages\[1\]"):
