@@ -44,3 +44,12 @@ def test_a_check_may_contain_templates(project, monkeypatch):
 
     assert check.description == "There are at least 3 records."
     assert (check.name, check.severity.value, check.blocking) == ("enough", "WARN", False)
+
+
+def test_limits_of_trained_tokens(project):
+    written = """    checks:
+      - trained_tokens: {min_ratio: 0.25, tokenizer: bytes, special_ids: {"<|end|>": 256}}
+"""
+    (check,) = keywords_of(project, "", written)["checks"]["marked"]
+
+    assert check.description == "25.0 % to 90.0 % of the tokens are trained."
