@@ -38,7 +38,7 @@ def template_files(path: Path) -> TemplateFiles:
     if path.is_dir():
         config = _config(path / CONFIG) if (path / CONFIG).is_file() else {}
         templates = _of_folder(path) or _of_config(path, config)
-        tokens = _tokens_of_map(path / "special_tokens_map.json") | special_tokens_of(config)
+        tokens = special_tokens_of(config) | _tokens_of_map(path, config)
     elif path.suffix == ".json":
         config = _config(path)
         templates, tokens = _of_config(path, config), special_tokens_of(config)
@@ -69,8 +69,12 @@ def token_texts(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tokens_of_map(path: Path) -> dict[str, str]:
-    return special_tokens_of(_config(path)) if path.is_file() else {}
+def _tokens_of_map(folder: Path, config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the special tokens of the file that older tokenizers have besides their config."""
+    path = folder / "special_tokens_map.json"
+    if "added_tokens_decoder" in config or not path.is_file():
+        return {}
+    return special_tokens_of(_config(path))
 
 
 def _of_folder(folder: Path) -> dict[str, str]:

@@ -53,6 +53,16 @@ def test_a_file_of_its_own_goes_before_the_config(tmp_path: Path) -> None:
     assert rendered(tmp_path) == "file <s>"
 
 
+def test_the_map_of_older_tokenizers_goes_before_their_config(tmp_path: Path) -> None:
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"bos_token": "<m>"}))
+    template = "{{ bos_token }}"
+
+    config(tmp_path, chat_template=template, **BOS)
+    assert rendered(tmp_path) == "<m>"
+    config(tmp_path, chat_template=template, added_tokens_decoder={}, **BOS)
+    assert rendered(tmp_path) == "<s>"
+
+
 @pytest.mark.parametrize("as_files", [True, False])
 def test_one_of_several_templates(tmp_path: Path, as_files: bool) -> None:
     texts = {"default": "plain{{ '' }}", "tool_use": "tools{{ '' }}", "rag": "rag{{ '' }}"}
