@@ -10,6 +10,7 @@ round.
 """
 
 import argparse
+import gc
 import statistics
 import sys
 import time
@@ -98,6 +99,8 @@ def _transformers(tokenizer: str, template: str) -> Any:
 def measured(work: dict[str, Work], rounds: int) -> dict[str, list[float]]:
     """Return the CPU seconds of each round, by contender. They run in turn."""
     seconds: dict[str, list[float]] = {name: [] for name in work}
+    gc.collect()
+    gc.freeze()  # else each search for garbage looks at the packages of all contenders
     for number in range(rounds):
         for name in list(work) if number % 2 else reversed(work):
             begin = time.process_time()
