@@ -7,12 +7,12 @@ from typing_extensions import override
 from dagster_dataops.chats.chat_record import ChatRules
 from dagster_dataops.chats.losses import Losses, OnLoss
 from dagster_dataops.library.chat.alpaca import write_alpaca
+from dagster_dataops.library.chat.anthropic_turns import write_anthropic
 from dagster_dataops.library.chat.conversation_formats import (
     FORMATS,
     FROM_VALUE,
     format_of,
     to_messages,
-    write_anthropic,
     write_openai,
 )
 from dagster_dataops.library.chat.sharegpt import write_sharegpt
