@@ -60,16 +60,17 @@ def _turns_of(messages: list[Message], losses: Losses, first: int = 0) -> list[d
         UnfitRecordError: Blocks cannot hold something.
     """
     turns: list[dict[str, Any]] = []
+    after_result = False
     for number, message in enumerate(messages):
         place = f"messages[{number + first}]"
         turn = _WRITERS[message["role"]](message, place, losses)
         if turn is None:
             continue
-        after_result = bool(turns) and number > 0 and messages[number - 1]["role"] == TOOL
-        if after_result and turn["role"] == turns[-1]["role"] == USER:
+        if after_result and turn["role"] == USER:
             turns[-1]["content"] += _as_blocks(turn["content"])
         else:
             turns.append(turn)
+        after_result = message["role"] == TOOL
     losses.check_rest(turns, messages, "messages")
     return turns
 

@@ -118,6 +118,14 @@ def test_what_is_of_no_use_elsewhere_is_counted_alone(case) -> None:
     assert {key: value for key, value in counts.items() if key.startswith("lost/")} == expected
 
 
+def test_a_turn_behind_a_dropped_result_is_a_turn_of_its_own() -> None:
+    turns = record(USER, {"role": "tool", "content": "2"}, USER, RESULT | {"tool_call_id": "d"})
+    turns["messages"].insert(3, CALLING | {"tool_calls": [CALL | {"id": "d"}]})
+    converted = data.chat.ToAnthropic("drop").forward(turns)["messages"]
+    assert [one["content"] for one in converted[:2]] == ["a", "a"]
+    assert [one["role"] for one in converted] == ["user", "user", "assistant", "user"]
+
+
 @pytest.mark.parametrize("name", ["ToShareGPT", "ToAlpaca", "ToAnthropic", "ToOpenAI"])
 def test_no_empty_turn_stands_for_what_was_dropped(name: str) -> None:
     seen = record({"role": "user", "content": [{"type": "video", "path": "a"}]}, DONE)
