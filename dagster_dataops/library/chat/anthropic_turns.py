@@ -43,7 +43,9 @@ def write_anthropic(record: dict[str, Any], losses: Losses) -> Record:
     if record.get(TOOLS) is not None:
         made[TOOLS] = _tools_written(record[TOOLS], losses)
     skipped = len(record[MESSAGES]) - len(messages)
-    return {**rest, **made, MESSAGES: _turns_of(messages, losses, skipped)}
+    turns = _turns_of(messages, losses, skipped)
+    losses.check_rest(turns, record[MESSAGES], MESSAGES)
+    return {**rest, **made, MESSAGES: turns}
 
 
 def _turns_of(messages: list[Message], losses: Losses, first: int = 0) -> list[dict[str, Any]]:
@@ -71,7 +73,6 @@ def _turns_of(messages: list[Message], losses: Losses, first: int = 0) -> list[d
         else:
             turns.append(turn)
         after_result = message["role"] == TOOL
-    losses.check_rest(turns, messages, "messages")
     return turns
 
 

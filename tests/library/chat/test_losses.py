@@ -133,6 +133,11 @@ def test_no_empty_turn_stands_for_what_was_dropped(name: str) -> None:
         getattr(data.chat, name)("drop").forward(seen)
 
 
+def test_a_prompt_alone_is_no_request() -> None:
+    with pytest.raises(UnfitRecordError, match="messages: Anthropic can hold nothing of it"):
+        data.chat.ToAnthropic().forward(record({"role": "system", "content": "s"}))
+
+
 def test_results_in_another_order_than_the_calls_are_refused() -> None:
     calls = [CALL, CALL | {"id": "d"}]
     turned = record(USER, CALLING | {"tool_calls": calls}, RESULT | {"tool_call_id": "d"}, RESULT)
