@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from dagster_dataops.foundation.parts import ADDED, added
+from dagster_dataops.foundation.parts import ADDED, function_of_part
 
 
 @pytest.mark.parametrize("name", ADDED)
 def test_each_line_names_a_function_of_an_optional_part(name):
-    assert callable(added(name))
+    assert callable(function_of_part(name))
 
 
 def test_the_table_imports_no_part():
@@ -34,6 +34,31 @@ ours = [name for name in sys.modules if name.partition(".")[0] == "dagster_datao
 parts = ("cooking", "filestores", "loading", "cluster", "models", "reporting")
 print(len(ours), sorted({part for part in parts for name in ours if part in name.split(".")}))
 """
+
+
+RUN = """
+import sys
+before = set(sys.modules)
+from dagster_dataops import data_register
+
+@data_register("data.lean", _concurrency_mode="single")
+def up(record):
+    record["n"] += 1
+    return record
+
+assert up()([{"n": 1}]) == [{"n": 2}]
+ours = [name for name in sys.modules if name.partition(".")[0] == "dagster_dataops"]
+parts = ("training", "cluster", "models", "reporting", "chain_calls", "agents", "streams")
+heavy = {"asyncio", "ctypes", "hashlib", "importlib.metadata", "multiprocessing", "sqlite3"}
+found = {part for part in parts for name in ours if f".{part}." in f"{name}."}
+print(len(ours), sorted(found | heavy.intersection(sys.modules) - before))
+"""
+
+
+def test_a_plain_run_of_a_record_loads_few_modules_and_nothing_slow(run_python):
+    modules, others = run_python(RUN).split(maxsplit=1)
+    assert others.strip() == "[]"
+    assert int(modules) <= 185
 
 
 def test_definitions_of_text_operators_load_few_modules_and_no_optional_part(run_python):

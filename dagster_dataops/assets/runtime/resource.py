@@ -245,7 +245,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             ClusterError: The operator asks for agents, and cannot have them.
         """
         from dagster_dataops.assets.runtime.core_sharing import fair_settings
-        from dagster_dataops.execution.agent_pool import cluster_for
+        from dagster_dataops.execution.workplaces.workplace import cluster_for
 
         invocation = operator.__dataops__
         if cluster_for(invocation.spec.qualified_name, invocation.resolved, attempt.cluster):

@@ -21,7 +21,6 @@ from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failur
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.workplace import run_workplace
-from dagster_dataops.operators.chains.chain import part_names
 from dagster_dataops.operators.definition.operator import Operator
 
 _MOST_REPAIRS: Final = 2
@@ -89,7 +88,7 @@ class RecordRunner(Runner):
         made = compose(attempt.folder, checkpoint, dataset, outcomes=outcomes, traced=traced)
         if not isinstance(made, Drafts):
             return made
-        parts = part_names(attempt.operator)
+        parts = [name for name, _ in attempt.operator.__dataops__.spec.parts]
         return replace(made, summary=RecordSummary.of(checkpoint.table, dataset, parts))
 
 

@@ -13,6 +13,10 @@ Steps: TypeAlias = Generator[Any, Any, T]
 IsInterrupt: TypeAlias = Callable[[BaseException], bool]
 
 
+class EndsCall:
+    """Marks exceptions that end a whole call from outside, such as those of its time limit."""
+
+
 class StepError(Exception):
     """Thrown to a generator when a step raised an exception of any class.
 

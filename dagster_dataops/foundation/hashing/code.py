@@ -37,7 +37,6 @@ from dataclasses import is_dataclass
 from datetime import date, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
 from functools import cached_property, partial
 from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, Final, NamedTuple, TypeGuard
@@ -79,9 +78,10 @@ from dagster_dataops.foundation.hashing.values import (
 )
 
 _DATES: Final = (date, time, timedelta, tzinfo)
-_NUMBERS: Final = (complex, range, Decimal, Fraction, array, deque)
+_NUMBERS: Final = (complex, range, Decimal, array, deque)
 _CALLS: Final = (partial, types.MethodType, attrgetter, itemgetter, methodcaller)
 # Foreign classes whose objects count by their content.
+_CONTAINERS: Final = (set, frozenset, tuple)
 _DATA: Final = (*_DATES, *_NUMBERS, *_CALLS, string.Template)
 # Modules whose objects count by their class: they report, synchronize or run work.
 _MEANS: Final = frozenset(
@@ -414,7 +414,7 @@ class _CodeForms(ExactForms):
         if use is not None:
             return self._operator_form(use, depth)
         origin = self._home.origin(type(value).__module__)
-        data = isinstance(value, (*_DATA, set, frozenset, tuple)) or is_dataclass(value)
+        data = isinstance(value, (*_DATA, *_fractions(), *_CONTAINERS)) or is_dataclass(value)
         if origin is None or data:
             return super().object(value, depth)
         return self._foreign_form(value, depth, origin)
@@ -485,6 +485,12 @@ class _CodeForms(ExactForms):
 def _is_module(value: object) -> TypeGuard[types.ModuleType]:
     """Return whether ``value`` is a module, without reading an attribute of it."""
     return issubclass(type(value), types.ModuleType)
+
+
+def _fractions() -> tuple[type, ...]:
+    """Return the class of fractions; nothing before its module, which has no other values."""
+    found = sys.modules.get("fractions")
+    return () if found is None else (found.Fraction,)
 
 
 def _module_of(target: Any) -> str:

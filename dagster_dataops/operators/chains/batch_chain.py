@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.foundation.concurrency.stepping import (
+    EndsCall,
     StepError,
     Steps,
     run_steps,
@@ -29,10 +30,6 @@ from dagster_dataops.operators.outcomes.return_contract import ContractError, ch
 from dagster_dataops.records import Record
 
 _Calls: TypeAlias = Generator[tuple[Callable[[Any], Any], Any], Any, None]
-
-
-class EndsCall:
-    """Marks exceptions that end a whole call from outside, such as those of its time limit."""
 
 
 class _Entry(NamedTuple):
