@@ -567,23 +567,23 @@ def no_threes(record: dict) -> dict:
 
 
 @pytest.fixture
-def root(tmp_path):
+def docs_root(tmp_path):
     with config.temporary(data_process_path=tmp_path, data_process_resume=True):
         yield tmp_path / "docs"
 
 
-def test_a_node_is_not_run_done_or_unfinished(root):
+def test_a_node_is_not_run_done_or_unfinished(docs_root):
     with pipeline("docs") as ppl:
         ppl.first = data.node_state_tests.no_threes()
         ppl.second = data.node_state_tests.keep(stop_at=2)
         ppl.third = data.node_state_tests.keep()
         ppl.fourth = data.node_state_tests.keep(_save_data=False)
-    assert set(node_states(ppl.graph, root).values()) == {"not run", "not saved"}
+    assert set(node_states(ppl.graph, docs_root).values()) == {"not run", "not saved"}
 
     with pytest.raises(RecordError):
         ppl(ROWS)
 
-    assert node_states(ppl.graph, root) == {
+    assert node_states(ppl.graph, docs_root) == {
         "first": "done, 4 rows, 1 failed",
         "second": "unfinished, 2 of 4 records",
         "third": "not run",
@@ -591,10 +591,10 @@ def test_a_node_is_not_run_done_or_unfinished(root):
     }
 
 
-def test_an_unreadable_folder_is_reported(root):
+def test_an_unreadable_folder_is_reported(docs_root):
     with pipeline("docs") as ppl:
         ppl.first = data.node_state_tests.keep()
     ppl(ROWS)
-    (root / "first" / "checkpoints" / "1" / "journal").mkdir(parents=True)
+    (docs_root / "first" / "checkpoints" / "1" / "journal").mkdir(parents=True)
 
-    assert node_states(ppl.graph, root)["first"].startswith("unreadable: ")
+    assert node_states(ppl.graph, docs_root)["first"].startswith("unreadable: ")

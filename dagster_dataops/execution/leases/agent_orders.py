@@ -82,4 +82,4 @@ class AgentOrders:
             return made
         agent = self._given % self.count, self.count
         self._given += 1
-        return in_run(made, replace(link, facts=replace(link.facts, agent=agent)))
+        return in_run(made, link._replace(facts=link.facts._replace(agent=agent)))
