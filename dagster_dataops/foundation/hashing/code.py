@@ -86,19 +86,9 @@ _DATA: Final = (*_DATES, *_NUMBERS, *_CALLS, string.Template)
 # Modules whose objects count by their class: they report, synchronize or run work.
 _MEANS: Final = frozenset(
     {"logging", "threading", "_thread", "asyncio", "_asyncio", "concurrent", "multiprocessing"}
-    | {
-        "signal",
-        "socket",
-        "_socket",
-        "ssl",
-        "_ssl",
-        "selectors",
-        "select",
-        "subprocess",
-        "warnings",
-    }
-    | {"loguru", "structlog", "tqdm", "rich", "prometheus_client", "opentelemetry", "sentry_sdk"}
-    | {"wandb", "mlflow", "logfire", "statsd", "datadog"}
+    | {"signal", "socket", "_socket", "ssl", "_ssl", "selectors", "select", "subprocess"}
+    | {"warnings", "wandb", "mlflow", "logfire", "statsd", "datadog", "loguru", "structlog"}
+    | {"tqdm", "rich", "prometheus_client", "opentelemetry", "sentry_sdk"}
 )
 _BOUND: Final = (types.BuiltinFunctionType, types.MethodWrapperType)
 # Names of modules that Python sets.
