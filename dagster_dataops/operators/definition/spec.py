@@ -38,7 +38,7 @@ from dagster_dataops.operators.secrets.secret_texts import Secrets
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)  # each is itself alone
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)  # compared by identity
 class OperatorSpec:
     """A registered operator.
 
@@ -162,7 +162,7 @@ class OperatorSpec:
         return _code_of(self.target, self.target.__module__, older=True).digest
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)  # each is itself alone
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)  # compared by identity
 class Invocation:
     """One configured use of an operator, stored in ``operator.__dataops__``.
 
