@@ -25,7 +25,7 @@ def _all_reported(_: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RunContext:
     """The settings of an attempt.
 

@@ -95,7 +95,7 @@ class RecordRunner(Runner):
 def _noted(start: StartDecision, note: str) -> StartDecision:
     """Return ``start`` with a note of reused outcomes, which replaces that of a fresh start."""
     fresh = start.kind is StartKind.FRESH
-    return replace(start, note=note if fresh else f"{start.note}; {note}")
+    return start._replace(note=note if fresh else f"{start.note}; {note}")
 
 
 def _process(sink: CheckpointSink) -> None:
