@@ -89,12 +89,14 @@ class OperatorExecutor:
         try:
             report = self._run(operator, inputs, folder, lock)
             use = operator.__dataops__
-            if not use.spec.kind.exports and use.output is None:
-                return report
-            from dagster_dataops.execution.result_exports import exported, exported_by_node
+            if use.spec.kind.exports:
+                from dagster_dataops.execution.result_exports import exported_by_node
 
-            if use.spec.kind.exports or use.output is None:
                 return exported_by_node(report, folder)
+            if use.output is None:
+                return report
+            from dagster_dataops.execution.result_exports import exported  # imports exporters
+
             return exported(report, use.output, folder, use.columns)
         finally:
             lock.release()

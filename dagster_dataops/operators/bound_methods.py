@@ -115,11 +115,13 @@ def _through_parts(
         forward = forward if watch is None else watch.part(number, forward)
         calls.append(chain_calls.PartCall(name, forward, use.asynchronous, bool(use.batch)))
     times = times or chain_calls.PartTimes(len(calls))
+    if spec.batch and spec.asynchronous:
+        return batch_chain.async_batch_chain_function(calls, times)
     if spec.batch:
-        made = batch_chain.async_batch_chain_function, batch_chain.batch_chain_function
-    else:
-        made = chain_calls.async_chain_function, chain_calls.chain_function
-    return made[0 if spec.asynchronous else 1](calls, times)
+        return batch_chain.batch_chain_function(calls, times)
+    if spec.asynchronous:
+        return chain_calls.async_chain_function(calls, times)
+    return chain_calls.chain_function(calls, times)
 
 
 def plain_function(operator: Operator) -> Callable[..., Any]:
