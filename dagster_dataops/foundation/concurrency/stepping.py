@@ -18,11 +18,7 @@ class EndsCall:
 
 
 class StepError(Exception):
-    """Thrown to a generator when a step raised an exception of any class.
-
-    Args:
-        error: That exception.
-    """
+    """Thrown to a generator when a step raised an exception of any class."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)

@@ -40,13 +40,7 @@ class _Entry(NamedTuple):
 
 
 class BatchPassage(AnyPassage):
-    """The way of a batch through the parts.
-
-    Args:
-        calls: The parts.
-        times: Takes their seconds.
-        records: The batch.
-    """
+    """The way of a batch through the parts."""
 
     def __init__(
         self, calls: Sequence[PartCall], times: PartTimes, records: Sequence[Record]
