@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.file_state import FileState
-from dagster_dataops.foundation.places.parted_file import PartedFile, state_of_parts
 from dagster_dataops.foundation.places.range_source import RangeSource, Readable, close_readable
 
 
@@ -35,6 +34,8 @@ def open_readable(location: Location) -> Readable:
     os.close(descriptor)
     if not stat.S_ISDIR(mode):
         raise InputError(str(location), "is a pipe or a device; write it to a file first")
+    from dagster_dataops.foundation.places.parted_file import PartedFile  # a folder is rare
+
     return PartedFile(location)
 
 
@@ -62,7 +63,11 @@ def state_at(location: Location) -> FileState:
     if isinstance(location, BucketFile):
         return _object(location).state()
     status = location.stat()
-    return state_of_parts(location) if stat.S_ISDIR(status.st_mode) else FileState.of(status)
+    if not stat.S_ISDIR(status.st_mode):
+        return FileState.of(status)
+    from dagster_dataops.foundation.places.parted_file import state_of_parts
+
+    return state_of_parts(location)
 
 
 def exists(location: Location) -> bool:
