@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from dagster_dataops.execution.agent_pool import Cluster
 
 
-def _never() -> str | None:
-    return None
-
-
-def _all_reported(_: str) -> bool:
-    return False
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RunContext:
     """The settings of an attempt.
@@ -53,11 +45,11 @@ class RunContext:
     resume: ResumePolicy = ResumePolicy.NEVER
     reuse_finished: bool = False
     earlier_runs: frozenset[str] = frozenset()
-    unreported: Callable[[str], bool] = _all_reported
+    unreported: Callable[[str], bool] = lambda _: False
     flush_seconds: float = 1.0
     lock_seconds: float = 3.0
     progress: Progress = field(default_factory=Quiet)
-    should_stop: Callable[[], str | None] = _never
+    should_stop: Callable[[], str | None] = lambda: None
     interrupts: Interrupts = (KeyboardInterrupt,)
     root: Path | None = None
     clients: Mapping[str, Any] = field(default_factory=dict)
