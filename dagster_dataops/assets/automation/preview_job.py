@@ -122,7 +122,7 @@ def preview_job(
 
 @dataclass(frozen=True)
 class _Preview:
-    """The work of the job: a function that runs the previews, and yields no event."""
+    """Runs all previews as the work of one step, which yields no events."""
 
     function: Callable[[dg.OpExecutionContext, DataOpsResource], None]
 

@@ -98,10 +98,10 @@ class ListedPipelineComponent(OperatorPipelineComponent, dg.StateBackedComponent
         return OperatorPipelineComponent.build_defs(listed, context)
 
     def _pattern(self) -> str:
-        """Return the source.
+        """Return the pattern of the source.
 
         Raises:
-            DefsYamlError: It is no pattern, or another field names partitions, too.
+            DefsYamlError: The source has no ``{partition}``, or another field sets partitions.
         """
         source, given = self.source, self.__dict__
         if not isinstance(source, (str, Path)) or not is_pattern(str(source)):
@@ -117,10 +117,10 @@ class ListedPipelineComponent(OperatorPipelineComponent, dg.StateBackedComponent
         return self._place.at(name).error(name, error)
 
     def _listed(self, state_path: Path | None) -> list[str]:
-        """Return the partitions of a state.
+        """Return the keys of the partitions that the state lists.
 
         Raises:
-            DefsYamlError: There is no state, it cannot be read, or it is of another source.
+            DefsYamlError: The state is missing or damaged, or lists the files of another source.
         """
         key, pattern = self.defs_state_config.key, str(self.source)
         if state_path is None:

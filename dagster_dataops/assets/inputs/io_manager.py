@@ -207,14 +207,14 @@ def _check_form(wanted: Any, context: dg.InputContext) -> None:
 
 
 def _takes_handle(wanted: Any) -> bool:
-    """Return whether a handle fits an annotation for which there is no form."""
+    """Return whether an input with this annotation gets a `JsonlDataset`, and no other form."""
     if wanted is Any or not isinstance(wanted, type):
         return loading_form(typing.get_origin(wanted)) is None
     return loading_form(wanted) is None and issubclass(JsonlDataset, wanted)
 
 
 def _listed_form(wanted: Any) -> Any:
-    """Return the form of each partition in a list of handles, paths or frames; else ``None``."""
+    """Return the type in ``list[...]`` if each partition is loaded as one; else ``None``."""
     if typing.get_origin(wanted) not in {list, Sequence}:
         return None
     (inner,) = typing.get_args(wanted)
