@@ -10,10 +10,8 @@ from dagster._config import process_config
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
 
-from dagster_dataops.assets.definitions import build_definitions
+from dagster_dataops import DataOpsResource, LLMResource, build_definitions
 from dagster_dataops.assets.runtime.environment_values import from_environment, written_values
-from dagster_dataops.assets.runtime.llm_resource import LLMResource
-from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.errors import ConfigurationError
 from tests.assets.helpers import execute, pipeline_of
 from tests.registries import OperatorRegistry

@@ -6,10 +6,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from dagster_dataops.assets.definitions import build_definitions
+from dagster_dataops import build_definitions, pipeline
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.errors import RunStoppedError
-from dagster_dataops.pipelines.pipeline import pipeline
 from tests.assets.helpers import resource_at
 from tests.registries import OperatorRegistry
 

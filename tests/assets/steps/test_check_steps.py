@@ -7,8 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsTranslator, build_definitions, checks
-from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
+from dagster_dataops import DataOpsTranslator, assets, build_definitions, checks
 from dagster_dataops.errors import PipelineDefinitionError
 from tests.assets.helpers import (
     checks_of,
@@ -183,7 +182,7 @@ letters = dg.StaticPartitionsDefinition(["a", "b"])
 
 
 class Partitioned(DataOpsTranslator):
-    def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+    def get_asset_spec(self, data: assets.DataOpsTranslatorData) -> dg.AssetSpec:
         return super().get_asset_spec(data).replace_attributes(partitions_def=letters)
 
 

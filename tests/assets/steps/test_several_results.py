@@ -20,7 +20,7 @@ from dagster_dataops import (
     dataops_resources,
     pipeline,
 )
-from dagster_dataops.assets import build_operator_job
+from dagster_dataops import assets as parts
 from dagster_dataops.checkpoints.publish import commit
 from tests.assets.helpers import (
     checks_of,
@@ -253,7 +253,7 @@ def test_an_op_has_an_output_for_each_result(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     resources = dataops_resources(resource_at(root))
-    job = build_operator_job(ppl, source=records(10), resources=resources)
+    job = parts.build_operator_job(ppl, source=records(10), resources=resources)
     result = job.execute_in_process(instance=instance)
     train: JsonlDataset = result.output_for_node("split", "train")
     assert train.rows == 6
