@@ -232,11 +232,7 @@ def _sensors(
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
     options: PipelineOptions,
 ) -> list[dg.SensorDefinition]:
-    """Return the sensor for new files of the source, if ``new_files`` is given.
-
-    Raises:
-        ConfigurationError: There are no dynamic partitions, or the source is not a path.
-    """
+    """Return the sensor for new files of the source, if ``new_files`` is given."""
     new_files, partitions_def = options.get("new_files"), options.get("partitions_def")
     if new_files is None:
         return []

@@ -143,11 +143,7 @@ def _schema(plans: Sequence[AssetPlan]) -> dict[str, dg.Field]:
 
 
 def _operators(plans: Sequence[AssetPlan], config: Mapping[str, Any]) -> dict[str, Operator]:
-    """Return the operator of every node with the options of the launch.
-
-    Raises:
-        Failure: An option or the limit is invalid.
-    """
+    """Return the operator of every node with the options of the launch."""
     if config["limit"] < 1:
         text = f"limit is {config['limit']}; a preview takes at least 1 record"
         raise dg.Failure(text, allow_retries=False)

@@ -137,10 +137,11 @@ def check_run_config(
     Raises:
         ConfigurationError: The run config has an unknown key, or a value of another type.
     """
-    given = schedule.run_config if isinstance(schedule, PipelineSchedule) else None
+    given: Any = schedule.run_config if isinstance(schedule, PipelineSchedule) else None
     if given is None:
         return
-    config = given.to_config_dict() if isinstance(given, dg.RunConfig) else dict(given)
+    is_mapping = isinstance(given, Mapping)
+    config: dict[str, Any] = dict(given) if is_mapping else given.to_config_dict()
     resources, known = config.get("resources"), definitions.resources or {}
     if isinstance(resources, Mapping):
         own = {name: one for name, one in resources.items() if name in known}
@@ -163,7 +164,7 @@ def check_run_config(
 def _required(hooks: Iterable[dg.HookDefinition], definitions: dg.Definitions) -> set[str]:
     """Return the keys of the resources that definitions and hooks need."""
     assets = (one for one in definitions.assets or () if isinstance(one, dg.AssetsDefinition))
-    users = [*assets, *(definitions.asset_checks or ()), *hooks]
+    users: list[Any] = [*assets, *(definitions.asset_checks or ()), *hooks]
     return {key for one in users for key in one.required_resource_keys}
 
 
@@ -180,11 +181,7 @@ def _check_timezone(timezone: str) -> None:
 
 
 def _check_windows(asked: PipelineSchedule, windows: dg.TimeWindowPartitionsDefinition) -> None:
-    """Check what a schedule of time windows cannot have.
-
-    Raises:
-        ConfigurationError: It has another time zone than the windows, or a run config.
-    """
+    """Check what a schedule of time windows cannot have."""
     if asked.timezone not in (None, windows.timezone):
         allowed = f"that of the time windows, {windows.timezone!r}, or left out"
         raise ConfigurationError("schedule.timezone", asked.timezone, allowed)
@@ -223,11 +220,7 @@ def _windows_of(
 
 
 def _moment(cron: str, windows: dg.TimeWindowPartitionsDefinition) -> dict[str, Any]:
-    """Return minute, hour and day of a cron line that matches once per window.
-
-    Raises:
-        ConfigurationError: The cron line matches more or less often.
-    """
+    """Return minute, hour and day of a cron line that matches once per window."""
     line = _ALIASES.get(cron, cron)
     if cron == EACH_WINDOW or line == windows.get_cron_schedule():
         return {}

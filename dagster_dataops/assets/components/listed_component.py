@@ -98,11 +98,7 @@ class ListedPipelineComponent(OperatorPipelineComponent, dg.StateBackedComponent
         return OperatorPipelineComponent.build_defs(listed, context)
 
     def _pattern(self) -> str:
-        """Return the pattern of the source.
-
-        Raises:
-            DefsYamlError: The source has no ``{partition}``, or another field sets partitions.
-        """
+        """Return the pattern of the source."""
         source, given = self.source, self.__dict__
         if not isinstance(source, (str, Path)) or not is_pattern(str(source)):
             allowed = "a path or URL with {partition}, such as s3://bucket/inbox/{partition}.jsonl"
@@ -117,11 +113,7 @@ class ListedPipelineComponent(OperatorPipelineComponent, dg.StateBackedComponent
         return self._place.at(name).error(name, error)
 
     def _listed(self, state_path: Path | None) -> list[str]:
-        """Return the keys of the partitions that the state lists.
-
-        Raises:
-            DefsYamlError: The state is missing or damaged, or lists the files of another source.
-        """
+        """Return the keys of the partitions that the state lists."""
         key, pattern = self.defs_state_config.key, str(self.source)
         if state_path is None:
             reason = f"the files of {pattern} were never listed: run {_REFRESH} (state {key!r})"

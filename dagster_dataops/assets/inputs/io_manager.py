@@ -138,11 +138,7 @@ def _inner_form(wanted: Any) -> Any:
 
 
 def _joined_form(datasets: Mapping[str, JsonlDataset], wanted: Any, asset: str) -> Any:
-    """Return partitions in their order as one value; without annotation as a dict.
-
-    Raises:
-        InputError: The annotation is one handle, and there are several partitions.
-    """
+    """Return partitions in their order as one value; without annotation as a dict."""
     if wanted is Any:
         return dict(datasets)
     if not _takes_handle(wanted) or len(datasets) == 1:
@@ -191,11 +187,7 @@ def in_form(datasets: Sequence[JsonlDataset], wanted: Any) -> Any:
 
 
 def _check_form(wanted: Any, context: dg.InputContext) -> None:
-    """Check that an input with an annotation can be loaded.
-
-    Raises:
-        InputError: No form has this class.
-    """
+    """Check that an input with an annotation can be loaded."""
     kind = typing.get_origin(wanted) or wanted
     if isinstance(kind, type) and not _takes_handle(kind) and loading_form(kind) is None:
         name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")

@@ -247,11 +247,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     def _settings_of(
         self, operator: Operator, attempt: "RunContext"
     ) -> Iterator[ExecutionSettings]:
-        """Yield the settings of an operator in a step; on a cluster, they are its own.
-
-        Raises:
-            ClusterError: The operator asks for agents, and cannot have them.
-        """
+        """Yield the settings of an operator in a step; on a cluster, they are its own."""
         from dagster_dataops.assets.runtime.core_sharing import fair_settings
         from dagster_dataops.execution.agent_pool import cluster_for
 

@@ -7,7 +7,7 @@ import time
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias
 
 from dagster_dataops.foundation.hashing.code_origins import module_spec
 from dagster_dataops.foundation.hashing.named_references import codes_in
@@ -112,8 +112,9 @@ def _function_in(block: list[str], *, alone: bool = True) -> _Function | None:
         raise
     if isinstance(body[0], ast.If):
         body = [*body[0].body, *body[1:]]
-    fits = isinstance(body[0], get_args(_Function)) and (len(body) == 1 or not alone)
-    return body[0] if fits else None
+    if not isinstance(body[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    return body[0] if len(body) == 1 or not alone else None
 
 
 def _in_decorators(function: _Function) -> Iterator[ast.AST]:
