@@ -504,6 +504,6 @@ def test_an_operators_asset_opens_its_source(registry: OperatorRegistry, root: P
         assert isinstance(value, dg.CodeReferencesMetadataValue)
         found += value.code_references
     assert [(r.file_path, r.line_number) for r in found] == [
-        (str(Path(__file__).absolute()), line_of("def referred(record: dict)") - 1),
+        (str(Path(__file__).absolute()), line_of("def referred(record: dict) -> dict:") - 1),
         (str(Path(__file__).absolute()), line_of("class Referred(group):")),
     ]
