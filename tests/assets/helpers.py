@@ -1,6 +1,6 @@
 """Build definitions of a test's pipeline and run them in this process."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from dagster_dataops.pipelines.local_run import run_operator
 from tests.registries import OperatorRegistry
 
 LOCK_SECONDS = 0.2
+Records = Callable[[int], Path]  # the type of the fixture `records`
 
 
 def pipeline_of(name: str = "docs", **operators: Operator) -> Pipeline:

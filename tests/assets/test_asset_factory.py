@@ -1,6 +1,5 @@
 """Tests of pipelines as assets: metadata, results for other assets, and staleness."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from dagster_dataops import DataOpsIOManager, DataOpsTranslator, Pipeline, pipeline
 from dagster_dataops import assets as parts
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     log_of,
@@ -23,8 +23,6 @@ from tests.assets.helpers import (
     write_jsonl,
 )
 from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
 
 
 @pytest.fixture

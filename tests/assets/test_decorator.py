@@ -1,6 +1,6 @@
 """Tests of dataops_assets: a step with a body of the user, and its specs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,16 @@ from dagster_dataops import (
 )
 from dagster_dataops import assets as parts
 from dagster_dataops.errors import PipelineDefinitionError
-from tests.assets.helpers import execute, metadata_of, numbered, pipeline_of, resource_at, result_of
+from tests.assets.helpers import (
+    Records,
+    execute,
+    metadata_of,
+    numbered,
+    pipeline_of,
+    resource_at,
+    result_of,
+)
 from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from dagster_dataops.assets.planning.run_tags import operator_tag
 from dagster_dataops.errors import ConfigurationError, DefinitionError, PipelineDefinitionError
 from tests.assets.helpers import (
     JOB_KINDS,
+    Records,
     asset_of,
     definitions_of,
     execute,
@@ -28,18 +29,8 @@ from tests.assets.helpers import (
 from tests.registries import OperatorRegistry
 from tests.warm_python import WarmPython
 
-Records = Callable[[int], Path]
 POD = {"dagster-k8s/config": {"container_config": {"resources": {"limits": {"cpu": "2"}}}}}
 KINDS = {"pipeline", "refresh", "retry_failed_records", "preview"}
-
-
-@pytest.fixture
-def upper(registry: OperatorRegistry) -> Any:
-    @registry("data.text", _concurrency_mode="single")
-    def upper(record: dict) -> None:
-        record["text"] = record["text"].upper()
-
-    return upper
 
 
 def texts() -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import pytest
 from dagster_dataops import Pipeline, assets, pipeline
 from dagster_dataops.errors import OperatorDefinitionError
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     metadata_of,
@@ -19,8 +20,6 @@ from tests.assets.helpers import (
     result_of,
 )
 from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
 
 
 @pytest.fixture

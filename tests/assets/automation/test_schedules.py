@@ -12,21 +12,11 @@ import pytest
 from dagster_dataops import DataOpsTranslator, PipelineSchedule, build_definitions
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from tests.assets.helpers import definitions_of, execute, pipeline_of, spec_of
-from tests.registries import OperatorRegistry
 
 DAYS = dg.DailyPartitionsDefinition("2024-01-01")
 HOURS = dg.HourlyPartitionsDefinition("2024-01-01-00:00")
 LETTERS = dg.StaticPartitionsDefinition(["b", "a"])
 EAGER = dg.AutomationCondition.eager()
-
-
-@pytest.fixture
-def upper(registry: OperatorRegistry) -> Any:
-    @registry("data.text", _concurrency_mode="single")
-    def upper(record: dict) -> None:
-        record["text"] = record["text"].upper()
-
-    return upper
 
 
 @pytest.fixture

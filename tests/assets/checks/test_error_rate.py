@@ -1,6 +1,5 @@
 """Tests of the check ``failed_records``: its results, metadata and blocking."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from dagster_dataops import DataOpsResource, ErrorRateCheck, assets, build_definitions, pipeline
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError, ResultMissingError
 from tests.assets.helpers import (
+    Records,
     checks_of,
     definitions_of,
     execute,
@@ -20,7 +20,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 A = dg.AssetKey(["docs", "a"])
 
 

@@ -1,7 +1,6 @@
 """Tests of source files: reported once per change, and tagged on the results that read them."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from dagster_dataops.errors import InputError
 from tests.assets.helpers import (
+    Records,
     dataset_of,
     definitions_of,
     digest_of,
@@ -22,7 +22,6 @@ from tests.registries import OperatorRegistry
 
 SOURCE = dg.AssetKey(["docs", "texts"])
 TAG = "dagster/input_data_version/docs/texts"
-Records = Callable[[int], Path]
 
 
 @pytest.fixture

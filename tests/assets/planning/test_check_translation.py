@@ -17,11 +17,17 @@ from dagster_dataops import (
     checks,
 )
 from dagster_dataops.errors import PipelineDefinitionError
-from tests.assets.helpers import checks_of, definitions_of, execute, pipeline_of, write_jsonl
+from tests.assets.helpers import (
+    Records,
+    checks_of,
+    definitions_of,
+    execute,
+    pipeline_of,
+    write_jsonl,
+)
 from tests.docstring_examples import example_in
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 LAYOUTS = pytest.mark.parametrize("layout", ["steps", "single_step"])
 SEVERITY = "dagster_dataops/severity"
 

@@ -1,6 +1,5 @@
 """Tests of dagster_dataops.assets.runtime.environment_values, and of secrets of resources."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ from dagster._serdes import serialize_value
 from dagster_dataops import DataOpsResource, LLMResource, build_definitions
 from dagster_dataops.assets.runtime.environment_values import from_environment, written_values
 from dagster_dataops.errors import ConfigurationError
-from tests.assets.helpers import execute, pipeline_of
+from tests.assets.helpers import Records, execute, pipeline_of
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 HIDDEN = "TOP-1"
 
 

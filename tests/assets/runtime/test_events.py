@@ -1,6 +1,6 @@
 """Tests of the event iterator: lazy, chainable, and without failures of the step."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from dagster_dataops import (
     dataops_resources,
 )
 from tests.assets.helpers import (
+    Records,
     execute,
     log_of,
     metadata_of,
@@ -25,8 +26,6 @@ from tests.assets.helpers import (
     write_jsonl,
 )
 from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from dagster_dataops.assets.runtime.observations import Observations, progress_m
 from dagster_dataops.assets.runtime.run_monitor import RunMonitor
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.progress import ProgressState
-from tests.assets.helpers import definitions_of, execute, pipeline_of, resource_at
+from tests.assets.helpers import Records, definitions_of, execute, pipeline_of, resource_at
 from tests.registries import OperatorRegistry
 
 
@@ -231,9 +231,6 @@ def test_a_hanging_database_costs_log_lines_and_delays_nothing(clock: Clock) -> 
     assert log.lines[1:] == [
         "upper: 500 of 1,000 records (50.0 %), 0.5 records/s, 16 min 40 s left"
     ]
-
-
-Records = Callable[[int], Path]
 
 
 @dg.job

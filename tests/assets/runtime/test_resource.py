@@ -29,6 +29,7 @@ from dagster_dataops.errors import (
     RetryRefusedError,
 )
 from tests.assets.helpers import (
+    Records,
     dataset_of,
     definitions_of,
     execute,
@@ -41,7 +42,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 STEP = "docs__fragile"
 
 

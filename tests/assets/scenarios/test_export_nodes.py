@@ -14,6 +14,7 @@ from dagster_dataops import data, pipeline
 from dagster_dataops.errors import ExportError, PipelineDefinitionError
 from tests.assets.component_project import WARNED_OF, Project
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     metadata_of,
@@ -23,7 +24,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 LAYOUTS = pytest.mark.parametrize("layout", ["steps", "single_step"])
 LETTERS = dg.StaticPartitionsDefinition(["a", "b/c"])
 

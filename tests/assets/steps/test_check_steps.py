@@ -1,6 +1,5 @@
 """Tests of declared checks as Dagster's: after their asset, alone, blocking, by partition."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from dagster_dataops import DataOpsTranslator, assets, build_definitions, checks
 from dagster_dataops.errors import PipelineDefinitionError
 from tests.assets.helpers import (
+    Records,
     checks_of,
     definitions_of,
     execute,
@@ -19,7 +19,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 FAILED = "failed_records"
 LAYOUT = pytest.mark.parametrize("layout", ["steps", "single_step"])
 

@@ -1,7 +1,6 @@
 """Tests of one step for a whole pipeline: the materializations equal those of many steps."""
 
 from collections import Counter
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from dagster_dataops import DataOpsTranslator, Pipeline, assets, pipeline
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     log_of,
@@ -21,7 +21,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 NODES = ("first", "second", "joined")
 TIMES = {"records_per_second", "dagster/uri", "trace"}
 ATTRIBUTES = (

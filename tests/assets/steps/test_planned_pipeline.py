@@ -1,6 +1,6 @@
 """Tests of a planned pipeline in custom assets and ops."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from dagster_dataops import DataOpsResource, Pipeline, dataops_resources
 from dagster_dataops import assets as parts
 from tests.assets.helpers import (
+    Records,
     execute,
     metadata_of,
     numbered,
@@ -18,8 +19,6 @@ from tests.assets.helpers import (
     result_of,
 )
 from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
 
 
 @pytest.fixture

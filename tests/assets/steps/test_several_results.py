@@ -1,7 +1,6 @@
 """Operators with several results as assets: one step, an asset an output."""
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from dagster_dataops import (
 from dagster_dataops import assets as parts
 from dagster_dataops.checkpoints.publish import commit
 from tests.assets.helpers import (
+    Records,
     checks_of,
     definitions_of,
     execute,
@@ -38,7 +38,6 @@ from tests.assets.helpers import (
 from tests.faults.crashing import DyingAfter, in_child
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 TRAIN, TEST = (dg.AssetKey(["docs", "split", name]) for name in ("train", "test"))
 LAYOUTS = ["steps", "single_step"]
 

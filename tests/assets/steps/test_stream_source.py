@@ -3,7 +3,7 @@
 import gzip
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from dagster_dataops.errors import (
 from dagster_dataops.execution.runners.given_stream import of_partition
 from dagster_dataops.streams.operations import Operations
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     log_of,
@@ -47,7 +48,6 @@ from tests.assets.helpers import (
 from tests.registries import OperatorRegistry
 from tests.streams.serving import served
 
-Records = Callable[[int], Path]
 ROWS = list(numbered(60))
 UPPER = [{**row, "text": row["text"].upper()} for row in ROWS]
 
