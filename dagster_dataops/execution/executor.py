@@ -26,7 +26,6 @@ from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.column_presence import check_presence, warn_of_missing
 from dagster_dataops.execution.input_facts import facts_of, identified, told_apart
 from dagster_dataops.execution.node_attempt import NodeAttempt
-from dagster_dataops.execution.result_exports import exported, exported_by_node
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
@@ -89,10 +88,16 @@ class OperatorExecutor:
         lock = folder.place.claim(self.context.run, self.context.lock_seconds)
         try:
             report = self._run(operator, inputs, folder, lock)
-            if operator.__dataops__.spec.kind.exports:
+            use = operator.__dataops__
+            if use.spec.kind.exports:
+                from dagster_dataops.execution.result_exports import exported_by_node
+
                 return exported_by_node(report, folder)
-            output, columns = operator.__dataops__.output, operator.__dataops__.columns
-            return report if output is None else exported(report, output, folder, columns)
+            if use.output is None:
+                return report
+            from dagster_dataops.execution.result_exports import exported  # imports exporters
+
+            return exported(report, use.output, folder, use.columns)
         finally:
             lock.release()
 
@@ -123,8 +128,7 @@ class OperatorExecutor:
             attempt.read(inputs if separate else [gathered(inputs, folder.input)])
             attempt.operator = operator = in_run(operator, _link(attempt))
             runner = make_runner(operator, attempt.inputs)
-            request = _start_request(attempt, runner, found, "" if late is None else late.run)
-            attempt.start = decide_start(request)
+            attempt.start = decide_start(_start_request(attempt, runner, found, late))
             if attempt.start.published is not None:
                 return _report(attempt, _take_over(attempt, attempt.start.published))
             check_presence(attempt)
@@ -150,17 +154,11 @@ def _link(attempt: NodeAttempt) -> RunLink:
 
 
 def _start_request(
-    attempt: NodeAttempt, runner: Runner, found: list[CheckpointContent], published_late: str
+    attempt: NodeAttempt, runner: Runner, found: list[CheckpointContent], late: Manifest | None
 ) -> StartRequest:
-    """Return the facts that the start decision depends on.
-
-    Args:
-        attempt: The attempt.
-        runner: The runner of its operator.
-        found: The checkpoints of the node, newest first.
-        published_late: The run whose publication this attempt finished; empty for none.
-    """
+    """Return the facts about a start; ``late`` is what this attempt has finished publishing."""
     context = attempt.context
+    late_run = "" if late is None else late.run
     return StartRequest(
         folder=attempt.folder,
         kind=attempt.operator.__dataops__.spec.kind,
@@ -172,7 +170,7 @@ def _start_request(
         reuse_finished=context.reuse_finished,
         reuse_outcomes=attempt.settings.reuse_outcomes,
         own_runs=context.earlier_runs | {context.run},
-        unreported=lambda run: run == published_late or context.unreported(run),
+        unreported=lambda run: run == late_run or context.unreported(run),
         complete=lambda: runner.complete(attempt),
     )
 
@@ -251,8 +249,8 @@ def _report(attempt: NodeAttempt, manifest: Manifest) -> RunReport:
     if not manifest.outputs:
         return whole
     outputs = {
-        name: _report_of(attempt, f"{folder.name}.{name}", place, own)
-        for name, (place, own) in manifest.parts(folder).items()
+        name: _report_of(attempt, f"{folder.name}.{name}", place, facts)
+        for name, (place, facts) in manifest.parts(folder).items()
     }
     return replace(whole, outputs=outputs)
 

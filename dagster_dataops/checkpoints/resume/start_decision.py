@@ -59,7 +59,7 @@ class ResumableStream(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class StartRequest:
     """Facts that a start decision depends on.
 
@@ -107,8 +107,7 @@ class OutcomeSource(NamedTuple):
     result: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StartDecision:
+class StartDecision(NamedTuple):
     """How an attempt starts.
 
     Attributes:
@@ -176,7 +175,7 @@ def changed_since(content: CheckpointContent, fingerprint: RunFingerprint) -> st
 
 
 def have_changed(parts: list[str]) -> str:
-    """Return that these parts of a fingerprint have changed, in words."""
+    """Return a phrase such as ``its options have changed since``."""
     verb = "have" if len(parts) > 1 or parts == ["options"] else "has"
     return f"{in_words(parts)} {verb} changed since"
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.calling import (
@@ -18,8 +17,7 @@ from dagster_dataops.operators.options.settings import ResolvedSettings
 from dagster_dataops.operators.outcomes.record_context import Tally
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
+class Calls(NamedTuple):
     """An operator that is open for calls in one thread, and what these calls report.
 
     Attributes:
@@ -60,8 +58,8 @@ def opened_calls(
     settings = operator.__dataops__.resolved
     breaker = Breaker(settings.stop_after_failures, operator=operator)
     retries = Retries(settings, breaker=breaker)
-    made: Callable[..., Any] = calling_once if operator.__dataops__.spec.batch else calling_each
-    with made(operator, interrupts, around, retries, tally) as call:
+    calling: Callable[..., Any] = calling_once if operator.__dataops__.spec.batch else calling_each
+    with calling(operator, interrupts, around, retries, tally) as call:
         yield Calls(
             operator=operator,
             settings=settings,

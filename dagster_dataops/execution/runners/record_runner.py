@@ -21,7 +21,6 @@ from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failur
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.workplace import run_workplace
-from dagster_dataops.operators.chains.chain import part_names
 from dagster_dataops.operators.definition.operator import Operator
 
 _MOST_REPAIRS: Final = 2
@@ -65,11 +64,11 @@ class RecordRunner(Runner):
                 work.open = checkpoint.table.gaps(work.content)
                 with synced_on_failure(checkpoint):
                     _process(sink)
-                made = self.compose(attempt, sink)
-                if isinstance(made, Drafts):
-                    return made
-                attempt.note(f"{len(made)} settled spans are damaged on disk; doing them again")
-                checkpoint.reject(made)
+                drafts = self.compose(attempt, sink)
+                if isinstance(drafts, Drafts):
+                    return drafts
+                attempt.note(f"{len(drafts)} settled spans are damaged on disk; doing them again")
+                checkpoint.reject(drafts)
                 self._journal_known(attempt.start, checkpoint)
         reason = "the output read back still differs from the output written; check the disk"
         raise StorageError(str(checkpoint.folder), "compose the result", reason)
@@ -86,17 +85,17 @@ class RecordRunner(Runner):
         """Return the drafts of the settled records, or the starts of damaged spans."""
         outcomes, traced = attempt.settings.reuse_outcomes, attempt.settings.trace
         checkpoint, dataset = sink.checkpoint, sink.work.dataset
-        made = compose(attempt.folder, checkpoint, dataset, outcomes=outcomes, traced=traced)
-        if not isinstance(made, Drafts):
-            return made
-        parts = part_names(attempt.operator)
-        return replace(made, summary=RecordSummary.of(checkpoint.table, dataset, parts))
+        drafts = compose(attempt.folder, checkpoint, dataset, outcomes=outcomes, traced=traced)
+        if not isinstance(drafts, Drafts):
+            return drafts
+        parts = [name for name, _ in attempt.operator.__dataops__.spec.parts]
+        return replace(drafts, summary=RecordSummary.of(checkpoint.table, dataset, parts))
 
 
 def _noted(start: StartDecision, note: str) -> StartDecision:
     """Return ``start`` with a note of reused outcomes, which replaces that of a fresh start."""
     fresh = start.kind is StartKind.FRESH
-    return replace(start, note=note if fresh else f"{start.note}; {note}")
+    return start._replace(note=note if fresh else f"{start.note}; {note}")
 
 
 def _process(sink: CheckpointSink) -> None:

@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -145,7 +145,7 @@ def _opened_means(operator: Operator, assignment: Assignment, fitness: Fitness) 
                 around = _both(heartbeat.around, alarm.around)
         calls = stack.enter_context(opened_calls(operator, (Terminated,), tally, around))
         fitness.note_limits()  # ``open`` may have changed them
-        yield _Means(replace(calls, call=fitness.checked(calls.call)), heartbeat)
+        yield _Means(calls._replace(call=fitness.checked(calls.call)), heartbeat)
 
 
 def _both(outer: Around, inner: Around) -> Around:
@@ -175,9 +175,9 @@ class _Worker:
         _watching.add(self._watch.native_id or 0)
 
     def _made_loop(self, assignment: Assignment, means: _Means) -> RangeLoop:
-        calls = replace(means.calls, call=self._termination.during(means.calls.call))
-        made = BatchLoop if calls.operator.__dataops__.spec.batch else SpanLoop
-        return made(
+        calls = means.calls._replace(call=self._termination.during(means.calls.call))
+        kind = BatchLoop if calls.operator.__dataops__.spec.batch else SpanLoop
+        return kind(
             calls,
             self._input,
             self._write,
@@ -243,13 +243,13 @@ class _Worker:
         with suppress(OSError):  # the parent has ended
             self._send(protocol.pack(Kind.SHORTENED, end))
 
-    def _write(self, settled: FinishedSpan) -> None:
+    def _write(self, span: FinishedSpan) -> None:
         """Append a finished span to the segment and report it."""
         if self._segment is None:
             self._segment = SegmentWriter(*self._segment_place)
-        offset = self._segment.append(settled.output, settled.errors)
-        notes = "" if settled.notes is None else settled.notes.to_text()
-        self._send(protocol.pack(Kind.SPAN, offset, notes, *settled.span))
+        offset = self._segment.append(span.output, span.errors)
+        notes = "" if span.notes is None else span.notes.to_text()
+        self._send(protocol.pack(Kind.SPAN, offset, notes, *span.span))
 
 
 register_waiting_threads(_watching.copy)
