@@ -92,7 +92,7 @@ class ToMessages(_Conversion, chat):
 
     ``format="from_value"`` renames ``from`` and ``value`` of turns to ``role`` and ``content``, in
     the columns ``conversations``, ``prompt``, ``completion``, ``chosen`` and ``rejected``, and
-    checks and changes nothing else.
+    changes nothing else.
 
     A record is an error if it breaks a rule of chat records; the error names the path. With
     ``order="turns"``, ``user`` and ``assistant`` must take turns after an optional ``system`` or
