@@ -27,7 +27,7 @@ class RowChunk(NamedTuple):
 
 
 class GroupCursor(FileCursor):
-    """Read groups of rows. The state is [group, index of the row in it, failures before].
+    """Read groups of rows. The group is saved, and the index of the next row in it.
 
     The stage has the field ``file_key``: the key under which each record holds its file path, or
     ``None`` for no such key.
@@ -53,11 +53,13 @@ class GroupCursor(FileCursor):
 
     @override
     def restore(self, state: State) -> None:
-        if len(state) == _PARTS_BEFORE:
-            state = [*state, 0]
         super().restore(state)
         self._group += 0  # raises TypeError unless it is a number
         self.failed = self._failed_before + 0
+
+    @override
+    def with_names(self, state: Any) -> dict[str, Any]:
+        return super().with_names([*state, 0] if len(state) == _PARTS_BEFORE else state)
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:

@@ -22,7 +22,7 @@ _MAX_DIGESTED_ROWS: Final = 32  # rows that enter the identity
 
 @dataclass(eq=False)
 class HuggingFaceRows(BlockwiseCursor, SourceStage):
-    """Yield the rows of a dataset in memory or on disk. The state is the index of the next row."""
+    """Yield the rows of a dataset in memory or on disk. The index of the next row is saved."""
 
     name: ClassVar[str] = "read_huggingface"
     saved: ClassVar[tuple[str, ...]] = ("item_index", "_failed_before")
@@ -39,8 +39,12 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
 
     @override
     def restore(self, state: State) -> None:
-        super().restore([state, 0] if isinstance(state, int) else state)
+        super().restore(state)
         self.failed = self._failed_before + 0
+
+    @override
+    def with_names(self, state: Any) -> dict[str, Any]:
+        return super().with_names([state, 0] if isinstance(state, int) else state)
 
     @override
     def identity(self) -> object:

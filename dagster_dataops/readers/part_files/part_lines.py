@@ -13,6 +13,7 @@ from dagster_dataops.readers.part_files.part_names import PartNames
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.random_access import ShardSlice
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, Stage, State
+from dagster_dataops.streams.files.file_stages import with_inner
 from dagster_dataops.streams.files.text_lines import LineEnding
 from dagster_dataops.streams.text_streams import read_text
 
@@ -99,6 +100,10 @@ class PartLines(SourceStage):
     @within.setter
     def within(self, state: State) -> None:
         self._to_restore = state
+
+    @override
+    def with_names(self, state: Any) -> dict[str, Any]:
+        return with_inner(super().with_names(state))
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:

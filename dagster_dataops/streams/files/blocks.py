@@ -84,7 +84,12 @@ class BlockCursor(FileCursor):
     def state(self) -> State:  # as the base does it, but it is called for every item
         read = self._length - self._remaining.__length_hint__()
         passed = max(self._skipped, read)
-        return [self._start, passed, self.lines_before, self._failed_before]
+        return {
+            "start": self._start,
+            "skipped": passed,
+            "lines_before": self.lines_before,
+            "failed_before": self._failed_before,
+        }
 
     @override
     def restore(self, state: State) -> None:

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DamagedFileError, StreamStateError
 from dagster_dataops.streams.core.item_failures import FailureCounter
-from dagster_dataops.streams.core.stage import BlockwiseCursor, SourceStage, State
+from dagster_dataops.streams.core.stage import UNNAMED, BlockwiseCursor, SourceStage, State
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.locations import Location
 
@@ -44,7 +44,7 @@ class FileStage(BlockwiseCursor, SourceStage):
     failed item.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("_number", "_to_restore", "_failed_before")
+    saved: ClassVar[tuple[str, ...]] = ("_number", "within", "_failed_before")
     left_out: ClassVar[frozenset[str]] = frozenset({"files", "block_size"})
     file_cursor: ClassVar[type[FileCursor]]
     files: FileSet
@@ -59,10 +59,23 @@ class FileStage(BlockwiseCursor, SourceStage):
         self._inner: FileCursor | None = None
         self._to_restore: State = None  # the position to restore in the next file
 
+    @property
+    def within(self) -> State:
+        """The position in the file."""
+        return self._to_restore if self._inner is None else self._inner.state()
+
+    @within.setter
+    def within(self, state: State) -> None:
+        self._to_restore = state
+
     @override
     def state(self) -> State:  # as the base does it, but it is called for every item
         within = self._to_restore if self._inner is None else self._inner.state()
-        return [self._number, within, self._failed_before]
+        return {"number": self._number, "within": within, "failed_before": self._failed_before}
+
+    @override
+    def with_names(self, state: Any) -> dict[str, Any]:
+        return with_inner(super().with_names(state))
 
     @override
     def restore(self, state: State) -> None:
@@ -85,9 +98,17 @@ class FileStage(BlockwiseCursor, SourceStage):
                 self.counter.settle(location.path, error)
 
 
+def with_inner(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values of a position of version 2, whose value ``within`` is a position itself."""
+    within = values["within"]
+    return {**values, "within": within if within is None else {UNNAMED: within}}
+
+
 def _restore_inner(inner: FileCursor, state: State) -> None:
     try:
         inner.restore(state)
+    except StreamStateError:
+        raise
     except (TypeError, ValueError, LookupError) as error:
         msg = f"its position is damaged: {type(error).__name__}: {error}"
         raise StreamStateError(msg) from error

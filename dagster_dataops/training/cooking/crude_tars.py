@@ -69,6 +69,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     """
 
     name: ClassVar[str] = "read_tar"
+    saved: ClassVar[tuple[str, ...]] = ("shard", "start", "sample", "failed_before")
     files: TarStore
     checked: bool
     block_size: int
@@ -119,20 +120,27 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     @override
     def state(self) -> State:
-        read = self._length - self._remaining.__length_hint__()
-        number = self._first + read if self._numbers is None else self._numbers[read]
-        return [self._number, self._starts[read], number, self._failed_before]
+        return self._state_at(self._length - self._remaining.__length_hint__())
 
     def previous_state(self) -> State:
         """Return the position before the last sample that was read."""
-        read = self.read - 1
-        number = self._first + read if self._numbers is None else self._numbers[read]
-        return [self._number, self._starts[read], number, self._failed_before]
+        return self._state_at(self.read - 1)
+
+    def _state_at(self, read: int) -> State:
+        return {
+            "shard": self._number,
+            "start": self._starts[read],
+            "sample": self._first + read if self._numbers is None else self._numbers[read],
+            "failed_before": self._failed_before,
+        }
 
     @override
     def restore(self, state: State) -> None:
+        values = self.values_of(state)
         self.reset()
-        self._number, start, self._first, self._failed_before = (one + 0 for one in state)
+        self._number, start, self._first, self._failed_before = (
+            values[name] + 0 for name in self.saved
+        )
         self._starts = [start]
         self.failed = self._failed_before
 
@@ -347,6 +355,7 @@ class TarRows(BlockwiseCursor, IndexRows):
     """
 
     name: ClassVar[str] = "index_tar"
+    saved: ClassVar[tuple[str, ...]] = ("shard", "read_samples", "first", "failed_before")
     source: TarSamples
     digests: bool
 
@@ -362,13 +371,20 @@ class TarRows(BlockwiseCursor, IndexRows):
 
     @override
     def state(self) -> State:
-        read = self._before + self.read
-        return [self._number, read, self._first, self._failed_before]
+        return {
+            "shard": self._number,
+            "read_samples": self._before + self.read,
+            "first": self._first,
+            "failed_before": self._failed_before,
+        }
 
     @override
     def restore(self, state: State) -> None:
+        values = self.values_of(state)
         self.reset()
-        self._number, self._before, self._first, self._failed_before = (one + 0 for one in state)
+        self._number, self._before, self._first, self._failed_before = (
+            values[name] + 0 for name in self.saved
+        )
         self._skipped = self._before
         self.failed = self._failed_before
 

@@ -225,9 +225,10 @@ def test_a_state_from_before_failures_were_counted_is_taken(tmp_path, kind):
     stream = read(tmp_path / "t").and_return()
     list(islice(stream, 4))
     state = stream.state_dict()
-    place = state["position"][1]
-    assert place[1:] == [4, 0]
-    state["position"][1] = place[:2]
+    within = state["position"]["within"]
+    assert (within["item_index"], within["failed_before"]) == (4, 0)
+    older = [0, [within["group"], within["item_index"]], 0]
+    state |= {"version": 2, "position": older}
     again = read(tmp_path / "t").and_return()
     again.load_state_dict(state)
     assert list(again) == ROWS[4:10]

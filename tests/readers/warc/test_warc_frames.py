@@ -7,23 +7,24 @@ import pytest
 from dagster_dataops import errors
 from dagster_dataops.readers.warc.web_archives import read_warc
 from dagster_dataops.testing import assert_resumes_anywhere
-from tests.readers.warc.archives import PAGES, page
+from tests.readers.warc.archives import PAGES, byte_of, page
 
 
 def test_a_position_is_the_byte_at_which_a_record_begins(archive):
     stream = read_warc(archive).and_return()
     rows = [next(iter(stream)) for _ in range(PAGES)]
-    number, place, _ = stream.state_dict()["position"]
-    assert (number, place[1]) == (0, 1)
-    assert archive.read_bytes()[place[0] :].startswith((b"WARC/1.", b"\x1f\x8b"))
-    assert place[0] > archive.stat().st_size * 0.7
+    position = stream.state_dict()["position"]
+    assert (position["number"], position["within"]["item_index"]) == (0, 1)
+    begin = byte_of(stream)
+    assert archive.read_bytes()[begin:].startswith((b"WARC/1.", b"\x1f\x8b"))
+    assert begin > archive.stat().st_size * 0.7
     assert rows[-1]["url"].endswith(str(PAGES - 1))
 
 
 def test_a_truncated_file_is_an_error_after_its_remaining_content(archive):
     content, expected = archive.read_bytes(), list(read_warc(archive, None))
     stream = read_warc(archive, None).and_return()
-    begins = [stream.state_dict()["position"][1][0] for _ in stream]
+    begins = [byte_of(stream) for _ in stream]
     ends = [*begins[1:], len(content)]
     for cut in set(range(1, len(content), 97)) - {0, *ends, *(end - 4 for end in ends)}:
         archive.write_bytes(content[:cut])
@@ -39,7 +40,7 @@ def test_a_truncated_file_is_an_error_after_its_remaining_content(archive):
 def test_a_file_of_whole_records_is_whole(archive):
     content, expected = archive.read_bytes(), list(read_warc(archive, None))
     stream = read_warc(archive, None).and_return()
-    for number, end in enumerate(stream.state_dict()["position"][1][0] for _ in stream):
+    for number, end in enumerate(byte_of(stream) for _ in stream):
         archive.write_bytes(content[:end])
         assert list(read_warc(archive, None)) == expected[:number]
 

@@ -7,7 +7,7 @@ import pytest
 
 from dagster_dataops import errors
 from dagster_dataops.readers.warc.web_archives import read_warc
-from tests.readers.warc.archives import PAGES, written
+from tests.readers.warc.archives import PAGES, byte_of, written
 
 
 def test_pages_are_records(archive):
@@ -43,7 +43,7 @@ def test_bytes_come_as_base64(archive):
 
 def test_a_damaged_record_is_named(archive):
     stream = read_warc(archive, None).and_return()
-    begins = [stream.state_dict()["position"][1][0] for _ in stream]
+    begins = [byte_of(stream) for _ in stream]
     content = bytearray(archive.read_bytes())
     damaged = begins[9] + (20 if archive.suffix == ".gz" else 0)
     content[damaged : damaged + 40] = b"\xff" * 40
@@ -58,7 +58,7 @@ def test_a_damaged_record_is_named(archive):
 def test_the_records_around_a_damaged_one_are_read(archive):
     expected = list(read_warc(archive, None))
     stream = read_warc(archive, None).and_return()
-    begins = [stream.state_dict()["position"][1][0] for _ in stream]
+    begins = [byte_of(stream) for _ in stream]
     content = bytearray(archive.read_bytes())
     for number in (3, 9):
         damaged = begins[number] + (20 if archive.suffix == ".gz" else 0)
