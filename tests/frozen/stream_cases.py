@@ -21,8 +21,8 @@ from dagster_dataops import (
     read_iterator,
     read_jsonl,
     read_sequence,
+    readers,
 )
-from dagster_dataops.readers import read_delimited, read_files, read_warc, read_zipped_records
 from dagster_dataops.text import read_text
 
 COUNTS: Final = (1, 4, 7)
@@ -136,11 +136,11 @@ STREAMS: Final[dict[str, Callable[[], Any]]] = {
     "jsonl": lambda: read_jsonl("records.jsonl").shuffle(4),
     "files": lambda: read_jsonl("records.jsonl").shuffle(0),
     "text": lambda: read_text("texts/part-0").prefetch(1),
-    "csv": lambda: read_delimited("table.csv"),
-    "whole files": lambda: read_files("texts").repeat(3),
+    "csv": lambda: readers.read_delimited("table.csv"),
+    "whole files": lambda: readers.read_files("texts").repeat(3),
     "parts": lambda: PartFiles("texts", 3, epochs=2).stream(),
-    "zip file": lambda: read_zipped_records("texts.zip"),
-    "warc": lambda: read_warc("pages.warc"),
+    "zip file": lambda: readers.read_zipped_records("texts.zip"),
+    "warc": lambda: readers.read_warc("pages.warc"),
     "tar": lambda: crude("shards").cook(_cooked),
     "tar by number": lambda: crude("shards").shuffle(0).cook(_cooked),
 }

@@ -5,8 +5,11 @@ import json
 
 import pytest
 
-from dagster_dataops import errors, read_jsonl
-from dagster_dataops.readers import read_delimited
+from dagster_dataops import (
+    errors,
+    read_jsonl,
+    readers,
+)
 from dagster_dataops.streams.files.hive_partitions import partitions
 
 
@@ -47,7 +50,7 @@ def test_json_lines_and_delimited_rows_have_them_too(logs):
             gzip.compress(b"name\n" + file.parent.name.encode())
         )
         file.unlink()
-    assert list(read_delimited(logs)) == [{"name": f"day={n}", "day": n} for n in (1, 2)]
+    assert list(readers.read_delimited(logs)) == [{"name": f"day={n}", "day": n} for n in (1, 2)]
 
 
 def test_a_column_of_the_record_itself_stays(tmp_path):
