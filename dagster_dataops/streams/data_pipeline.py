@@ -249,9 +249,6 @@ def _combined(
         given: The arguments by position: streams, or a list of streams and then options.
         pipelines: The argument ``pipelines``; ``None`` if it is not given.
         named: The options by name.
-
-    Raises:
-        StreamArgumentError: The arguments do not fit.
     """
     options = dict(named)
     if pipelines is not None:

@@ -161,11 +161,7 @@ def _left_out(
     shards: Sequence[TarShard],
     duplicates: str,
 ) -> list[int]:
-    """Return the numbers of samples whose keys other samples have.
-
-    Raises:
-        DuplicateKeyError: None may be left out.
-    """
+    """Return the numbers of samples whose keys other samples have."""
     repeated = list(writer.repeated_keys())
     if repeated and duplicates == "error":
         key, numbers = min(repeated, key=lambda one: one[1][1])

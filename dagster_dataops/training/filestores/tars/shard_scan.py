@@ -141,11 +141,7 @@ class _Samples:
         self.found.append(sample)
 
     def _replaces(self, name: str) -> bool:
-        """Return whether a file replaces that of the same name before it.
-
-        Raises:
-            DuplicateKeyError: No name may occur twice.
-        """
+        """Return whether a file replaces that of the same name before it."""
         if self._duplicates == "error":
             raise DuplicateKeyError(self._dataset, name, self._shard, self._shard)
         return self._duplicates == "last"

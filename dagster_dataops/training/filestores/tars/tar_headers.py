@@ -257,11 +257,7 @@ class HeaderReader:
             raise damaged(self.path, at, "its checksum is wrong")
 
     def _number(self, field: bytes, at: int) -> int:
-        """Return a number: octal digits, or big-endian bytes behind a mark (base 256).
-
-        Raises:
-            StreamSourceError: The field is invalid, or the number is negative.
-        """
+        """Return a number: octal digits, or big-endian bytes behind a mark (base 256)."""
         if field[0] in {0o200, 0o377}:
             number = int.from_bytes(field[1:], "big")
             if field[0] == 0o377:
