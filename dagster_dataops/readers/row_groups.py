@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.file_stages import FileCursor
 
 _PARTS_BEFORE: Final = 2  # of states before failures were counted
@@ -33,7 +32,7 @@ class GroupCursor(FileCursor):
     ``None`` for no such key.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("_group", "item_index", "_failed_before")
+    saved: ClassVar[tuple[str, ...]] = ("_group", "item_index", "failed_before")
 
     @abstractmethod
     def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
@@ -50,12 +49,6 @@ class GroupCursor(FileCursor):
     def reset(self) -> None:
         super().reset()
         self._group, self._failed_before = 0, self.failed
-
-    @override
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self._group += 0  # raises TypeError unless it is a number
-        self.failed = self._failed_before + 0
 
     @override
     def with_names(self, state: Any) -> dict[str, Any]:

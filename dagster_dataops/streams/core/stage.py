@@ -117,12 +117,17 @@ class Cursor(ABC):
 
         Raises:
             StreamStateError: The position lacks a value, or has one that the stage does not know.
+            TypeError: A value is no number, where the stage counts.
         """
         alone = not self.keys and len(self.opened) == 1
         values = {_INPUTS: [state]} if alone else self.values_of(state)
         self.reset()
         for key, name in self.keys:
-            setattr(self, name, values[key])
+            start, value = getattr(self, name), values[key]
+            if type(start) in {int, bool} and type(value) is not type(start):
+                msg = f"{key} of stage {self.title} is {value!r}, not {type(start).__name__}"
+                raise TypeError(msg)
+            setattr(self, name, value)
         for one, inner in zip(self.opened, values.get(_INPUTS, ()), strict=True):
             one.restore(inner)
 
@@ -187,6 +192,7 @@ class BlockwiseCursor(Cursor):
     """
 
     first_index = 0
+    _failed_before = 0  # the current block
     _remaining: Any = iter(())  # a list iterator
     _length = 0
 
@@ -210,7 +216,16 @@ class BlockwiseCursor(Cursor):
 
     @item_index.setter
     def item_index(self, index: int) -> None:
-        self.first_index = index + 0  # raises TypeError unless it is a number
+        self.first_index = index
+
+    @property
+    def failed_before(self) -> int:
+        """The number of failures before the current block."""
+        return self._failed_before
+
+    @failed_before.setter
+    def failed_before(self, count: int) -> None:
+        self._failed_before = self.failed = count
 
     def indexed_block(self, items: Sequence[Any]) -> Iterator[Iterator[Any]]:
         """Yield an iterator over the items of a new block; then go to the index behind it."""

@@ -44,7 +44,7 @@ class FileStage(BlockwiseCursor, SourceStage):
     failed item.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("_number", "within", "_failed_before")
+    saved: ClassVar[tuple[str, ...]] = ("_number", "within", "failed_before")
     left_out: ClassVar[frozenset[str]] = frozenset({"files", "block_size"})
     file_cursor: ClassVar[type[FileCursor]]
     files: FileSet
@@ -76,12 +76,6 @@ class FileStage(BlockwiseCursor, SourceStage):
     @override
     def with_names(self, state: Any) -> dict[str, Any]:
         return with_inner(super().with_names(state))
-
-    @override
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self._number += 0  # raises TypeError unless it is a number
-        self.failed = self._failed_before
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:

@@ -138,11 +138,10 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     def restore(self, state: State) -> None:
         values = self.values_of(state)
         self.reset()
-        self._number, start, self._first, self._failed_before = (
+        self._number, start, self._first, self.failed_before = (
             values[name] + 0 for name in self.saved
         )
         self._starts = [start]
-        self.failed = self._failed_before
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
@@ -382,11 +381,10 @@ class TarRows(BlockwiseCursor, IndexRows):
     def restore(self, state: State) -> None:
         values = self.values_of(state)
         self.reset()
-        self._number, self._before, self._first, self._failed_before = (
+        self._number, self._before, self._first, self.failed_before = (
             values[name] + 0 for name in self.saved
         )
         self._skipped = self._before
-        self.failed = self._failed_before
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
