@@ -10,7 +10,6 @@ from dagster_dataops import (
     read_jsonl,
     readers,
 )
-from dagster_dataops.streams.files.hive_partitions import partitions
 
 
 @pytest.mark.parametrize(
@@ -25,8 +24,12 @@ from dagster_dataops.streams.files.hive_partitions import partitions
         (["t=a=b", "t="], [{"t": "a=b"}, {"t": ""}]),
     ],
 )
-def test_columns_are_read_from_the_names_of_folders(folders, expected):
-    assert partitions(folders) == expected
+def test_columns_are_read_from_the_names_of_folders(folders, expected, tmp_path):
+    for number, folder in enumerate(folders):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "x.jsonl").write_text(f'{{"at":{number}}}\n')
+    rows = sorted(read_jsonl(tmp_path), key=lambda row: row["at"])
+    assert rows == [{"at": number, **columns} for number, columns in enumerate(expected)]
 
 
 @pytest.fixture
