@@ -182,6 +182,33 @@ class Cursor(ABC):
             one.restart(reset_rng=reset_rng)
 
 
+class NestingCursor(Cursor):
+    """A cursor that reads other cursors, one after another; it saves the position in the last one.
+
+    Attributes:
+        inner: The cursor that is read; ``None`` before the next one is opened.
+        to_restore: The position to restore in the next one; ``None`` for its start.
+    """
+
+    inner: "Cursor | None" = None
+    to_restore: State = None
+
+    @property
+    def within(self) -> State:
+        """The position in the cursor that is read, or the one to restore in the next."""
+        return self.to_restore if self.inner is None else self.inner.state()
+
+    @within.setter
+    def within(self, state: State) -> None:
+        self.inner, self.to_restore = None, state
+
+    @override
+    def with_names(self, state: Any) -> dict[str, Any]:
+        values = super().with_names(state)
+        within = values["within"]
+        return {**values, "within": within if within is None else {UNNAMED: within}}
+
+
 class BlockwiseCursor(Cursor):
     """A cursor that yields blocks of items, whose iterators know the number of remaining items.
 

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DamagedFileError, StreamStateError
 from dagster_dataops.streams.core.item_failures import FailureCounter
-from dagster_dataops.streams.core.stage import UNNAMED, BlockwiseCursor, SourceStage, State
+from dagster_dataops.streams.core.stage import BlockwiseCursor, NestingCursor, SourceStage, State
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.locations import Location
 
@@ -37,7 +37,7 @@ class FileCursor(BlockwiseCursor):
 
 
 @dataclass(eq=False)
-class FileStage(BlockwiseCursor, SourceStage):
+class FileStage(NestingCursor, BlockwiseCursor, SourceStage):
     """Yield the items of some files, one file after another.
 
     The number of the file is saved, and the position in it. The rest of a damaged file is one
@@ -56,26 +56,12 @@ class FileStage(BlockwiseCursor, SourceStage):
     @override
     def reset(self) -> None:
         self._number, self._failed_before = 0, self.failed
-        self._inner: FileCursor | None = None
-        self._to_restore: State = None  # the position to restore in the next file
-
-    @property
-    def within(self) -> State:
-        """The position in the file."""
-        return self._to_restore if self._inner is None else self._inner.state()
-
-    @within.setter
-    def within(self, state: State) -> None:
-        self._to_restore = state
+        self.within = None
 
     @override
     def state(self) -> State:  # as the base does it, but it is called for every item
-        within = self._to_restore if self._inner is None else self._inner.state()
+        within = self.to_restore if self.inner is None else self.inner.state()
         return {"number": self._number, "within": within, "failed_before": self._failed_before}
-
-    @override
-    def with_names(self, state: Any) -> dict[str, Any]:
-        return with_inner(super().with_names(state))
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
@@ -83,19 +69,13 @@ class FileStage(BlockwiseCursor, SourceStage):
             if number < self._number:
                 continue
             inner = self.file_cursor(self, location, self.counter)
-            if self._to_restore is not None:
-                _restore_inner(inner, self._to_restore)
-            self._number, self._inner, self._to_restore = number, inner, None
+            if self.to_restore is not None:
+                _restore_inner(inner, self.to_restore)
+            self._number, self.inner, self.to_restore = number, inner, None
             try:
                 yield from inner.blocks()
             except DamagedFileError as error:
                 self.counter.settle(location.path, error)
-
-
-def with_inner(values: dict[str, Any]) -> dict[str, Any]:
-    """Return values of a position of version 2, whose value ``within`` is a position itself."""
-    within = values["within"]
-    return {**values, "within": within if within is None else {UNNAMED: within}}
 
 
 def _restore_inner(inner: FileCursor, state: State) -> None:

@@ -53,7 +53,10 @@ class NumberedSamples(SourceByNumber):
 
     @override
     def samples(self) -> AbstractContextManager[IndexedItems]:
-        return _NumberedAccess(self, self.counter).opened()
+        return self._opened(self.counter)
+
+    def _opened(self, counter: FailureCounter) -> AbstractContextManager[IndexedItems]:
+        return nullcontext(_NumberedItems(self, counter))
 
     def sample(self, files: NumberedFiles, number: int) -> dict[str, Any]:
         """Return a sample by its number."""
@@ -82,7 +85,7 @@ class NumberedSamples(SourceByNumber):
 
     @override
     def access(self, context: ReadContext) -> RandomAccess | None:
-        return _NumberedAccess(self, context.failures.counter(self.name))
+        return RandomAccess(context.failures.counter(self.name), self._opened)
 
     @override
     def sample_of_key(self, shard: str, key: str) -> dict[str, Any]:
@@ -102,16 +105,6 @@ class NumberedRows(RowsByNumber):
     """Yield a line of an index for each sample of files."""
 
     name: ClassVar[str] = "index_files"
-
-
-class _NumberedAccess(RandomAccess):
-    def __init__(self, source: NumberedSamples, counter: FailureCounter) -> None:
-        super().__init__(counter)
-        self._source = source
-
-    @override
-    def opened(self) -> AbstractContextManager[IndexedItems]:
-        return nullcontext(_NumberedItems(self._source, self.counter))
 
 
 class _NumberedItems(IndexedItems):

@@ -230,7 +230,13 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     def access(self, context: ReadContext) -> RandomAccess | None:
         if not (self.checked and all(one.location.is_plain for one in self.data.shards)):
             return None
-        return TarAccess(self, context.failures.counter(self.name))
+        return RandomAccess(context.failures.counter(self.name), self.opened_items)
+
+    @contextmanager
+    def opened_items(self, counter: FailureCounter) -> "Iterator[IndexedTarSamples]":
+        """Open the samples by number; ``counter`` counts those that cannot be read."""
+        with closing(OpenShards()) as shards:
+            yield IndexedTarSamples(self, shards, counter)
 
     @override
     def sample_of_key(self, shard: str, key: str) -> dict[str, Any]:
@@ -239,7 +245,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         if number is None or shard not in {"", self.data.shards[index.shard_of(number)].name}:
             reason = "the dataset has changed, or the key belongs to another one or another split"
             raise UnknownSampleError(self.place, key, reason)
-        with TarAccess(self, FailureHandler().counter(self.name)).opened() as items:
+        with self.opened_items(FailureHandler().counter(self.name)) as items:
             return items.sample(number)
 
     @override
@@ -277,20 +283,6 @@ def left_out_samples(source: TarSamples) -> dict[int, frozenset[int]]:
     for number in numbers:
         found.setdefault(index.shard_of(number), set()).add(number)
     return {shard: frozenset(numbers) for shard, numbers in found.items()}
-
-
-class TarAccess(RandomAccess):
-    """Random access to the samples of local shards."""
-
-    def __init__(self, source: TarSamples, counter: FailureCounter) -> None:
-        super().__init__(counter)
-        self._source = source
-
-    @override
-    @contextmanager
-    def opened(self) -> "Iterator[IndexedTarSamples]":
-        with closing(OpenShards()) as shards:
-            yield IndexedTarSamples(self._source, shards, self.counter)
 
 
 class IndexedTarSamples(IndexedItems):
