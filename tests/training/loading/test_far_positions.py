@@ -8,14 +8,11 @@ import pytest
 from dagster_dataops import DataLoader2, DataPipeline, MultiProcessingReadingService
 from dagster_dataops.streams.core.permutations import Permutation
 from dagster_dataops.streams.core.seeds import seeded_random
+from tests.streams.functions import double
 from tests.streams.numbered_source import numbers_by_number
 
 FAR = 100_000_000
 MOST_SECONDS = 0.5  # of CPU time: that of a busy machine says nothing
-
-
-def double(number):
-    return number * 2
 
 
 def timed_first(loader, state):
