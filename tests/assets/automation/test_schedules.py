@@ -298,7 +298,7 @@ def test_what_a_schedule_cannot_have_is_refused(
         ({1: {}}, 'unexpected config entry "1"'),
         (dg.RunConfig(ops={"docs__upper": {"config": {"limi": 3}}}), '"limi"'),
     ],
-    ids=str,
+    ids=lambda value: None if isinstance(value, dg.RunConfig) else str(value),
 )
 @pytest.mark.parametrize("partitions", [None, LETTERS], ids=["whole", "letters"])
 def test_a_run_config_that_does_not_fit_the_job_is_refused(
