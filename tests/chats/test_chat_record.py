@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.chats.chat_record import ChatRules, chat_record
+from dagster_dataops import data
 from dagster_dataops.errors import UnfitRecordError
 from tests.each import each
 from tests.library.chat.conversations import called
@@ -27,18 +27,21 @@ def result(**more):
     return {"role": "tool", "content": "1", **more}
 
 
+def chat_record(record, **options):
+    return data.chat.ToMessages("messages", **options).forward(copy.deepcopy(record))
+
+
 def normal(*messages, **options):
-    return chat_record({"messages": list(messages)}, ChatRules(**options))["messages"]
+    return chat_record({"messages": list(messages)}, **options)["messages"]
 
 
 @given(called())
 def test_a_normal_form_stays_as_it_is(record) -> None:
-    before = copy.deepcopy(record)
-    assert chat_record(record) == record == before
-    as_text = chat_record(record, ChatRules(arguments="text"))
+    assert chat_record(record) == record
+    as_text = chat_record(record, arguments="text")
     assert chat_record(as_text) == record
-    assert chat_record(as_text, ChatRules(arguments="text")) == as_text
-    assert chat_record(record, ChatRules(arguments="keep")) == record
+    assert chat_record(as_text, arguments="text") == as_text
+    assert chat_record(record, arguments="keep") == record
 
 
 @each(
@@ -236,7 +239,7 @@ def test_nulls_of_arrow_are_left_out_and_data_stays() -> None:
     record = {"messages": [USER, asked], "tools": [tool]}
 
     kept = chat_record(record)
-    cleaned = chat_record(record, ChatRules(nulls="arrow"))
+    cleaned = chat_record(record, nulls="arrow")
 
     assert kept["tools"][0]["function"]["parameters"] == schema
     assert kept["messages"][1]["tool_calls"][0]["function"]["arguments"]["b"] is None

@@ -14,10 +14,7 @@ from dagster_dataops.chats.anthropic_blocks import (
     is_anthropic,
     messages_of,
     system_messages,
-    system_of,
     tools_of,
-    tools_written,
-    turns_of,
 )
 from dagster_dataops.chats.chat_record import (
     DEVELOPER,
@@ -247,22 +244,3 @@ def _openai_part(part: dict[str, Any], place: str, losses: Losses) -> dict[str, 
         return {"type": "image_url", "image_url": {"url": part["url"]}}
     losses.lose(place, kind)
     return None
-
-
-def write_anthropic(record: dict[str, Any], losses: Losses) -> Record:
-    """Return a chat record in normal form as a request to Anthropic: ``system``, turns, tools.
-
-    Raises:
-        UnfitRecordError: Blocks cannot hold something, or the column ``system`` is in the way.
-    """
-    rest: dict[str, Any] = {key: one for key, one in record.items() if key not in {MESSAGES, TOOLS}}
-    before = rest.pop("system", None)
-    system, messages = system_of(record[MESSAGES], losses)
-    if before and before != system:
-        msg = "the key 'system' and the system prompt of the messages differ; remove one"
-        raise UnfitRecordError(msg)
-    made = {"system": system} if system is not None else {}
-    if record.get(TOOLS) is not None:
-        made[TOOLS] = tools_written(record[TOOLS], losses)
-    skipped = len(record[MESSAGES]) - len(messages)
-    return {**rest, **made, MESSAGES: turns_of(messages, losses, skipped)}

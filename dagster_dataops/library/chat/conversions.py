@@ -7,12 +7,12 @@ from typing_extensions import override
 from dagster_dataops.chats.chat_record import ChatRules
 from dagster_dataops.chats.losses import Losses, OnLoss
 from dagster_dataops.library.chat.alpaca import write_alpaca
+from dagster_dataops.library.chat.anthropic_turns import write_anthropic
 from dagster_dataops.library.chat.conversation_formats import (
     FORMATS,
     FROM_VALUE,
     format_of,
     to_messages,
-    write_anthropic,
     write_openai,
 )
 from dagster_dataops.library.chat.sharegpt import write_sharegpt
@@ -92,7 +92,7 @@ class ToMessages(_Conversion, chat):
 
     ``format="from_value"`` renames ``from`` and ``value`` of turns to ``role`` and ``content``, in
     the columns ``conversations``, ``prompt``, ``completion``, ``chosen`` and ``rejected``, and
-    checks and changes nothing else.
+    changes nothing else.
 
     A record is an error if it breaks a rule of chat records; the error names the path. With
     ``order="turns"``, ``user`` and ``assistant`` must take turns after an optional ``system`` or

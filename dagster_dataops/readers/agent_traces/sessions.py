@@ -141,7 +141,8 @@ def call_of(name: str, identity: str, arguments: object) -> Call:
 def branch(lines: list[Line], key: str, parent_keys: tuple[str, ...]) -> set[str] | None:
     """Return the names of the lines from the last one back to the first; ``None`` without names.
 
-    Sessions are trees: a user who goes back begins a new branch.
+    Sessions are trees: a user who goes back begins a new branch. A line whose parent is not in the
+    file stands behind the line before it.
 
     Args:
         lines: The lines of a session.
@@ -151,10 +152,12 @@ def branch(lines: list[Line], key: str, parent_keys: tuple[str, ...]) -> set[str
     named = {line[key]: line for line in lines if isinstance(line.get(key), str)}
     if not named:
         return None
+    before = dict(zip([*named][1:], named, strict=False))
     found: set[str] = set()
     name: Any = next(reversed(named))
-    while isinstance(name, str) and name in named and name not in found:
+    while isinstance(name, str) and name not in found:
         found.add(name)
         line = named[name]
-        name = next((line[one] for one in parent_keys if line.get(one) is not None), None)
+        parent = next((line[one] for one in parent_keys if line.get(one) is not None), None)
+        name = parent if parent is None or str(parent) in named else before.get(name)
     return found

@@ -118,11 +118,24 @@ def test_what_is_of_no_use_elsewhere_is_counted_alone(case) -> None:
     assert {key: value for key, value in counts.items() if key.startswith("lost/")} == expected
 
 
+def test_a_turn_behind_a_dropped_result_is_a_turn_of_its_own() -> None:
+    turns = record(USER, {"role": "tool", "content": "2"}, USER, RESULT | {"tool_call_id": "d"})
+    turns["messages"].insert(3, CALLING | {"tool_calls": [CALL | {"id": "d"}]})
+    converted = data.chat.ToAnthropic("drop").forward(turns)["messages"]
+    assert [one["content"] for one in converted[:2]] == ["a", "a"]
+    assert [one["role"] for one in converted] == ["user", "user", "assistant", "user"]
+
+
 @pytest.mark.parametrize("name", ["ToShareGPT", "ToAlpaca", "ToAnthropic", "ToOpenAI"])
 def test_no_empty_turn_stands_for_what_was_dropped(name: str) -> None:
     seen = record({"role": "user", "content": [{"type": "video", "path": "a"}]}, DONE)
     with pytest.raises(UnfitRecordError, match=r"messages\[0\].content: .* can hold nothing of it"):
         getattr(data.chat, name)("drop").forward(seen)
+
+
+def test_a_prompt_alone_is_no_request() -> None:
+    with pytest.raises(UnfitRecordError, match="messages: Anthropic can hold nothing of it"):
+        data.chat.ToAnthropic().forward(record({"role": "system", "content": "s"}))
 
 
 def test_results_in_another_order_than_the_calls_are_refused() -> None:

@@ -175,3 +175,17 @@ def test_several_texts_of_a_message_are_one(tmp_path: Path) -> None:
     assert [one["content"] for one in record["messages"][:2]] == ["<reminder>\nGo.", "I\n\ngo."]
     assert [one["type"] for one in record["messages"][2]["content"]] == ["text", "image_url"]
     assert record["metadata"]["left_out"] == {"borders_of_texts": 2}
+
+
+def test_a_line_whose_parent_is_not_in_the_file_stands_behind_the_one_before(
+    tmp_path: Path,
+) -> None:
+    talk = Claude()
+    (record,) = read(
+        tmp_path / "a.jsonl",
+        talk.user("Go.", parentUuid="of another file"),
+        talk.said("m1", text("Gone.")),
+        talk.user("On.", parentUuid="lost"),
+        talk.said("m2", text("Done.")),
+    )
+    assert [one["content"] for one in record["messages"]] == ["Go.", "Gone.", "On.", "Done."]
