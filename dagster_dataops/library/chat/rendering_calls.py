@@ -78,7 +78,7 @@ def _probes(arguments: Any) -> Iterator[list[Message]]:
     """Yield conversations with a call: some templates know no results, or take parts alone."""
     function = {"name": "probe", "arguments": arguments}
     call = {"id": "call00001", "type": "function", "function": function}
-    turns = [
+    turns: list[Message] = [
         {"role": "user", "content": "a"},
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "content": "b", "tool_call_id": "call00001", "name": "probe"},
