@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.chats.tool_calls import with_text_arguments
+from dagster_dataops.datasets.chats.tool_calls import with_text_arguments
 from dagster_dataops.errors import (
     ContentFilteredError,
     EmptyReplyError,

@@ -2,7 +2,7 @@
 
 from typing import Any, Final, cast
 
-from dagster_dataops.chats.chat_record import (
+from dagster_dataops.datasets.chats.chat_record import (
     ASSISTANT,
     DEVELOPER,
     MESSAGES,
@@ -11,8 +11,8 @@ from dagster_dataops.chats.chat_record import (
     USER,
     Message,
 )
-from dagster_dataops.chats.json_fields import text_entry
-from dagster_dataops.chats.losses import Losses
+from dagster_dataops.datasets.chats.json_fields import text_entry
+from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.records import Record
 

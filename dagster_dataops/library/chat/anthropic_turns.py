@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Any, Final
 
-from dagster_dataops.chats.chat_record import (
+from dagster_dataops.datasets.chats.chat_record import (
     ASSISTANT,
     DEVELOPER,
     MESSAGES,
@@ -16,10 +16,10 @@ from dagster_dataops.chats.chat_record import (
     USER,
     Message,
 )
-from dagster_dataops.chats.content_parts import Part
-from dagster_dataops.chats.json_fields import text_entry
-from dagster_dataops.chats.losses import Losses
-from dagster_dataops.chats.tool_calls import FUNCTION, Call, Tool
+from dagster_dataops.datasets.chats.content_parts import Part
+from dagster_dataops.datasets.chats.json_fields import text_entry
+from dagster_dataops.datasets.chats.losses import Losses
+from dagster_dataops.datasets.chats.tool_calls import FUNCTION, Call, Tool
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.records import Record
 

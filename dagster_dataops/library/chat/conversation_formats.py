@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from dagster_dataops.chats.anthropic_blocks import (
+from dagster_dataops.datasets.chats.anthropic_blocks import (
     is_anthropic,
     messages_of,
     system_messages,
     tools_of,
 )
-from dagster_dataops.chats.chat_record import (
+from dagster_dataops.datasets.chats.chat_record import (
     DEVELOPER,
     MESSAGES,
     SYSTEM,
@@ -26,8 +26,8 @@ from dagster_dataops.chats.chat_record import (
     ChatRules,
     chat_record,
 )
-from dagster_dataops.chats.json_fields import json_list, list_of_dicts, text_entry
-from dagster_dataops.chats.losses import Losses
+from dagster_dataops.datasets.chats.json_fields import json_list, list_of_dicts, text_entry
+from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.alpaca import check_free, read_alpaca, read_pair
 from dagster_dataops.library.chat.sharegpt import CONVERSATIONS, read_sharegpt

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Final
 
-from dagster_dataops.chats.chat_record import MESSAGES, TOOLS
-from dagster_dataops.chats.json_fields import json_list, list_of_dicts
+from dagster_dataops.datasets.chats.chat_record import MESSAGES, TOOLS
+from dagster_dataops.datasets.chats.json_fields import json_list, list_of_dicts
 from dagster_dataops.library.analysis.text_spans import replaced
 from dagster_dataops.library.chat.turns import chat
 from dagster_dataops.library.pii.secret_keys import secret_spans

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal
 
-from dagster_dataops.chats.chat_record import MESSAGES, Message
-from dagster_dataops.chats.losses import OnLoss
+from dagster_dataops.datasets.chats.chat_record import MESSAGES, Message
+from dagster_dataops.datasets.chats.losses import OnLoss
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.chat.rendering_calls import lost
 from dagster_dataops.library.chat.rendering_record import ChatRenderer

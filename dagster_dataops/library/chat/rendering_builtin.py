@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from dagster_dataops.chats.chat_record import ASSISTANT, MESSAGES
-from dagster_dataops.chats.losses import Losses
+from dagster_dataops.datasets.chats.chat_record import ASSISTANT, MESSAGES
+from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.alpaca import write_alpaca
 from dagster_dataops.library.chat.rendering_jinja import Part, Rendered

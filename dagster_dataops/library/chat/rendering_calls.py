@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from dagster_dataops.chats.chat_record import Message
-from dagster_dataops.chats.tool_calls import in_form
+from dagster_dataops.datasets.chats.chat_record import Message
+from dagster_dataops.datasets.chats.tool_calls import in_form
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.rendering_jinja import ChatTemplate
 

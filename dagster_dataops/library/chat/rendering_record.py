@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.chats.chat_record import MESSAGES, ChatRules, Message
-from dagster_dataops.chats.json_fields import dict_entry, json_list, list_of_dicts
+from dagster_dataops.datasets.chats.chat_record import MESSAGES, ChatRules, Message
+from dagster_dataops.datasets.chats.json_fields import dict_entry, json_list, list_of_dicts
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import format_of, to_messages
 from dagster_dataops.library.chat.rendering_builtin import BUILTIN, builtin

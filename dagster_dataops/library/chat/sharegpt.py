@@ -7,8 +7,8 @@ A call of tools is a turn ``function_call`` whose value is the JSON text of ``{"
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dagster_dataops.chats.call_links import make_ids, new_ids
-from dagster_dataops.chats.chat_record import (
+from dagster_dataops.datasets.chats.call_links import make_ids, new_ids
+from dagster_dataops.datasets.chats.chat_record import (
     ASSISTANT,
     DEVELOPER,
     MESSAGES,
@@ -19,16 +19,16 @@ from dagster_dataops.chats.chat_record import (
     USER,
     Message,
 )
-from dagster_dataops.chats.content_parts import plain_text
-from dagster_dataops.chats.json_fields import (
+from dagster_dataops.datasets.chats.content_parts import plain_text
+from dagster_dataops.datasets.chats.json_fields import (
     json_list,
     json_text_value,
     kind_of,
     list_of_dicts,
     text_entry,
 )
-from dagster_dataops.chats.losses import Losses
-from dagster_dataops.chats.tool_calls import FUNCTION, Call, json_text
+from dagster_dataops.datasets.chats.losses import Losses
+from dagster_dataops.datasets.chats.tool_calls import FUNCTION, Call, json_text
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.records import Record
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dagster_dataops.chats.chat_record import MESSAGES, REASONING, TOOLS, Message
 from dagster_dataops.data import data_register
+from dagster_dataops.datasets.chats.chat_record import MESSAGES, REASONING, TOOLS, Message
 from dagster_dataops.errors import UnfitRecordError
 
 chat: Any = data_register.new_group("chat")

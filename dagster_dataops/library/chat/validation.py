@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.chats.chat_record import (
+from dagster_dataops.datasets.chats.chat_record import (
     ASSISTANT,
     OLD_RESULT,
     ROLES,

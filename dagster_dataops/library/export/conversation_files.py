@@ -6,8 +6,8 @@ from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-from dagster_dataops.chats.chat_record import MESSAGES, ChatRules
-from dagster_dataops.chats.losses import Losses
+from dagster_dataops.datasets.chats.chat_record import MESSAGES, ChatRules
+from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place, UnfitValueError
 from dagster_dataops.datasets.exporters.json_lines import (
     checked_compression,

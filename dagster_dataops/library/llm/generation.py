@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.chats.chat_record import (
+from dagster_dataops.datasets.chats.chat_record import (
     ASSISTANT,
     DEVELOPER,
     MESSAGES,
@@ -15,7 +15,7 @@ from dagster_dataops.chats.chat_record import (
     USER,
     ChatRules,
 )
-from dagster_dataops.chats.tool_calls import checked_calls
+from dagster_dataops.datasets.chats.tool_calls import checked_calls
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import to_messages
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm

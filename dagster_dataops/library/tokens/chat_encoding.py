@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from dagster_dataops.chats.chat_record import ROLES, ChatRules, chat_record
+from dagster_dataops.datasets.chats.chat_record import ROLES, ChatRules, chat_record
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.analysis.tokenization import Encoded
 from dagster_dataops.library.chat.rendering import check_lost, keep_texts

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dagster_dataops.chats.anthropic_blocks import messages_of
-from dagster_dataops.chats.json_fields import dict_entry
-from dagster_dataops.chats.losses import Losses
+from dagster_dataops.datasets.chats.anthropic_blocks import messages_of
+from dagster_dataops.datasets.chats.json_fields import dict_entry
+from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.readers.agent_traces.sessions import Line, Session, branch
 
 HARNESS: Final = "claude_code"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from dagster_dataops.chats.chat_record import ASSISTANT, REASONING, SYSTEM, TOOL
+from dagster_dataops.datasets.chats.chat_record import ASSISTANT, REASONING, SYSTEM, TOOL
 from dagster_dataops.readers.agent_traces.sessions import Line, Session, call_of
 
 HARNESS: Final = "codex"

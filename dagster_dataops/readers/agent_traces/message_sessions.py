@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dagster_dataops.chats.anthropic_blocks import messages_of
-from dagster_dataops.chats.chat_record import ASSISTANT, REASONING, SYSTEM, TOOL, USER
-from dagster_dataops.chats.json_fields import json_list, list_of_dicts, text_entry
-from dagster_dataops.chats.losses import Losses
-from dagster_dataops.chats.tool_calls import checked_tools
+from dagster_dataops.datasets.chats.anthropic_blocks import messages_of
+from dagster_dataops.datasets.chats.chat_record import ASSISTANT, REASONING, SYSTEM, TOOL, USER
+from dagster_dataops.datasets.chats.json_fields import json_list, list_of_dicts, text_entry
+from dagster_dataops.datasets.chats.losses import Losses
+from dagster_dataops.datasets.chats.tool_calls import checked_tools
 from dagster_dataops.readers.agent_traces.sessions import Line, Session, branch, call_of
 
 PI, DROID, HERMES = "pi", "droid", "hermes"

@@ -5,10 +5,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from dagster_dataops.chats.chat_record import ASSISTANT, REASONING, TOOL, ChatRules, chat_messages
-from dagster_dataops.chats.content_parts import plain_text
-from dagster_dataops.chats.json_fields import json_text_value, text_entry
-from dagster_dataops.chats.tool_calls import FUNCTION, Call
+from dagster_dataops.datasets.chats.chat_record import (
+    ASSISTANT,
+    REASONING,
+    TOOL,
+    ChatRules,
+    chat_messages,
+)
+from dagster_dataops.datasets.chats.content_parts import plain_text
+from dagster_dataops.datasets.chats.json_fields import json_text_value, text_entry
+from dagster_dataops.datasets.chats.tool_calls import FUNCTION, Call
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.records import Record
 

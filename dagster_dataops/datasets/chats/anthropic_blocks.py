@@ -7,7 +7,7 @@ texts and calls. In a chat record each result is a message, and thinking is ``re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dagster_dataops.chats.chat_record import (
+from dagster_dataops.datasets.chats.chat_record import (
     ASSISTANT,
     REASONING,
     SYSTEM,
@@ -15,10 +15,10 @@ from dagster_dataops.chats.chat_record import (
     TOOLS,
     Message,
 )
-from dagster_dataops.chats.content_parts import Part
-from dagster_dataops.chats.json_fields import dict_entry, list_of_dicts, text_entry
-from dagster_dataops.chats.losses import Losses
-from dagster_dataops.chats.tool_calls import FUNCTION, Call, Tool
+from dagster_dataops.datasets.chats.content_parts import Part
+from dagster_dataops.datasets.chats.json_fields import dict_entry, list_of_dicts, text_entry
+from dagster_dataops.datasets.chats.losses import Losses
+from dagster_dataops.datasets.chats.tool_calls import FUNCTION, Call, Tool
 
 BLOCKS: Final = ("tool_use", "tool_result", "thinking", "redacted_thinking")
 _THOUGHTS: Final = "\n\n"  # between several thinking blocks of one turn

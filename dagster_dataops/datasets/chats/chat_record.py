@@ -25,16 +25,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from dagster_dataops.chats.arrow_nulls import without_arrow_nulls
-from dagster_dataops.chats.call_links import link_answers
-from dagster_dataops.chats.content_parts import checked_content
-from dagster_dataops.chats.json_fields import (
+from dagster_dataops.datasets.chats.arrow_nulls import without_arrow_nulls
+from dagster_dataops.datasets.chats.call_links import link_answers
+from dagster_dataops.datasets.chats.content_parts import checked_content
+from dagster_dataops.datasets.chats.json_fields import (
     dict_entry,
     json_list,
     list_of_dicts,
     text_entry,
 )
-from dagster_dataops.chats.tool_calls import checked_calls, checked_tools
+from dagster_dataops.datasets.chats.tool_calls import checked_calls, checked_tools
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.records import Record
 
@@ -108,11 +108,13 @@ def chat_record(record: Record, rules: ChatRules = USUAL) -> Record:
     Raises:
         UnfitRecordError: The record breaks a rule.
     """
-    made: dict[str, Any] = {key: one for key, one in record.items() if key != MESSAGES}
+    made: dict[str, Any] = dict(record)
     messages = chat_messages(json_list(record.get(MESSAGES), MESSAGES), rules)
-    tools = json_list(made.pop(TOOLS, None), TOOLS)
+    tools = json_list(made.get(TOOLS), TOOLS)
     if tools is not None:
         made[TOOLS] = checked_tools(tools, TOOLS, rules.arguments)
+    elif TOOLS in made:
+        del made[TOOLS]
     if made.get("documents") is not None:
         list_of_dicts("documents", made["documents"])
     if made.get("chat_template_kwargs") is not None:
@@ -172,7 +174,7 @@ def _message(message: Message, place: str, rules: ChatRules) -> Message:
     """Return a message in normal form, apart from the ids of calls."""
     if message.keys() == _PLAIN and type(message["content"]) is str and message["role"] in ROLES:
         return dict(message)  # as most are; the rest takes ten times as long
-    made = {key: one for key, one in message.items() if one is not None}
+    made = {key: one for key, one in message.items() if one is not None or key == "content"}
     made["role"] = _role(message, place)
     _move_old_call(made, place)
     if made.get("tool_calls") == []:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from dagster_dataops.chats.json_fields import (
+from dagster_dataops.datasets.chats.json_fields import (
     dict_entry,
     json_text_value,
     kind_of,

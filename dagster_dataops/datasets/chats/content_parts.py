@@ -13,7 +13,12 @@ The parts::
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from dagster_dataops.chats.json_fields import dict_entry, kind_of, list_of_dicts, text_entry
+from dagster_dataops.datasets.chats.json_fields import (
+    dict_entry,
+    kind_of,
+    list_of_dicts,
+    text_entry,
+)
 from dagster_dataops.errors import UnfitRecordError
 
 Part: TypeAlias = dict[str, Any]
