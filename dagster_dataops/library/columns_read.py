@@ -86,6 +86,11 @@ def _members(**options: Any) -> list[ReadName]:
     return [ReadName(column, plain=True) for column in columns]
 
 
+def _packed(**options: Any) -> list[ReadName]:
+    columns = texts_in(options.get("columns"))
+    return [ReadName(column, plain=True) for column in columns] or _COLUMN(**options)
+
+
 def _prompted(**options: Any) -> list[ReadName]:
     """Return the key, and the columns that the templates need."""
     from dagster_dataops.models.prompt_templates import needed_names
@@ -143,7 +148,7 @@ READS: Final[Mapping[str, Declaration]] = {
     "shape.Template": _filled,
     "stats.Summary": OptionsOf(("keys",)),
     "stats.Threshold": _KEY,
-    "tokens.Pack": _COLUMN,
+    "tokens.Pack": _packed,
     "verify.AnswerF1": OptionsOf(("input_key", "reference_key")),
     "verify.Fields": _verified,
     "verify.IFEval": _followed,

@@ -66,6 +66,7 @@ WRITTEN: Final = frozenset(
     """
     cluster_key entities_key error_key followed_key headings_key index_key output_key parsed_key
     reason_key script_key secrets_key shares_key stats_key
+    boundaries_key lengths_key positions_key
     """.split()  # noqa: SIM905 - a list of words is easier to read
 )
 """Options that name columns which operators write."""
@@ -87,6 +88,7 @@ EXEMPT: Final = {
     "pii.Replace.key_replacement": "a text",
     "shape.Add.values": "written",
     "shape.Fill.values": "written where it is missing",
+    "tokens.Pack.label_key": "names one of the columns, if it has labels",
     "verify.Fields.required": "records may lack it; a note tells if all do",
     "verify.Fields.types": "records may lack it; a note tells if all do",
     "verify.JsonSchema.schema": "of the whole record; a note tells if all lack a required one",
@@ -132,6 +134,8 @@ def made(where: str, option: str, name: str, **settings: Any) -> Any:
         options["right_on"] = "text"
     if where == "join.Merge":
         options["duplicates"] = "first"
+    if (where, option) == ("tokens.Pack", "columns"):
+        options.pop("input_key", None)
     try:
         return data_register.operator(*where.split("."))(**options)
     except MissingExtraError:  # where a package is missing, another environment tests it
@@ -170,6 +174,7 @@ VALUES: Final[Mapping[str, Any]] = {
     "shape.Cast.types": 1,
     "shape.Explode.input_key": [1],
     "stats.Threshold.key": 1,
+    "tokens.Pack.columns": [1, 2],
     "tokens.Pack.input_key": [1, 2],
     "verify.IFEval.instructions_key": ["keywords:existence"],
     "verify.IFEval.kwargs_key": [{"keywords": ["boats"]}],

@@ -106,7 +106,8 @@ WORDS: Final = (
     _word("a set of defaults", "preset character_set", "choice", "str"),
     _word(
         "what is done with some records",
-        "mode keep missing empty duplicates on_error truncated thinking",
+        "mode keep missing empty duplicates on_error truncated thinking "
+        "on_overflow",
         "choice",
         "str",
         "flag",
@@ -115,7 +116,7 @@ WORDS: Final = (
         "how it works",
         "backend engine by how op match unit style format linkage template "
         r"script strip normalization (\w+_)?normalize compression table model model_path signals "
-        "label labels phone_region",
+        "label labels phone_region strategy",
         *TEXT,
         "function",
         "flag",
@@ -153,7 +154,8 @@ WORDS: Final = (
         "end_with_assistant energon fenced flatten grounded ibans ips keys label_only "
         "line_punct_exclude_zero links list_bullets main_content merge multiple negate non_empty "
         "overwrite phones public_ips_only regex reverse strip symbolic top_or_bottom_only verify "
-        "whole_words zip_to_shortest",
+        "whole_words zip_to_shortest "
+        "mask_first",
         "flag",
         "operational",
     ),
