@@ -1,7 +1,8 @@
 """The table of kill cases: runs of every kind, what they must publish and what else must hold."""
 
 import json
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from tests.operators.chain_parts import funnel_of
 Rows = list[dict[str, Any]]
 FILES: Final = 12  # of an artefact
 EXPORTED: Final = 1500  # rows of an export
+TRAINERS: Final = ("megatron", "mds", "litdata")  # formats of exports
 
 
 def numbered(count: int) -> Rows:
@@ -591,6 +593,9 @@ FORMATS = {
     "folder": lambda: data.export.Jsonl("out/x", records_per_file=100),
     "huggingface": lambda: data.export.HuggingFace("out/x", shard_bytes=5000),
     "webdataset": lambda: data.export.WebDataset("out/x/a-%03d.tar", shard_bytes=200_000),
+    "megatron": lambda: data.export.Megatron("out/x/a", "ids", shard_bytes=2000),
+    "mds": lambda: data.export.MDS("out/x", {"n": "int"}, shard_bytes=5000),
+    "litdata": lambda: data.export.LitData("out/x", "ids", 8, shard_bytes=2000),
 }
 
 if __name__ == "__main__":
@@ -598,7 +603,7 @@ if __name__ == "__main__":
     operator, number, (name, *_) = FORMATS[kind](), int(first), [*names, "node"]
     while True:
         path = HOME / f"input-{name}-{number % 2}.jsonl"
-        path.write_text((json.dumps({"n": number}) + "\\n") * 1500)
+        path.write_text((json.dumps({"n": number, "ids": [number]}) + "\\n") * 1500)
         folder = NodeFolder(HOME / name, "node")
         context = RunContext(run=f"r-{number}", resume=ResumePolicy.AUTO, lock_seconds=60,
                              root=HOME)
@@ -606,7 +611,7 @@ if __name__ == "__main__":
         log("published", number)
         number += 1
 """
-    options = ("parquet", "jsonl", "folder", "huggingface", "webdataset")
+    options = ("parquet", "jsonl", "folder", "huggingface", "webdataset", *TRAINERS)
     modules = ("pyarrow.parquet", "datasets", "webdataset")
     kills, wait, group = cases(3, campaign=60), (0, 0.2), False
 
@@ -637,6 +642,8 @@ def numbers_in(kind: str, folder: Path) -> set[int]:
         import datasets
 
         found = datasets.load_from_disk(str(folder / "x"))["train"]["n"]
+    elif kind in TRAINERS:
+        found = list(trained_on(kind, folder / "x"))
     else:
         import webdataset
 
@@ -645,6 +652,23 @@ def numbers_in(kind: str, folder: Path) -> set[int]:
         found = [sample["json"]["n"] for sample in read]
     assert len(found) == EXPORTED
     return set(found)
+
+
+def trained_on(kind: str, folder: Path) -> Iterator[int]:
+    """Yield the numbers in an export for a trainer, by what its index says."""
+    if kind == "megatron":
+        for index in sorted(folder.glob("*.idx")):
+            (count,) = struct.unpack_from("<Q", index.read_bytes(), 18)
+            yield from struct.unpack(f"<{count}i", index.with_suffix(".bin").read_bytes())
+        return
+    index = orjson.loads((folder / "index.json").read_bytes())
+    for part in index["shards" if kind == "mds" else "chunks"]:
+        name = part["raw_data"]["basename"] if kind == "mds" else part["filename"]
+        content, count = (folder / name).read_bytes(), part.get("samples") or part["chunk_size"]
+        places = struct.unpack_from(f"<{count + 1}I", content, 4)
+        width, code = (8, "q") if kind == "mds" else (4, "i")
+        assert places[-1] == len(content) == places[0] + width * count
+        yield from struct.unpack_from(f"<{count}{code}", content, places[0])
 
 
 TABLE: Final[tuple[type[Kill], ...]] = (

@@ -31,6 +31,9 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "export.Csv": {"path": "a.csv"},
     "export.HuggingFace": {"folder": "a"},
     "export.Jsonl": {"path": "a.jsonl"},
+    "export.LitData": {"folder": "a"},
+    "export.MDS": {"folder": "a"},
+    "export.Megatron": {"path": "a/b"},
     "export.Messages": {"path": "a.json"},
     "export.Parquet": {"path": "a.parquet"},
     "export.ShareGPT": {"path": "a.json"},
@@ -59,14 +62,14 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
 UNCONSTRUCTED: Final = {*test_hostile_texts.OF_MODELS}
 
 NAMING: Final = re.compile(
-    r"(\w+_)?keys?|columns|on|right_on|per|types|values|required|schema|members|template|prompt"
+    r"(\w+_)?keys?|columns|on|right_on|per|types|values|required|schema|features|members|template|prompt"
     r"|system|keep|fields"
 )
 WRITTEN: Final = frozenset(
     """
     cluster_key entities_key error_key followed_key headings_key index_key output_key parsed_key
     reason_key script_key secrets_key shares_key stats_key
-    boundaries_key lengths_key positions_key
+    boundaries_key positions_key
     """.split()  # noqa: SIM905 - a list of words is easier to read
 )
 """Options that name columns which operators write."""
@@ -88,6 +91,7 @@ EXEMPT: Final = {
     "pii.Replace.key_replacement": "a text",
     "shape.Add.values": "written",
     "shape.Fill.values": "written where it is missing",
+    "tokens.Pack.lengths_key": "written",
     "tokens.Pack.label_key": "names one of the columns, if it has labels",
     "verify.Fields.required": "records may lack it; a note tells if all do",
     "verify.Fields.types": "records may lack it; a note tells if all do",
@@ -98,13 +102,20 @@ MISSPELT: Final = "txet"
 
 def named(option: str, default: Any, name: str) -> Any:
     """Return the value of an option that names one column."""
-    mapped = {"types": {name: "int"}, "schema": {name: "string"}, "members": {"txt": name}}
+    mapped = {
+        "types": {name: "int"},
+        "schema": {name: "string"},
+        "features": {name: "string"},
+        "members": {"txt": name},
+    }
     if option in mapped:
         return mapped[option]
     if option in {"template", "prompt", "system"}:
         return f"{{{name}}}" if option == "template" else f"{{{{ {name} }}}}"
     if option == "keys" and default == "Rename":
         return {name: "new"}
+    if (option, default) == ("columns", "MDS"):
+        return {name: "json"}
     return [name] if option in {"keys", "columns"} else name
 
 
@@ -162,6 +173,7 @@ USUAL: Final[dict[str, Any]] = {
     "kwargs": [{"keywords": ["boats"]}],
     "messages": [{"role": "user", "content": TEXT}, {"role": "assistant", "content": TEXT}],
     "token_ids": [1, 2],
+    "input_ids": [1, 2],
 }
 # Values that fit an option, where a text does not.
 VALUES: Final[Mapping[str, Any]] = {
@@ -169,6 +181,10 @@ VALUES: Final[Mapping[str, Any]] = {
     "dedup.NearDuplicate.keep": 1,
     "dedup.SimHash.keep": 1,
     "dedup.Url.keep": 1,
+    "export.LitData.input_key": [1, 2],
+    "export.Megatron.input_key": [1, 2],
+    "export.Megatron.label_key": [1, 2],
+    "export.Megatron.lengths_key": [1, 1],
     "sample.Diversity.vector_key": [1.0, 2.0],
     "llm.SemanticDedup.vector_key": [1.0, 2.0],
     "shape.Cast.types": 1,

@@ -83,6 +83,9 @@ WORDS: Final = (
     ),
     _word("random choice", "seed", "int"),
     _word("ids of tokens", "(end|pad)_id", "int"),
+    _word("type of the numbers in a file", "dtype", "choice"),
+    _word("features of columns in a file, as types or names of classes", "features", "mapping"),
+    _word("names of digests", "digests", "texts"),
     _word("language of the texts", "language", "str"),
     _word("languages", "languages", "texts", "str"),
     _word(
@@ -106,8 +109,7 @@ WORDS: Final = (
     _word("a set of defaults", "preset character_set", "choice", "str"),
     _word(
         "what is done with some records",
-        "mode keep missing empty duplicates on_error truncated thinking "
-        "on_overflow",
+        "mode keep missing empty duplicates on_error truncated thinking on_overflow",
         "choice",
         "str",
         "flag",

@@ -9,6 +9,9 @@ missing or edited, and else left as it is.
 from dagster_dataops.library.export import (
     conversation_files,
     huggingface_folder,
+    litdata_chunks,
+    mds_shards,
+    megatron_pairs,
     tables,
     webdataset_shards,
 )
