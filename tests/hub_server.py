@@ -107,6 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(length) if length else b""
         if self.headers.get("Transfer-Encoding") == "chunked":
             body = self._chunked()
+        self.again = lambda: self._route(path, body)  # for faults
         with hub.lock:
             hub.calls.append((self.command, path))
             fault = hub.fault(self.command, path)
@@ -182,7 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
         known = repo in self.state.repos
         if not known:
             self.state.commit(repo, {".gitattributes": b""})
-            if asked.get("private"):
+            if asked.get("private") or asked.get("visibility") == "private":
                 self.state.private.add(repo)
         address = f"{self.state.endpoint}/datasets/{repo}"
         self.reply(409 if known else 200, {"url": address, "id": repo, "name": repo})
@@ -321,8 +322,12 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def _blob_id(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()  # noqa: S324
+
+
 def _entry(path: str, content: bytes) -> dict[str, Any]:
-    facts = {"type": "file", "path": path, "size": len(content), "oid": _digest(content)[:40]}
+    facts = {"type": "file", "path": path, "size": len(content), "oid": _blob_id(content)}
     if len(content) >= LARGE:
         facts["lfs"] = {"oid": _digest(content), "size": len(content), "pointerSize": 130}
     return facts

@@ -111,6 +111,7 @@ READS: Final[Mapping[str, Declaration]] = {
     "dedup.Url": _kept,
     "export.Csv": OptionsOf(("columns",), plain=True),
     "export.HuggingFace": OptionsOf(("schema", "features"), plain=True),
+    "export.HuggingFaceHub": OptionsOf(("features",), plain=True),
     "export.LitData": _COLUMN,
     "export.MDS": OptionsOf(("columns",), plain=True),
     "export.Megatron": OptionsOf(("input_key", "lengths_key", "label_key"), plain=True),

@@ -30,6 +30,7 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "export.ChatML": {"path": "a.json"},
     "export.Csv": {"path": "a.csv"},
     "export.HuggingFace": {"folder": "a"},
+    "export.HuggingFaceHub": {"folder": "a", "repo": "a/b"},
     "export.Jsonl": {"path": "a.jsonl"},
     "export.LitData": {"folder": "a"},
     "export.MDS": {"folder": "a"},

@@ -86,6 +86,7 @@ WORDS: Final = (
     _word("type of the numbers in a file", "dtype", "choice"),
     _word("features of columns in a file, as types or names of classes", "features", "mapping"),
     _word("names of digests", "digests", "texts"),
+    _word("a dataset on a hub, its branch and its licence", "repo revision license", "str"),
     _word("language of the texts", "language", "str"),
     _word("languages", "languages", "texts", "str"),
     _word(
@@ -157,7 +158,7 @@ WORDS: Final = (
         "line_punct_exclude_zero links list_bullets main_content merge multiple negate non_empty "
         "overwrite phones public_ips_only regex reverse strip symbolic top_or_bottom_only verify "
         "whole_words zip_to_shortest "
-        "mask_first",
+        "mask_first private",
         "flag",
         "operational",
     ),
