@@ -30,7 +30,6 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "export.ChatML": {"path": "a.json"},
     "export.Csv": {"path": "a.csv"},
     "export.HuggingFace": {"folder": "a"},
-    "export.HuggingFaceHub": {"folder": "a", "repo": "a/b"},
     "export.Jsonl": {"path": "a.jsonl"},
     "export.LitData": {"folder": "a"},
     "export.MDS": {"folder": "a"},
@@ -60,7 +59,7 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "stats.Threshold": {"key": "text", "sigma": 1},
 }
 # Operators that cannot be constructed without a file of a model, a service or a package.
-UNCONSTRUCTED: Final = {*test_hostile_texts.OF_MODELS}
+UNCONSTRUCTED: Final = {*test_hostile_texts.OF_MODELS, "export.HuggingFaceHub"}
 
 NAMING: Final = re.compile(
     r"(\w+_)?keys?|columns|on|right_on|per|types|values|required|schema|features|members|template|prompt"
@@ -199,6 +198,8 @@ VALUES: Final[Mapping[str, Any]] = {
     "sample.Mix.group_key": "a",
 }
 REFUSED: Final = {
+    ("export.Megatron", "label_key"): ExportError,  # each id needs a label
+    ("export.Megatron", "lengths_key"): ExportError,
     ("export.WebDataset", "members"): ExportError,  # a record without a member is no sample
     ("score.Train", "label_key"): DatasetOperatorError,
 }
