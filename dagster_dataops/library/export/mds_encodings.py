@@ -97,6 +97,8 @@ def _flat(value: Any) -> tuple[list[Any], list[int]]:
     Raises:
         ValueError: It is no list, an empty one, or one of lists of several lengths.
     """
+    if isinstance(value, list) and value and not isinstance(value[0], list):
+        return value, [len(value)]  # a list in it is found when it is written
     numbers, shape = value, list[int]()
     count = len(value) if isinstance(value, list) else 0
     while count and len(shape) < _MOST_AXES:
